@@ -87,11 +87,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn processes(machine: &Machine) {
     for process in machine.processes() {
-        let threads = machine.threads().iter().filter(|t| t.pid == process.pid).count();
-        let parent = process.parent_pid.map_or("?".to_owned(), |pid| pid.to_string());
+        let threads = machine.threads().iter().filter(|t| t.pid == process.pid()).count();
+        let parent = process.parent_pid().map_or("?".to_owned(), |pid| pid.to_string());
         println!(
             "{:6} parent {parent:>6} {threads:4} threads {:6} methods {} {} {}",
-            process.pid, process.methods, process.user, process.name, process.command_line
+            process.pid(),
+            process.methods(),
+            process.user(),
+            process.name(),
+            process.command_line()
         );
     }
 }
@@ -102,9 +106,9 @@ fn hottest(machine: &Machine, places: &Places) -> Vec<(String, u64)> {
     let mut named: BTreeMap<String, u64> = BTreeMap::new();
     for (&(process, address, time), count) in places {
         let Some(process) = machine.processes().get(process) else { continue };
-        let symbol = symbols.at(process.pid, address, time);
+        let symbol = symbols.at(process.pid(), address, time);
         let name = symbol.map_or_else(|| format!("{address:#x}"), |s| s.to_string());
-        *named.entry(format!("{} {name}", process.pid)).or_default() += count;
+        *named.entry(format!("{} {name}", process.pid())).or_default() += count;
     }
     let mut named: Vec<_> = named.into_iter().collect();
     named.sort_by_key(|(_, count)| std::cmp::Reverse(*count));

@@ -1,13 +1,15 @@
-//! The files of a judgement, and one timeline for all of them.
+//! The files of a recording, and one timeline for all of them.
 
 use std::collections::BTreeMap;
 
 use etl_format::Clock;
 use etl_format::constants::{ClockType, FILETIME_PER_SECOND};
-use etl_format::read::{FileHeader, Note, Record, Source, Trace};
+use etl_format::read::{FileHeader, Note, Source, Trace};
 
-use crate::loss;
-use crate::machine::Machine;
+use crate::loss::{self, Loss, LossKind};
+
+/// Sessions of a file that are kept.
+const MAX_SESSIONS: usize = 64;
 
 /// A fault of a file, for the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +61,63 @@ pub struct FileFacts {
 }
 
 impl FileFacts {
+    /// What a file states of itself; `source` is its index.
+    pub(crate) fn new<S: Source>(
+        trace: &Trace<S>,
+        source: usize,
+        name: &str,
+        timeline: &Timeline,
+    ) -> Self {
+        let header = trace.header().clone();
+        let from = timeline.timestamp(source, header.timestamp);
+        let sessions = vec![session(&header, from, timeline)];
+        let beyond = trace.buffers().iter().filter(|b| !b.rebuilt).map(|b| b.processor).max();
+        let beyond_processors =
+            beyond.filter(|&p| header.processors != 0 && u32::from(p) >= header.processors);
+        let entries = trace.buffers();
+        let noted = trace.notes().iter().filter_map(|note| {
+            let offset = buffer_of(note)?;
+            // They stand in the order of the file.
+            let entry = entries.get(entries.partition_point(|b| b.offset < offset))?;
+            let timestamp = timeline.timestamp(source, entry.first_timestamp);
+            (entry.offset == offset && !entry.rebuilt)
+                .then_some((offset, (entry.processor, timestamp)))
+        });
+        let noted = noted.collect();
+        FileFacts {
+            name: name.to_owned(),
+            header,
+            notes: trace.notes().to_vec(),
+            noted,
+            faults: Vec::new(),
+            disordered: 0,
+            beyond_processors,
+            overwritten: loss::overwritten(trace),
+            sessions,
+        }
+    }
+
+    /// Adds a session that a merge carried over, if it is new; returns a loss that only its header
+    /// states.
+    pub(crate) fn add_session(
+        &mut self,
+        header: &FileHeader,
+        from: i64,
+        source: usize,
+        timeline: &Timeline,
+    ) -> Option<Loss> {
+        let session = session(header, from, timeline);
+        // The file's own is a record, too.
+        let known = self.sessions.iter().any(|s| s.name == session.name && s.from == session.from);
+        if known || self.sessions.len() >= MAX_SESSIONS {
+            return None;
+        }
+        let (from, to, what) = (Some(session.from), session.to, LossKind::EventsLost);
+        let is_lost = session.events_lost > 0 && self.header.events_lost == 0;
+        self.sessions.push(session);
+        is_lost.then_some(Loss { from, to, processor: None, what, source })
+    }
+
     /// Whether the file was written by a merge.
     #[must_use]
     pub fn is_merged(&self) -> bool {
@@ -127,65 +186,6 @@ impl Timeline {
     #[must_use]
     pub fn timestamp_of_filetime(&self, filetime: i64) -> i64 {
         self.clock().timestamp_at(filetime)
-    }
-}
-
-impl Machine {
-    /// Takes in what a file states of itself.
-    pub(crate) fn file<S: Source>(&mut self, trace: &Trace<S>, name: &str) {
-        let source = self.files.len();
-        let timeline = self.timeline().clone();
-        self.losses.extend(loss::of_file(trace, source, |raw| timeline.timestamp(source, raw)));
-        let header = trace.header().clone();
-        let from = timeline.timestamp(source, header.timestamp);
-        let sessions = vec![session(&header, from, &timeline)];
-        let beyond = trace.buffers().iter().filter(|b| !b.rebuilt).map(|b| b.processor).max();
-        let beyond_processors =
-            beyond.filter(|&p| header.processors != 0 && u32::from(p) >= header.processors);
-        let entries = trace.buffers();
-        let noted = trace.notes().iter().filter_map(|note| {
-            let offset = buffer_of(note)?;
-            // They stand in the order of the file.
-            let entry = entries.get(entries.partition_point(|b| b.offset < offset))?;
-            let timestamp = timeline.timestamp(source, entry.first_timestamp);
-            (entry.offset == offset && !entry.rebuilt)
-                .then_some((offset, (entry.processor, timestamp)))
-        });
-        let noted = noted.collect();
-        self.files.push(FileFacts {
-            name: name.to_owned(),
-            header,
-            notes: trace.notes().to_vec(),
-            noted,
-            faults: Vec::new(),
-            disordered: 0,
-            beyond_processors,
-            overwritten: loss::overwritten(trace),
-            sessions,
-        });
-    }
-
-    /// A header event among the records: a session that a merge carried over.
-    pub(crate) fn session(&mut self, record: &Record<'_>, source: usize) {
-        let timestamp = self.timeline().timestamp(source, record.timestamp());
-        let Ok(header) = FileHeader::parse(record.bytes(), 0) else { return };
-        let session = session(&header, timestamp, self.timeline());
-        let Some(file) = self.files.get_mut(source) else { return };
-        // The file's own is a record, too.
-        let known = file.sessions.iter().any(|s| s.name == session.name && s.from == session.from);
-        if known || file.sessions.len() >= 64 {
-            return;
-        }
-        if session.events_lost > 0 && file.header.events_lost == 0 {
-            self.losses.push(loss::Loss {
-                from: Some(session.from),
-                to: session.to,
-                processor: None,
-                what: loss::What::Events,
-                source,
-            });
-        }
-        file.sessions.push(session);
     }
 }
 

@@ -10,6 +10,8 @@
 //! addresses that are not resolved yet), not with the number of events.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod accessors;
 pub mod address;
 mod error;
 pub mod files;
@@ -23,11 +25,8 @@ mod steps;
 pub mod symbols;
 
 pub use error::{Error, Result};
-pub use machine::Machine;
-pub use observe::{
-    Change, ClrSeen, EventKind, EventRef, Frames, Life, Observer, RecordObserver, Sample, Stack,
-    StateObserver,
-};
+pub use machine::{Change, ClrEvent, Life, Machine, StateObserver};
+pub use observe::{EventKind, EventRef, Frames, Observer, RecordObserver, Sample, Stack};
 pub use run::{Analysis, MachineBuilder, Recording};
 
 /// The code of the page runs with the documentation tests.

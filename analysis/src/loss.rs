@@ -8,32 +8,36 @@ use std::collections::HashMap;
 
 use etl_format::constants::LogFileMode;
 use etl_format::read::{BufferEntry, Damage, Note, Source, Trace};
+use serde::Serialize;
 
 /// What was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum What {
-    /// Events, since no buffer was free.
-    Events,
-    /// Buffers, since they could not be written.
-    Buffers,
-    /// Bytes of the file.
-    Bytes,
-    /// The end of the session.
-    Tail,
-    /// The oldest buffers of a circular file.
-    Oldest,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum LossKind {
+    /// Events were dropped because no buffer was free.
+    EventsLost,
+    /// A buffer could not be written.
+    BuffersLost,
+    /// Bytes of the file are damaged or missing.
+    FileDamaged,
+    /// The session was not closed: its end is missing.
+    EndMissing,
+    /// New buffers replaced the oldest ones of a circular file.
+    Overwritten,
 }
 
-impl What {
-    /// In words, as the subject of "was lost".
+impl LossKind {
+    /// In words, as the beginning of a sentence.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn message(self) -> &'static str {
         match self {
-            What::Events => "events were lost",
-            What::Buffers => "a buffer was lost",
-            What::Bytes => "the file is damaged",
-            What::Tail => "the end of the session is missing",
-            What::Oldest => "the oldest buffers of a circular file were overwritten",
+            LossKind::EventsLost => "events were lost",
+            LossKind::BuffersLost => "a buffer was lost",
+            LossKind::FileDamaged => "the file is damaged",
+            LossKind::EndMissing => "the end of the session is missing",
+            LossKind::Overwritten => "the oldest buffers of a circular file were overwritten",
         }
     }
 }
@@ -48,7 +52,7 @@ pub struct Loss {
     /// The processor, where it is known.
     pub processor: Option<u16>,
     /// What was lost.
-    pub what: What,
+    pub what: LossKind,
     /// Which of the files.
     pub source: usize,
 }
@@ -94,25 +98,33 @@ pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i
             Note::BuffersLost(n) => counted.1 = n,
             Note::EventsLostInBuffer { offset, processor } => {
                 located.0 = true;
-                add(What::Events, Some(processor), around(offset, 0, 1).unwrap_or((None, None)));
+                add(
+                    LossKind::EventsLost,
+                    Some(processor),
+                    around(offset, 0, 1).unwrap_or((None, None)),
+                );
             }
             Note::BufferLostBefore { offset, processor } => {
                 located.1 = true;
-                add(What::Buffers, Some(processor), around(offset, -1, 0).unwrap_or((None, None)));
+                add(
+                    LossKind::BuffersLost,
+                    Some(processor),
+                    around(offset, -1, 0).unwrap_or((None, None)),
+                );
             }
             Note::Unclosed => {
                 let last = streams.iter().map(|b| b.first_timestamp).max().map(&at);
-                add(What::Tail, None, (last, None));
+                add(LossKind::EndMissing, None, (last, None));
             }
             _ => {}
         }
     }
     // A count has no location; flags on buffers have.
     if counted.0 > 0 && !located.0 {
-        add(What::Events, None, (None, None));
+        add(LossKind::EventsLost, None, (None, None));
     }
     if counted.1 > 0 && !located.1 {
-        add(What::Buffers, None, (None, None));
+        add(LossKind::BuffersLost, None, (None, None));
     }
     if overwritten(trace).is_some() {
         let mut known = None;
@@ -120,7 +132,11 @@ pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i
             // They stand by processor and time: the first one of each is where what is left begins.
             if known != Some(b.processor) {
                 known = Some(b.processor);
-                add(What::Oldest, known, (None, Some(at(b.first_timestamp).saturating_sub(1))));
+                add(
+                    LossKind::Overwritten,
+                    known,
+                    (None, Some(at(b.first_timestamp).saturating_sub(1))),
+                );
             }
         }
     }
@@ -201,7 +217,13 @@ pub fn of_damage(
         let later = by_time.get(later).filter(|(other, _)| *other == processor);
         later.map(|&(_, timestamp)| at(timestamp))
     });
-    Loss { from, to, processor: processor.map(|b| b.processor), what: What::Bytes, source }
+    Loss {
+        from,
+        to,
+        processor: processor.map(|b| b.processor),
+        what: LossKind::FileDamaged,
+        source,
+    }
 }
 
 #[cfg(test)]
@@ -210,7 +232,8 @@ mod tests {
 
     #[test]
     fn touches_spans_that_share_a_time() {
-        let loss = |from, to| Loss { from, to, processor: None, what: What::Events, source: 0 };
+        let loss =
+            |from, to| Loss { from, to, processor: None, what: LossKind::EventsLost, source: 0 };
         assert!(loss(Some(10), Some(20)).touches(Some(20), None));
         assert!(!loss(Some(10), Some(20)).touches(Some(21), None));
         assert!(loss(Some(10), Some(20)).touches(None, Some(10)));

@@ -6,9 +6,10 @@ use crate::files::{Fault, Timeline};
 use crate::join::{Joiner, event_of};
 use crate::loss::{self, Surroundings};
 use crate::machine::Machine;
-use crate::observe::{Observer, RecordObserver, StateObserver};
+use crate::machine::StateObserver;
+use crate::observe::{Observer, RecordObserver};
 use crate::scan::Scan;
-use crate::steps::{AtOnce, Steps};
+use crate::steps::StepBatch;
 use crate::{Error, Result};
 
 /// One or several files that are read as one recording: the runtime session's and the rundown's,
@@ -93,13 +94,29 @@ impl Analysis {
         recording: &mut Recording<S>,
         observer: &mut impl Observer,
     ) -> Result<Machine> {
-        let mut pass = Joined { joiner: Joiner::default(), number: 0, observer };
-        self.checked(recording, |recording, order| {
-            (pass.joiner, pass.number) = (Joiner::default(), 0);
-            if order == OrderCheck::Scan {
-                pass.observer.restart();
+        self.read(recording, |pass, readers| {
+            if pass.is_second {
+                observer.restart();
             }
-            self.pass(recording, order, &mut pass)
+            let Pass { timeline, scan, machine, .. } = pass;
+            let (mut joiner, mut number) = (Joiner::default(), 0);
+            machine.changes = Some(Vec::new());
+            let read = each_record(readers, timeline, |record, file, time| {
+                if let Some(step) = scan.record(record, time, &mut ()) {
+                    machine.apply(step, time, file, &mut ());
+                }
+                let event = event_of(record, number, file, time, machine);
+                number += 1;
+                observer.record(machine, record, &event);
+                let changes = machine.changes.replace(Vec::new()).unwrap_or_default();
+                for change in &changes {
+                    observer.change(machine, change, &event);
+                }
+                joiner.record(record, event, timeline, machine, observer);
+            });
+            joiner.finish(machine, observer);
+            machine.changes = None;
+            read
         })
     }
 
@@ -115,32 +132,46 @@ impl Analysis {
         records: &mut impl RecordObserver,
         state: &mut (impl StateObserver + Send),
     ) -> Result<Machine> {
-        self.checked(recording, |recording, order| {
-            if order == OrderCheck::Scan {
+        self.read(recording, |pass, readers| {
+            if pass.is_second {
                 records.restart();
                 state.restart();
             }
-            let threads = self.threads;
-            self.pass(
-                recording,
-                order,
-                &mut Split { records: &mut *records, state: &mut *state, threads },
-            )
+            let Pass { timeline, scan, machine, .. } = pass;
+            if let ([reader], 2..) = (&mut *readers, self.threads) {
+                let read = reader.pipeline(
+                    |record, batch: &mut StepBatch| {
+                        let time = timeline.timestamp(0, record.timestamp());
+                        if let Some(step) = scan.record(record, time, records) {
+                            batch.push(step, time);
+                        }
+                        batch.bytes() >= BATCH
+                    },
+                    |batch| batch.drain(|step, time| machine.apply(step, time, 0, state)),
+                );
+                return read.map_err(|error| (0, error));
+            }
+            each_record(readers, timeline, |record, file, time| {
+                if let Some(step) = scan.record(record, time, records) {
+                    machine.apply(step, time, file, state);
+                }
+            })
         })
     }
 
     /// Windows writes buffers in order, so the quick check nearly always does. Only where a record
     /// came too late are the files read again, with every record looked at first.
-    fn checked<S: Source>(
+    fn read<S: Source>(
         &self,
         recording: &mut Recording<S>,
-        mut pass: impl FnMut(&mut Recording<S>, OrderCheck) -> Result<Option<Machine>>,
+        mut pass: impl FnMut(Pass<'_>, &mut [Records<&mut S>]) -> ReadResult,
     ) -> Result<Machine> {
-        if let Some(machine) = pass(recording, OrderCheck::Lookahead)? {
-            return Ok(machine);
+        for order_check in [OrderCheck::Lookahead, OrderCheck::Scan] {
+            if let Some(machine) = self.pass(recording, order_check, &mut pass)? {
+                return Ok(machine);
+            }
         }
-        let machine = pass(recording, OrderCheck::Scan)?;
-        Ok(machine.unwrap_or_else(|| Machine::new(recording.timeline(), self.names)))
+        Ok(Machine::new(recording.timeline(), self.names))
     }
 
     /// One pass; `None` where records came out of order, which only [`OrderCheck::Lookahead`] lets
@@ -149,13 +180,13 @@ impl Analysis {
         &self,
         recording: &mut Recording<S>,
         order_check: OrderCheck,
-        pass: &mut impl Pass,
+        pass: &mut impl FnMut(Pass<'_>, &mut [Records<&mut S>]) -> ReadResult,
     ) -> Result<Option<Machine>> {
         let timeline = recording.timeline();
         let mut machine = Machine::new(timeline.clone(), self.names);
         let mut buffers = Vec::new();
         for (trace, name) in &recording.files {
-            machine.file(trace, name);
+            machine.add_file(trace, name);
             // Only damage is placed among them.
             buffers.push(Surroundings::new(trace.buffers()));
         }
@@ -169,10 +200,13 @@ impl Analysis {
             let reader = trace.records(Order::Time).map_err(|error| failed((index, error)))?;
             readers.push(reader.with_threads(self.threads));
         }
-        let mut scan = Scan::new(&machine);
-        pass.read(&mut readers, &timeline, &mut scan, &mut machine).map_err(failed)?;
-        machine.scanned(scan);
-        if order_check == OrderCheck::Lookahead && readers.iter().any(|r| r.report().late > 0) {
+        let mut scan = Scan::new(self.names);
+        let is_second = order_check == OrderCheck::Scan;
+        let (timeline, to) = (&timeline, &mut machine);
+        pass(Pass { timeline, scan: &mut scan, machine: to, is_second }, &mut readers)
+            .map_err(failed)?;
+        machine.set_totals(scan.records, scan.kernel_span, scan.other_span);
+        if !is_second && readers.iter().any(|r| r.report().late > 0) {
             return Ok(None);
         }
         for (source, (reader, buffers)) in readers.iter().zip(&buffers).enumerate() {
@@ -200,106 +234,15 @@ impl Analysis {
 }
 
 /// The result of reading, with the index of the file that could not be read.
-type Read = std::result::Result<(), (usize, etl_format::Error)>;
+type ReadResult = std::result::Result<(), (usize, etl_format::Error)>;
 
-/// Reads all records, and does with them what an analysis is for.
-trait Pass {
-    fn read<S: Source>(
-        &mut self,
-        readers: &mut [Records<S>],
-        timeline: &Timeline,
-        scan: &mut Scan,
-        machine: &mut Machine,
-    ) -> Read;
-}
-
-/// A pass for observers of the one and of the other kind.
-struct Split<'o, R, O> {
-    records: &'o mut R,
-    state: &'o mut O,
-    threads: usize,
-}
-
-impl<R: RecordObserver, O: StateObserver + Send> Pass for Split<'_, R, O> {
-    fn read<S: Source>(
-        &mut self,
-        readers: &mut [Records<S>],
-        timeline: &Timeline,
-        scan: &mut Scan,
-        machine: &mut Machine,
-    ) -> Read {
-        let Split { records, state, threads } = self;
-        let mut follow = AtOnce { machine, observer: &mut **state, source: 0 };
-        match readers {
-            [reader] if *threads > 1 => {
-                let read = reader.pipeline(
-                    |record, steps: &mut Steps| {
-                        let time = timeline.timestamp(0, record.timestamp());
-                        scan.record(record, time, *records, steps);
-                        steps.bytes() >= BATCH
-                    },
-                    |steps| {
-                        steps.follow(&mut follow);
-                        steps.clear();
-                    },
-                );
-                read.map_err(|error| (0, error))
-            }
-            [reader] => loop {
-                // Not by `?`: a record that goes through an error's conversion is copied on the
-                // way.
-                let record = match reader.next_record() {
-                    Ok(Some(record)) => record,
-                    Ok(None) => return Ok(()),
-                    Err(error) => return Err((0, error)),
-                };
-                let time = timeline.timestamp(0, record.timestamp());
-                scan.record(&record, time, *records, &mut follow);
-            },
-            readers => merged(readers, timeline, |record, source| {
-                let time = timeline.timestamp(source, record.timestamp());
-                follow.source = source;
-                scan.record(record, time, *records, &mut follow);
-            }),
-        }
-    }
-}
-
-/// A pass that shows records and joined stacks with the machine.
-struct Joined<'o, O> {
-    joiner: Joiner,
-    /// Records that came.
-    number: u64,
-    observer: &'o mut O,
-}
-
-impl<O: Observer> Pass for Joined<'_, O> {
-    fn read<S: Source>(
-        &mut self,
-        readers: &mut [Records<S>],
-        timeline: &Timeline,
-        scan: &mut Scan,
-        machine: &mut Machine,
-    ) -> Read {
-        let Joined { joiner, number, observer } = self;
-        machine.changes = Some(Vec::new());
-        let read = merged(readers, timeline, |record, source| {
-            let time = timeline.timestamp(source, record.timestamp());
-            let follow = &mut AtOnce { machine: &mut *machine, observer: &mut (), source };
-            scan.record(record, time, &mut (), follow);
-            let event = event_of(record, *number, source, time, machine);
-            *number += 1;
-            observer.record(machine, record, &event);
-            let changes = machine.changes.replace(Vec::new()).unwrap_or_default();
-            for change in &changes {
-                observer.change(machine, change, &event);
-            }
-            joiner.record(record, event, timeline, machine, *observer);
-        });
-        joiner.finish(machine, *observer);
-        machine.changes = None;
-        read
-    }
+/// What a pass over the files works with.
+struct Pass<'p> {
+    timeline: &'p Timeline,
+    scan: &'p mut Scan,
+    machine: &'p mut Machine,
+    /// Whether the records came out of order in the first pass.
+    is_second: bool,
 }
 
 /// Keeps a [`Machine`] of records that the caller reads: all of a trace or some of them, in time
@@ -314,16 +257,16 @@ impl MachineBuilder {
     /// Nothing is known yet. `names` as [`Analysis::names`].
     #[must_use]
     pub fn new(timeline: Timeline, names: bool) -> Self {
-        let machine = Machine::new(timeline, names);
-        let scan = Scan::new(&machine);
-        MachineBuilder { machine, scan }
+        MachineBuilder { machine: Machine::new(timeline, names), scan: Scan::new(names) }
     }
 
     /// Takes in the next record of a file of the recording.
     pub fn record(&mut self, record: &Record<'_>, file: usize, observer: &mut impl StateObserver) {
         let MachineBuilder { machine, scan } = self;
         let time = machine.timeline().timestamp(file, record.timestamp());
-        scan.record(record, time, &mut (), &mut AtOnce { machine, observer, source: file });
+        if let Some(step) = scan.record(record, time, &mut ()) {
+            machine.apply(step, time, file, observer);
+        }
     }
 
     /// The machine at this time. Addresses that no method or image covers yet are not decided.
@@ -336,7 +279,7 @@ impl MachineBuilder {
     #[must_use]
     pub fn build(self) -> Machine {
         let MachineBuilder { mut machine, scan } = self;
-        machine.scanned(scan);
+        machine.set_totals(scan.records, scan.kernel_span, scan.other_span);
         machine.finish();
         machine
     }
@@ -345,12 +288,23 @@ impl MachineBuilder {
 /// Bytes of steps that are handed over at a time.
 const BATCH: usize = 1 << 17;
 
-/// Reads several traces side by side: always the one whose next record is due first.
-fn merged<S: Source>(
+/// Reads traces in time order: always the one whose next record is due first. `take` gets each
+/// record with the index of its file and its time.
+fn each_record<S: Source>(
     readers: &mut [Records<S>],
     timeline: &Timeline,
-    mut take: impl FnMut(&Record<'_>, usize),
-) -> std::result::Result<(), (usize, etl_format::Error)> {
+    mut take: impl FnMut(&Record<'_>, usize, i64),
+) -> ReadResult {
+    if let [reader] = readers {
+        loop {
+            // Not by `?`: a record that goes through an error's conversion is copied on the way.
+            match reader.next_record() {
+                Ok(Some(record)) => take(&record, 0, timeline.timestamp(0, record.timestamp())),
+                Ok(None) => return Ok(()),
+                Err(error) => return Err((0, error)),
+            }
+        }
+    }
     let mut due = Vec::new();
     for (index, reader) in readers.iter_mut().enumerate() {
         due.push(reader.next_timestamp().map_err(|e| (index, e))?);
@@ -364,7 +318,7 @@ fn merged<S: Source>(
             return Ok(());
         };
         if let Some(record) = reader.next_record().map_err(|e| (index, e))? {
-            take(&record, index);
+            take(&record, index, timeline.timestamp(index, record.timestamp()));
         }
         *due = reader.next_timestamp().map_err(|e| (index, e))?;
     }

@@ -1,14 +1,14 @@
-//! The part of a pass that needs no state of the machine: finds out what each record is, and hands
-//! on what the machine needs of it.
+//! The part of a pass that needs no state of the machine: finds what the machine needs of each
+//! record.
 
 use etl_format::constants::{EventFlags, PointerSize, hook};
 use etl_format::read::{EventHeader, Record};
 use etl_schema::views::{clr, kernel, merge};
 
-use crate::address::cache::DirectMapped;
-use crate::machine::{Machine, Span, is_description, widen};
+use crate::address::DirectMapped;
+use crate::machine::{Span, is_description, widen};
 use crate::observe::RecordObserver;
-use crate::steps::{ClrHead, Follow, Light};
+use crate::steps::{ClrHead, Step, Words};
 
 /// Slots for threads; a power of two.
 const THREADS: usize = 1 << 10;
@@ -27,87 +27,68 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
-    pub fn new(machine: &Machine) -> Self {
+    pub fn new(names: bool) -> Self {
         Scan {
             records: 0,
             kernel_span: None,
             other_span: None,
             threads: DirectMapped::new(THREADS),
-            names: machine.names.is_some(),
+            names,
         }
     }
 
-    /// Takes in a record.
+    /// Takes in a record; returns what the machine needs of it.
     #[inline(always)]
-    pub fn record(
+    pub fn record<'r>(
         &mut self,
-        record: &Record<'_>,
+        record: &'r Record<'r>,
         time: i64,
         observer: &mut impl RecordObserver,
-        to: &mut impl Follow,
-    ) {
+    ) -> Option<Step<'r>> {
         self.records += 1;
         if let Some(id) = record.hook() {
             widen(&mut self.kernel_span, time);
             observer.other(record, time);
             if id == hook::SAMPLE {
-                if let Some((address, tid)) = kernel::sample(record) {
-                    to.sample(address, tid, time);
-                }
-            } else if id == hook::HEADER || kernel::is_read(id) {
-                // A session's header is looked at as well.
-                to.record(record, time);
+                let (address, tid) = kernel::sample(record)?;
+                return Some(Step::Words(Words::Sample { address, tid }));
             }
+            // A session's header is looked at as well.
+            (id == hook::HEADER || kernel::is_read(id)).then_some(Step::Record(record))
         } else if let Some(header) = record.event() {
             widen(&mut self.other_span, time);
             observer.event(record, &header, time);
-            self.event(record, &header, time, to);
+            self.event(record, &header)
         } else {
             widen(&mut self.other_span, time);
             observer.other(record, time);
-            if merge::is_image_id(record) || is_description(record) {
-                to.record(record, time);
-            }
+            let is_needed = merge::is_image_id(record) || is_description(record);
+            is_needed.then_some(Step::Record(record))
         }
     }
 
     #[inline(always)]
-    fn event(
-        &mut self,
-        record: &Record<'_>,
-        header: &EventHeader,
-        time: i64,
-        to: &mut impl Follow,
-    ) {
+    fn event<'r>(&mut self, record: &'r Record<'r>, header: &EventHeader) -> Option<Step<'r>> {
         let (pid, tid) = (header.process_id, header.thread_id);
         let thread = self.threads.slot_mut(tid as usize);
         // The process of a thread counts once; to hand it on again does no harm.
         let known = thread.is_some_and(|thread| thread.replace(tid) == Some(tid));
         let Some(rundown) = clr::rundown_of(header.provider) else {
             if header.flags.has(EventFlags::EXTENDED_INFO) {
-                to.record(record, time);
-            } else if !known {
-                to.thread(pid, tid, time);
+                return Some(Step::Record(record));
             }
-            return;
+            return (!known).then_some(Step::Words(Words::Thread { pid, tid }));
         };
-        if self.names || !is_plain(header) {
-            return to.record(record, time);
+        if self.names || !header.has_manifest_layout() {
+            return Some(Step::Record(record));
         }
         let payload = record.bytes().get(EventHeader::SIZE..).unwrap_or_default();
         let (id, version) = (header.descriptor.id, header.descriptor.version);
         let wide = record.pointer_size() == Some(PointerSize::P8);
         let head = ClrHead { pid, tid, known, id, version, rundown, wide };
-        match clr::min_size_without_fields(rundown, id) {
-            None => to.clr(head, payload, time),
-            Some(min) => to.light(Light { head, short: payload.len() < min }, time),
-        }
+        Some(match clr::min_size_without_fields(rundown, id) {
+            None => Step::ClrEvent(head, payload),
+            Some(min) => Step::Words(Words::ClrEvent { head, is_short: payload.len() < min }),
+        })
     }
-}
-
-/// Whether the payload of an event is laid out as the tables have it: extended data may bring a
-/// schema of their own.
-#[inline]
-pub(crate) fn is_plain(header: &EventHeader) -> bool {
-    !header.flags.has(EventFlags::EXTENDED_INFO) && !header.flags.has(EventFlags::STRING_ONLY)
 }

@@ -1,37 +1,37 @@
-//! What the machine needs of records, taken out of them.
+//! Steps: the parts of records that the machine needs.
 //!
-//! Looking at a record and following from it are two pieces of work: [`Scan`](crate::scan::Scan)
-//! does the first and [`Machine`] the second, one after the other or on two threads. Of most
-//! records the machine needs a few words, and only they go from one thread to the other; the other
-//! records go as they are.
+//! [`Scan`](crate::scan::Scan) finds the step of each record, and the machine takes it in: on the
+//! same thread, or on a second one. Of most records a step holds a few words, so that little goes
+//! from one thread to the other. The other records go as they are.
 
 use etl_format::constants::PointerSize;
 use etl_format::read::{Record, RecordBatch};
 
-use crate::machine::Machine;
-use crate::observe::{ClrSeen, StateObserver};
-
-/// Who does what is to be done for a record: at once, or later and elsewhere.
-pub(crate) trait Follow {
-    /// A sample of what a processor was doing: the instruction pointer, and the thread that was
-    /// running.
-    fn sample(&mut self, address: u64, tid: u32, timestamp: i64);
-    /// A thread is of a process.
-    fn thread(&mut self, pid: u32, tid: u32, timestamp: i64);
-    /// An event of the CLR of which no field matters.
-    fn light(&mut self, light: Light, timestamp: i64);
-    /// An event of the CLR whose payload has to be taken apart.
-    fn clr(&mut self, head: ClrHead, payload: &[u8], timestamp: i64);
-    /// Anything else.
-    fn record(&mut self, record: &Record<'_>, timestamp: i64);
+/// What the machine needs of a record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step<'r> {
+    /// A few words.
+    Words(Words),
+    /// An event of the CLR, with its payload.
+    ClrEvent(ClrHead, &'r [u8]),
+    /// All of it.
+    Record(&'r Record<'r>),
 }
 
-/// An event of the CLR of which no field matters.
+/// A step that is a few words.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Light {
-    pub head: ClrHead,
-    /// Whether its payload is too short for its event.
-    pub short: bool,
+pub(crate) enum Words {
+    /// A sample of what a processor was doing: the instruction pointer, and the thread that was
+    /// running.
+    Sample { address: u64, tid: u32 },
+    /// A thread belongs to a process.
+    Thread { pid: u32, tid: u32 },
+    /// An event of the CLR none of whose fields matters.
+    ClrEvent {
+        head: ClrHead,
+        /// Whether its payload is too short for its event.
+        is_short: bool,
+    },
 }
 
 /// What matters of the header of an event of the CLR.
@@ -50,153 +50,85 @@ pub(crate) struct ClrHead {
 }
 
 impl ClrHead {
-    /// The event as an observer sees it, as long as nothing else is known of it.
-    #[inline]
-    pub fn seen(self, time: i64) -> ClrSeen<'static> {
-        let ClrHead { tid, rundown, id, version, .. } = self;
-        ClrSeen {
-            process: None,
-            tid,
-            rundown,
-            id,
-            version,
-            time,
-            stack: None,
-            begun: false,
-            payload: None,
-            pointers: self.pointers(),
-            exact: false,
-        }
-    }
-
     /// Width of pointers.
     pub fn pointers(self) -> PointerSize {
         if self.wide { PointerSize::P8 } else { PointerSize::P4 }
     }
 }
 
-/// A step, without what it borrows.
+/// A step without what it borrows.
 #[derive(Clone, Copy, Debug)]
-enum Kept {
-    Sample { address: u64, tid: u32 },
-    Thread { pid: u32, tid: u32 },
-    Light(Light),
-    Clr(ClrHead, u32),
+enum OwnedStep {
+    Words(Words),
+    /// The length of the payload.
+    ClrEvent(ClrHead, u32),
     Record,
 }
 
-/// Steps that are handed to another thread.
+/// Steps for another thread.
 #[derive(Debug, Default)]
-pub(crate) struct Steps {
-    kept: Vec<(i64, Kept)>,
+pub(crate) struct StepBatch {
+    steps: Vec<(i64, OwnedStep)>,
     /// Payloads, one after the other.
     payloads: Vec<u8>,
     records: RecordBatch,
 }
 
-impl Follow for Steps {
+impl StepBatch {
+    /// Adds a step, with its time.
     #[inline]
-    fn sample(&mut self, address: u64, tid: u32, timestamp: i64) {
-        self.kept.push((timestamp, Kept::Sample { address, tid }));
+    pub fn push(&mut self, step: Step<'_>, time: i64) {
+        let step = match step {
+            Step::Words(words) => OwnedStep::Words(words),
+            Step::ClrEvent(head, payload) => {
+                self.payloads.extend_from_slice(payload);
+                // It is a part of a record, whose length has 16 bits.
+                OwnedStep::ClrEvent(head, payload.len() as u32)
+            }
+            Step::Record(record) => {
+                self.records.push(record);
+                OwnedStep::Record
+            }
+        };
+        self.steps.push((time, step));
     }
 
-    #[inline]
-    fn thread(&mut self, pid: u32, tid: u32, timestamp: i64) {
-        self.kept.push((timestamp, Kept::Thread { pid, tid }));
-    }
-
-    #[inline]
-    fn light(&mut self, light: Light, timestamp: i64) {
-        self.kept.push((timestamp, Kept::Light(light)));
-    }
-
-    #[inline]
-    fn clr(&mut self, head: ClrHead, payload: &[u8], timestamp: i64) {
-        self.payloads.extend_from_slice(payload);
-        // It is a part of a record, of which none is longer.
-        self.kept.push((timestamp, Kept::Clr(head, payload.len() as u32)));
-    }
-
-    #[inline]
-    fn record(&mut self, record: &Record<'_>, timestamp: i64) {
-        self.records.push(record);
-        self.kept.push((timestamp, Kept::Record));
-    }
-}
-
-impl Steps {
     /// How much memory the steps take, about.
     #[inline]
     pub fn bytes(&self) -> usize {
-        size_of::<(i64, Kept)>() * self.kept.len() + self.payloads.len() + self.records.bytes()
+        size_of::<(i64, OwnedStep)>() * self.steps.len()
+            + self.payloads.len()
+            + self.records.bytes()
     }
 
-    /// Gives all steps to who does them.
+    /// Passes all steps to `apply`, with their times. The batch is empty then and keeps its memory.
     #[inline]
-    pub fn follow(&self, to: &mut impl Follow) {
-        let mut payloads = self.payloads.as_slice();
-        let mut records = self.records.records();
-        for &(timestamp, kept) in &self.kept {
-            match kept {
-                Kept::Sample { address, tid } => to.sample(address, tid, timestamp),
-                Kept::Thread { pid, tid } => to.thread(pid, tid, timestamp),
-                Kept::Light(light) => to.light(light, timestamp),
-                Kept::Clr(head, len) => {
-                    let parts = payloads.split_at_checked(len as usize);
-                    let (payload, rest) = parts.unwrap_or_default();
-                    payloads = rest;
-                    to.clr(head, payload, timestamp);
-                }
-                Kept::Record => match records.next() {
-                    Some(record) => to.record(&record, timestamp),
-                    None => return,
-                },
-            }
-        }
-    }
-
-    /// Forgets the steps and keeps the memory.
-    pub fn clear(&mut self) {
-        self.kept.clear();
+    pub fn drain(&mut self, apply: impl FnMut(Step<'_>, i64)) {
+        self.for_each(apply);
+        self.steps.clear();
         self.payloads.clear();
         self.records.clear();
     }
-}
-
-/// Does at once what is to be done for the records of a file.
-pub(crate) struct AtOnce<'m, O> {
-    pub machine: &'m mut Machine,
-    pub observer: &'m mut O,
-    /// The file.
-    pub source: usize,
-}
-
-impl<O: StateObserver> Follow for AtOnce<'_, O> {
-    #[inline]
-    fn sample(&mut self, address: u64, tid: u32, timestamp: i64) {
-        self.machine.sample(address, tid, timestamp);
-    }
 
     #[inline]
-    fn thread(&mut self, pid: u32, tid: u32, _: i64) {
-        self.machine.threads.seen(tid, pid);
-    }
-
-    #[inline]
-    fn light(&mut self, light: Light, timestamp: i64) {
-        self.machine.light(light, timestamp, self.observer);
-    }
-
-    #[inline]
-    fn clr(&mut self, head: ClrHead, payload: &[u8], timestamp: i64) {
-        if !head.known {
-            self.machine.threads.seen(head.tid, head.pid);
+    fn for_each(&self, mut apply: impl FnMut(Step<'_>, i64)) {
+        let mut payloads = self.payloads.as_slice();
+        let mut records = self.records.records();
+        for &(time, step) in &self.steps {
+            match step {
+                OwnedStep::Words(words) => apply(Step::Words(words), time),
+                OwnedStep::ClrEvent(head, len) => {
+                    let (payload, rest) =
+                        payloads.split_at_checked(len as usize).unwrap_or_default();
+                    payloads = rest;
+                    apply(Step::ClrEvent(head, payload), time);
+                }
+                OwnedStep::Record => {
+                    if let Some(record) = records.next() {
+                        apply(Step::Record(&record), time);
+                    }
+                }
+            }
         }
-        self.machine.clr_event(&head, payload, None, timestamp, self.observer);
-    }
-
-    #[inline]
-    fn record(&mut self, record: &Record<'_>, timestamp: i64) {
-        self.machine.owners(record, timestamp, self.source, self.observer);
     }
 }

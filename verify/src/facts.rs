@@ -1,9 +1,9 @@
 //! What rules and reports look at.
 
 pub(crate) use crate::checks::{Facts, enablement as enable, infer, payload};
-pub(crate) use etl_analysis::address::Tag;
+pub(crate) use etl_analysis::address::{Origin, Tag, Tallies, Tally};
 pub(crate) use etl_analysis::files as source;
 pub(crate) use etl_analysis::loss;
 pub(crate) use etl_analysis::machine::{
-    Bracket, Cause, Clr, Counted, Known, Origin, Process, Span, Tallies, Tally, Things, images,
+    Bracket, Clr, Counted, Item, Items, Process, Span, UnresolvedCause, images,
 };

@@ -106,13 +106,13 @@ impl Finding {
 
     /// The finding is about a process, and perhaps a time.
     pub(crate) fn of(mut self, facts: &Facts, process: &Process, timestamp: Option<i64>) -> Self {
-        self.pid = Some(process.pid);
+        self.pid = Some(process.pid());
         self.at(facts, timestamp)
     }
 
     /// The finding has a time.
     pub(crate) fn at(mut self, facts: &Facts, timestamp: Option<i64>) -> Self {
-        self.time = timestamp.map(|timestamp| utc(&facts.clock, timestamp));
+        self.time = timestamp.map(|timestamp| utc(facts.clock(), timestamp));
         self.timestamp = timestamp;
         self
     }
@@ -133,7 +133,7 @@ impl Finding {
     /// have come.
     pub(crate) fn unless_lost(self, facts: &Facts, from: Option<i64>, to: Option<i64>) -> Self {
         match facts.lost_in(from, to) {
-            Some(lost) => self.undecided(loss::message(&facts.clock, lost)),
+            Some(lost) => self.undecided(loss::message(facts.clock(), lost)),
             None => self,
         }
     }

@@ -16,7 +16,6 @@
 //! `schema`: the function `report_schema`, the JSON Schema of the JSON report.
 #![forbid(unsafe_code)]
 
-mod cause;
 mod checks;
 mod config;
 mod error;
@@ -32,20 +31,21 @@ mod truth;
 mod verifier;
 mod wrap;
 
-pub use cause::UnresolvedCause;
 pub use checks::enablement::Enabled;
 pub use config::Config;
 pub use error::{Error, Result};
+pub use etl_analysis::address::Tally;
+pub use etl_analysis::loss::LossKind;
+pub use etl_analysis::machine::UnresolvedCause;
 pub use finding::{Finding, Outcome, Severity};
 pub use gates::Gates;
-pub use loss::LossKind;
 pub use policy::{Policy, SeverityOverride};
 #[cfg(feature = "schema")]
 pub use report::report_schema;
 pub use report::{
-    CauseReport, ClrReport, Counts, Coverage, CoverageTable, EnabledReport, Format, LossReport,
-    ProcessReport, Report, RuleReport, RundownReport, SCHEMA_VERSION, SessionReport,
-    UnresolvedAddress, Verdict, render,
+    CauseReport, ClrReport, Counts, Coverage, EnabledReport, Format, LossReport, ProcessReport,
+    Report, RuleReport, RundownReport, SCHEMA_VERSION, SessionReport, UnresolvedAddress, Verdict,
+    render,
 };
 pub use rules::{RULES, Rule, rules_page};
 pub use truth::Truth;

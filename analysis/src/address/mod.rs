@@ -5,15 +5,19 @@
 //! time at which it was seen. If no named method covers it then, it waits, once per process and
 //! address, for a rundown that may come later, and is decided at the end of the trace.
 
-pub(crate) mod cache;
+mod address_cache;
+mod cache;
 mod chunks;
-mod finish;
-pub(crate) mod keys;
-pub(crate) mod pending;
+mod keys;
+mod origin;
+mod pending;
 mod ranges;
-mod recent;
-mod repeats;
-pub(crate) mod resolve;
+mod stack_cache;
 
-pub use finish::UnresolvedAddress;
+pub(crate) use address_cache::{AddressCache, CachedAddress, Owner, ProcessOrigin};
+pub(crate) use cache::DirectMapped;
+pub(crate) use keys::{KeyUse, Keys};
+pub use origin::{Origin, Tallies, Tally};
+pub(crate) use pending::{MAX_PENDING, Pending, PendingAddresses, Sighting};
 pub use ranges::{Added, History, Range, Ranges, Tag};
+pub(crate) use stack_cache::{CachedStack, Frame, Lookup, Resolved, StackCache};

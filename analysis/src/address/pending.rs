@@ -2,7 +2,7 @@
 
 use foldhash::HashMap;
 
-use crate::machine::Origin;
+use super::origin::Origin;
 
 /// Addresses that are kept in all processes of a recording. Real ones have some tens of thousands.
 pub(crate) const MAX_PENDING: usize = 1 << 20;

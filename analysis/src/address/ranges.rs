@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 
 use super::chunks::Chunks;
 
-/// Ranges that are tried for one address at one time. Only a trace that is made to be slow has more
-/// at one address.
+/// Ranges that are tried for an address at a time. Only a crafted trace has more at one address.
 const MAX_TRIED: usize = 1 << 12;
 
 /// What is known of the owner of a range, kept small: there is one per method.

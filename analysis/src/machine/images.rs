@@ -5,7 +5,8 @@ use foldhash::HashMap;
 use etl_format::read::Record;
 use etl_schema::views::{Pdb, merge};
 
-use super::process::Origin;
+use super::names::file_name;
+use crate::address::Origin;
 
 /// An image in the address space of a process.
 #[derive(Clone, Debug, Default)]
@@ -49,7 +50,7 @@ impl KernelHits {
     }
 
     /// Counts addresses.
-    pub fn add(&mut self, index: usize, origin: Origin, count: u64) {
+    pub(crate) fn add(&mut self, index: usize, origin: Origin, count: u64) {
         let hits = self.list.get_mut(index);
         if let Some(n) = hits.and_then(|(_, hits)| hits.get_mut(origin as usize)) {
             *n += count;
@@ -62,29 +63,37 @@ impl KernelHits {
     }
 }
 
-/// All images, and their identities.
-#[derive(Clone, Debug, Default)]
-pub struct Images {
-    /// In the order in which they appeared.
-    pub list: Vec<Image>,
-    /// Indices of the kernel's images.
-    pub kernel: Vec<u64>,
-    ids: HashMap<(u32, u64), ImageId>,
-    /// Events by which a merge adds identities.
-    pub identities: u64,
+with_accessors! {
+    /// All images, and their identities.
+    #[derive(Clone, Debug, Default)]
+    pub struct Images {
+        copy {
+            /// Events by which a merge adds identities.
+            identities: u64,
+        }
+        borrow {
+            /// In the order in which they appeared.
+            list: Vec<Image> => [Image],
+        }
+        own {
+            /// Indices of the kernel's images.
+            kernel: Vec<u64>,
+            ids: HashMap<(u32, u64), ImageId>,
+        }
+    }
 }
 
 impl Images {
     /// Adds an image; returns its index.
-    pub fn add(&mut self, pid: u32, base: u64, path: &[u8]) -> u64 {
-        let name = super::runtime::file_name(path);
+    pub(crate) fn add(&mut self, pid: u32, base: u64, path: &[u8]) -> u64 {
+        let name = file_name(path);
         self.list.push(Image { pid, base, name, ..Image::default() });
         (self.list.len() - 1) as u64
     }
 
     /// Adds an image to those of the kernel; returns its ordinal among them, which stops at the
     /// last one of 16 bits.
-    pub fn add_kernel(&mut self, index: u64) -> u16 {
+    pub(crate) fn add_kernel(&mut self, index: u64) -> u16 {
         let Ok(ordinal) = u16::try_from(self.kernel.len()) else { return u16::MAX };
         self.kernel.push(index);
         ordinal
@@ -98,7 +107,7 @@ impl Images {
 
     /// Counts addresses in an image.
     #[inline]
-    pub fn hit(&mut self, index: u64, origin: Origin, count: u64) {
+    pub(crate) fn hit(&mut self, index: u64, origin: Origin, count: u64) {
         let image = usize::try_from(index).ok().and_then(|i| self.list.get_mut(i));
         if let Some(hits) = image.and_then(|image| image.hits.get_mut(origin as usize)) {
             *hits += count;
@@ -106,7 +115,7 @@ impl Images {
     }
 
     /// Takes in a record, if it is one by which a merge adds an identity.
-    pub fn identity(&mut self, record: &Record<'_>) {
+    pub(crate) fn identity(&mut self, record: &Record<'_>) {
         let Some(event) = merge::ImageId::of(record) else { return };
         self.identities += 1;
         let (Some(base), Some(pid)) = (event.base(), event.process_id()) else { return };

@@ -1,9 +1,12 @@
 //! The machine that a recording describes, gathered in one pass in time order.
 
+mod changes;
 mod drives;
+mod finish;
 pub mod images;
 pub mod names;
 mod process;
+mod resolve;
 mod runtime;
 mod threads;
 
@@ -11,30 +14,27 @@ use std::borrow::Cow;
 
 use etl_format::Clock;
 use etl_format::constants::{EventFlags, PointerSize};
-use etl_format::read::{EventHeader, ExtendedItem, Record};
+use etl_format::read::{EventHeader, ExtendedItem, FileHeader, Record, Source, Trace};
 use etl_schema::views::clr;
-use etl_schema::views::kernel::{self, Change};
+use etl_schema::views::kernel::{self, Change as KernelChange};
 use foldhash::HashMap;
 
-use crate::address::cache::DirectMapped;
-use crate::address::keys::Keys;
-use crate::address::pending::Sighting;
-use crate::address::resolve::Resolver;
-use crate::address::{Ranges, Tag, UnresolvedAddress};
+use crate::address::{DirectMapped, Keys, Origin, Ranges, Sighting, Tag, Tallies};
 use crate::files::{FileFacts, Timeline};
-use crate::loss::Loss;
-use crate::observe::{Change as MachineChange, Life, StateObserver};
-use crate::scan::{Scan, is_plain};
-use crate::steps::{ClrHead, Light};
+use crate::loss::{self, Loss};
+use crate::steps::{ClrHead, Step, Words};
 use drives::Volumes;
 use images::Images;
 use names::Names;
+use resolve::Resolver;
 use threads::Threads;
 
+pub use changes::{Change, ClrEvent, Life, StateObserver};
 pub use drives::Volume;
 pub(crate) use drives::is_description;
-pub use process::{Cause, Counted, MethodSigns, Origin, Process, Tallies, Tally};
-pub use runtime::{Bracket, Clr, Known, ModuleFacts, Things};
+pub use finish::UnresolvedAddress;
+pub use process::{Counted, MethodSigns, Process, UnresolvedCause};
+pub use runtime::{Bracket, Clr, Item, Items, ModuleFacts};
 pub use threads::Thread;
 
 /// The kernel's process, whose images every process sees.
@@ -57,11 +57,11 @@ const OTHERS: u32 = u32::MAX;
 /// Times of the first and the last of some records.
 pub type Span = Option<(i64, i64)>;
 
-fn life(change: Change) -> Life {
+fn life(change: KernelChange) -> Life {
     match change {
-        Change::Start => Life::Begun,
-        Change::End => Life::Ended,
-        Change::RundownStart | Change::RundownEnd => Life::Listed,
+        KernelChange::Start => Life::Begun,
+        KernelChange::End => Life::Ended,
+        KernelChange::RundownStart | KernelChange::RundownEnd => Life::Listed,
     }
 }
 
@@ -73,54 +73,64 @@ pub(crate) fn widen(span: &mut Span, timestamp: i64) {
     }
 }
 
-/// The machine that a recording describes.
-#[derive(Debug)]
-pub struct Machine {
-    /// The files.
-    pub files: Vec<FileFacts>,
-    /// The clock of the recording.
-    pub clock: Clock,
-    /// What was lost.
-    pub losses: Vec<Loss>,
-    /// Processes, in the order in which they appeared. A process id may come more than once.
-    pub processes: Vec<Process>,
-    /// Records read.
-    pub records: u64,
-    /// Ticks of the first and the last record.
-    pub span: Span,
-    /// Ticks of the first and the last event of the runtime provider.
-    pub runtime_span: Span,
-    /// Ticks of the first and the last event of the rundown provider.
-    pub rundown_span: Span,
-    /// Ticks of the first and the last kernel record.
-    pub kernel_span: Span,
-    /// Addresses that resolved to nothing, the most frequent first.
-    pub unresolved: Vec<UnresolvedAddress>,
-    /// Images, and the identities that a merge adds.
-    pub images: Images,
-    /// Names of methods, modules, assemblies, domains and images, where they are kept.
-    pub names: Option<Names>,
-    timeline: Timeline,
-    /// What the last record changed, where an observer wants to know.
-    pub(crate) changes: Option<Vec<MachineChange>>,
-    by_pid: HashMap<u32, usize>,
-    /// Indices of the processes that were looked up last, by id.
-    recent: DirectMapped<Option<(u32, usize)>>,
-    pub(crate) threads: Threads,
-    volumes: Volumes,
-    /// Indices of the processes of the threads that were sampled last, by thread id.
-    sampled: DirectMapped<Option<(u32, usize)>>,
-    /// The thread of the last event: its process is known.
-    last_thread: Option<u32>,
-    /// Samples of threads whose process is not known yet, by thread and address.
-    pub(crate) unattributed: HashMap<(u32, u64), Sighting>,
-    /// Uses of stack keys that are not defined yet.
-    keys: Keys,
-    pub(crate) resolver: Resolver,
+with_accessors! {
+    /// The machine that a recording describes.
+    #[derive(Debug)]
+    pub struct Machine {
+        copy {
+            /// Records read.
+            records: u64,
+            /// Ticks of the first and the last record.
+            span: Span,
+            /// Ticks of the first and the last event of the runtime provider.
+            runtime_span: Span,
+            /// Ticks of the first and the last event of the rundown provider.
+            rundown_span: Span,
+            /// Ticks of the first and the last kernel record.
+            kernel_span: Span,
+        }
+        borrow {
+            /// The files.
+            files: Vec<FileFacts> => [FileFacts],
+            /// The clock of the recording.
+            clock: Clock => Clock,
+            /// How the times of the files become times of the recording.
+            timeline: Timeline => Timeline,
+            /// What was lost.
+            losses: Vec<Loss> => [Loss],
+            /// Processes, in the order in which they appeared. A process id may come more than
+            /// once.
+            processes: Vec<Process> => [Process],
+            /// Addresses that resolved to nothing, the most frequent first.
+            unresolved: Vec<UnresolvedAddress> => [UnresolvedAddress],
+            /// Images, and the identities that a merge adds.
+            images: Images => Images,
+        }
+        own {
+            /// Names of methods, modules, assemblies, domains and images, where they are kept.
+            names: Option<Names>,
+            /// What the last record changed, where an observer wants to know.
+            changes: Option<Vec<Change>>,
+            by_pid: HashMap<u32, usize>,
+            /// Indices of the processes that were looked up last, by id.
+            recent: DirectMapped<Option<(u32, usize)>>,
+            threads: Threads,
+            volumes: Volumes,
+            /// Indices of the processes of the threads that were sampled last, by thread id.
+            sampled: DirectMapped<Option<(u32, usize)>>,
+            /// The thread of the last event: its process is known.
+            last_thread: Option<u32>,
+            /// Samples of threads whose process is not known yet, by thread and address.
+            unattributed: HashMap<(u32, u64), Sighting>,
+            /// Uses of stack keys that are not defined yet.
+            keys: Keys,
+            resolver: Resolver,
+        }
+    }
 }
 
 impl Machine {
-    /// A machine of which nothing is known yet. `names` keeps the names of methods, modules,
+    /// A machine without processes. `names` keeps the names of methods, modules,
     /// assemblies, domains and images; the [`Tag`]s of code then hold the number of a method in
     /// [`Names`] instead of its id.
     pub(crate) fn new(timeline: Timeline, names: bool) -> Self {
@@ -149,12 +159,6 @@ impl Machine {
             keys: Keys::default(),
             resolver: Resolver::default(),
         }
-    }
-
-    /// The processes, in the order in which they appeared. A process id may come more than once.
-    #[must_use]
-    pub fn processes(&self) -> &[Process] {
-        &self.processes
     }
 
     /// Index of the process that had an id at a time: of several, the last that had started by
@@ -216,28 +220,55 @@ impl Machine {
         &self.resolver.kernel
     }
 
-    /// How the times of the files become times of the recording.
-    #[must_use]
-    pub fn timeline(&self) -> &Timeline {
-        &self.timeline
+    /// Adds a file, with what it states of itself.
+    pub(crate) fn add_file<S: Source>(&mut self, trace: &Trace<S>, name: &str) {
+        let source = self.files.len();
+        let at = |raw| self.timeline.timestamp(source, raw);
+        self.losses.extend(loss::of_file(trace, source, at));
+        self.files.push(FileFacts::new(trace, source, name, &self.timeline));
     }
 
-    /// Takes over what was counted where records were read.
-    pub(crate) fn scanned(&mut self, scan: Scan) {
-        (self.records, self.kernel_span, self.span) =
-            (scan.records, scan.kernel_span, scan.other_span);
-        if let Some((first, last)) = self.kernel_span {
+    /// Sets what was counted where records were read: how many, and the spans of the kernel's and
+    /// of all others.
+    pub(crate) fn set_totals(&mut self, records: u64, kernel_span: Span, other_span: Span) {
+        (self.records, self.kernel_span, self.span) = (records, kernel_span, other_span);
+        if let Some((first, last)) = kernel_span {
             widen(&mut self.span, first);
             widen(&mut self.span, last);
         }
     }
 
+    /// Takes in the step of a record.
+    #[inline]
+    pub(crate) fn apply(
+        &mut self,
+        step: Step<'_>,
+        time: i64,
+        file: usize,
+        observer: &mut impl StateObserver,
+    ) {
+        match step {
+            Step::Words(Words::Sample { address, tid }) => self.sample(address, tid, time),
+            Step::Words(Words::Thread { pid, tid }) => self.threads.seen(tid, pid),
+            Step::Words(Words::ClrEvent { head, is_short }) => {
+                self.clr_header(head, is_short, time, observer);
+            }
+            Step::ClrEvent(head, payload) => {
+                if !head.known {
+                    self.threads.seen(head.tid, head.pid);
+                }
+                self.clr_event(&head, payload, None, time, observer);
+            }
+            Step::Record(record) => self.record(record, time, file, observer),
+        }
+    }
+
     /// Takes in a record that may change the machine, or has addresses.
-    pub(crate) fn owners(
+    fn record(
         &mut self,
         record: &Record<'_>,
         timestamp: i64,
-        source: usize,
+        file: usize,
         observer: &mut impl StateObserver,
     ) {
         if let Some(header) = record.event() {
@@ -246,12 +277,19 @@ impl Machine {
             if let Some(event) = kernel::decode(record) {
                 self.kernel_event(event, record, timestamp, observer);
             } else if record.hook() == Some(0) {
-                self.session(record, source);
+                self.session(record, timestamp, file);
             }
         } else {
             self.images.identity(record);
             self.volumes.record(record);
         }
+    }
+
+    /// A header event among the records: a session that a merge carried over.
+    fn session(&mut self, record: &Record<'_>, timestamp: i64, source: usize) {
+        let Ok(header) = FileHeader::parse(record.bytes(), 0) else { return };
+        let Some(file) = self.files.get_mut(source) else { return };
+        self.losses.extend(file.add_session(&header, timestamp, source, &self.timeline));
     }
 
     fn event(
@@ -295,18 +333,19 @@ impl Machine {
         }
     }
 
-    /// Takes in an event of the CLR of which no field matters.
-    pub(crate) fn light(
+    /// Takes in an event of the CLR none of whose fields matters.
+    fn clr_header(
         &mut self,
-        Light { head, short }: Light,
+        head: ClrHead,
+        is_short: bool,
         time: i64,
         observer: &mut impl StateObserver,
     ) {
         if !head.known {
             self.threads.seen(head.tid, head.pid);
         }
-        let mut seen = head.seen(time);
-        if !short {
+        let mut seen = ClrEvent::new(head, time);
+        if !is_short {
             let index = self.process(head.pid);
             widen(self.clr_span(head.rundown), time);
             if let Some(process) = self.processes.get_mut(index) {
@@ -323,7 +362,7 @@ impl Machine {
     }
 
     /// Takes in an event of the CLR; `header` where it is looked at as a whole.
-    pub(crate) fn clr_event(
+    fn clr_event(
         &mut self,
         head: &ClrHead,
         payload: &[u8],
@@ -334,8 +373,8 @@ impl Machine {
         let &ClrHead { pid, tid, rundown, .. } = head;
         let pointers = head.pointers();
         let from = clr::decode_event(rundown, (head.id, head.version), payload, pointers);
-        let mut seen = head.seen(timestamp);
-        seen.payload = header.is_none_or(is_plain).then_some(payload);
+        let mut seen = ClrEvent::new(*head, timestamp);
+        seen.payload = header.is_none_or(EventHeader::has_manifest_layout).then_some(payload);
         let Some(from) = from else {
             observer.clr_event(&seen);
             return;
@@ -359,24 +398,8 @@ impl Machine {
                 // A stack comes microseconds after its event.
                 seen.begun = since.unsigned_abs() <= self.clock.frequency / 100;
             }
-            clr::Event::Exception(at) => {
-                self.resolver.stack(
-                    &mut self.processes,
-                    index,
-                    Origin::Exception,
-                    std::iter::once(at),
-                    timestamp,
-                );
-            }
-            clr::Event::EntryPoint(at) => {
-                self.resolver.stack(
-                    &mut self.processes,
-                    index,
-                    Origin::EntryPoint,
-                    std::iter::once(at),
-                    timestamp,
-                );
-            }
+            clr::Event::Exception(at) => self.address(index, Origin::Exception, at, timestamp),
+            clr::Event::EntryPoint(at) => self.address(index, Origin::EntryPoint, at, timestamp),
             _ => {}
         }
         observer.clr_event(&seen);
@@ -415,7 +438,7 @@ impl Machine {
                 let process = self.process(pid);
                 self.keys.used(key, process, timestamp);
                 if let Some(process) = self.processes.get_mut(process) {
-                    process.tally(Origin::KernelStack).stacks += 1;
+                    process.tally_mut(Origin::KernelStack).stacks += 1;
                 }
             }
             kernel::Event::StackDefinition { key, last: true, frames } => {
@@ -431,20 +454,22 @@ impl Machine {
             kernel::Event::Thread(change, thread) => {
                 let kernel::Thread { pid, tid, .. } = thread;
                 match change {
-                    Change::Start => self.threads.start(tid, pid, timestamp),
-                    Change::End => self.threads.end(tid, pid, timestamp),
-                    Change::RundownStart | Change::RundownEnd => self.threads.seen(tid, pid),
+                    KernelChange::Start => self.threads.start(tid, pid, timestamp),
+                    KernelChange::End => self.threads.end(tid, pid, timestamp),
+                    KernelChange::RundownStart | KernelChange::RundownEnd => {
+                        self.threads.seen(tid, pid)
+                    }
                 }
-                if matches!(change, Change::Start | Change::End) {
+                if matches!(change, KernelChange::Start | KernelChange::End) {
                     self.sampled.remove(tid);
                     observer.thread_changed(tid);
                 }
-                self.changed(|| MachineChange::Thread(life(change), tid));
+                self.changed(|| Change::Thread(life(change), tid));
                 self.describe(&thread);
             }
             kernel::Event::ThreadName(thread) => {
                 self.threads.seen(thread.tid, thread.pid);
-                self.changed(|| MachineChange::Thread(Life::Listed, thread.tid));
+                self.changed(|| Change::Thread(Life::Listed, thread.tid));
                 self.describe(&thread);
             }
             kernel::Event::Process(change, process) => {
@@ -454,17 +479,23 @@ impl Machine {
         }
     }
 
+    /// Resolves an address that comes alone.
+    #[inline]
+    fn address(&mut self, process: usize, origin: Origin, address: u64, time: i64) {
+        let address = std::iter::once(address);
+        self.resolver.stack(&mut self.processes, process, origin, address, time);
+    }
+
     /// Takes in a sample of what a processor was doing.
     #[inline]
-    pub(crate) fn sample(&mut self, address: u64, tid: u32, time: i64) {
+    fn sample(&mut self, address: u64, tid: u32, time: i64) {
         let Some(process) = self.sampled.get(tid).or_else(|| self.process_of_sample(tid)) else {
             let none = Sighting { count: 0, first: time, last: time, in_image: false };
             let sighting = self.unattributed.entry((tid, address)).or_insert(none);
             (sighting.count, sighting.last) = (sighting.count + 1, time);
             return;
         };
-        let address = std::iter::once(address);
-        self.resolver.stack(&mut self.processes, process, Origin::Sample, address, time);
+        self.address(process, Origin::Sample, address, time);
     }
 
     /// Index of the process of a thread that was not sampled before.
@@ -487,16 +518,16 @@ impl Machine {
         self.threads.describe(thread.tid, thread.start_address().unwrap_or(0), name);
     }
 
-    fn image(&mut self, change: Change, image: &kernel::Image<'_>, timestamp: i64) {
+    fn image(&mut self, change: KernelChange, image: &kernel::Image<'_>, timestamp: i64) {
         let &kernel::Image { pid, base, size, .. } = image;
         let path = image.path().unwrap_or_default();
-        let from = if change == Change::Start { Some(timestamp) } else { None };
+        let from = if change == KernelChange::Start { Some(timestamp) } else { None };
         let kernel = pid == 0 || pid == SYSTEM;
         let process = self.process(pid);
         // Listed again, it is the image that it was.
         let known = self.processes.get_mut(process).and_then(|p| p.images.now(base));
         let known = known.filter(|tag| {
-            change != Change::Start && self.images.get(tag.id).is_some_and(|i| i.base == base)
+            change != KernelChange::Start && self.images.get(tag.id).is_some_and(|i| i.base == base)
         });
         let tag = known.unwrap_or_else(|| {
             let id = self.images.add(pid, base, path);
@@ -506,10 +537,10 @@ impl Machine {
         if let Some(names) = &mut self.names {
             names.image(tag.id, path);
         }
-        self.changed(|| MachineChange::Image(life(change), process, tag.id));
+        self.changed(|| Change::Image(life(change), process, tag.id));
         let own = self.processes.get_mut(process).map(|p| &mut p.images);
         for ranges in own.into_iter().chain(kernel.then_some(&mut self.resolver.kernel)) {
-            if change == Change::End {
+            if change == KernelChange::End {
                 ranges.remove(base, size, timestamp, tag);
             } else {
                 ranges.add(base, size, from, tag);
@@ -517,9 +548,9 @@ impl Machine {
         }
     }
 
-    fn process_event(&mut self, change: Change, event: &kernel::Process<'_>, timestamp: i64) {
+    fn process_event(&mut self, change: KernelChange, event: &kernel::Process<'_>, timestamp: i64) {
         let pid = event.pid;
-        if change == Change::Start {
+        if change == KernelChange::Start {
             // The id may have been another process's before.
             let reused = self.by_pid.get(&pid).and_then(|&p| self.processes.get(p));
             if reused.is_some_and(|p| p.ended.is_some()) {
@@ -529,23 +560,23 @@ impl Machine {
             }
         }
         let index = self.process(pid);
-        self.changed(|| MachineChange::Process(life(change), index));
+        self.changed(|| Change::Process(life(change), index));
         let Some(process) = self.processes.get_mut(index) else { return };
         process.learn(event, self.names.is_some());
         match change {
-            Change::Start => process.started = Some(timestamp),
-            Change::End => {
+            KernelChange::Start => process.started = Some(timestamp),
+            KernelChange::End => {
                 process.ended = Some(timestamp);
                 process.exit_status = event.exit_status();
                 process.code.clear(timestamp);
                 process.images.clear(timestamp);
             }
-            Change::RundownStart | Change::RundownEnd => {}
+            KernelChange::RundownStart | KernelChange::RundownEnd => {}
         }
     }
 
     #[inline]
-    fn changed(&mut self, change: impl FnOnce() -> MachineChange) {
+    fn changed(&mut self, change: impl FnOnce() -> Change) {
         if let Some(changes) = &mut self.changes {
             changes.push(change());
         }
@@ -556,28 +587,23 @@ impl Machine {
         if let Some(index) = self.recent.get(pid) {
             return index;
         }
-        let known = self.by_pid.get(&pid).copied();
-        let index = known.unwrap_or_else(|| {
-            if self.processes.len() >= MAX_PROCESSES {
-                return self.others();
-            }
-            self.processes.push(Process::new(pid));
-            self.by_pid.insert(pid, self.processes.len() - 1);
-            self.processes.len() - 1
+        let index = self.by_pid.get(&pid).copied().unwrap_or_else(|| {
+            if self.processes.len() < MAX_PROCESSES { self.add(pid) } else { self.others() }
         });
         self.recent.insert(pid, index);
         index
     }
 
+    fn add(&mut self, pid: u32) -> usize {
+        self.processes.push(Process::new(pid));
+        self.by_pid.insert(pid, self.processes.len() - 1);
+        self.processes.len() - 1
+    }
+
     /// Index of the process that stands for all beyond the limit.
     #[cold]
     fn others(&mut self) -> usize {
-        if let Some(&others) = self.by_pid.get(&OTHERS) {
-            return others;
-        }
-        self.processes.push(Process::new(OTHERS));
-        self.by_pid.insert(OTHERS, self.processes.len() - 1);
-        self.processes.len() - 1
+        self.by_pid.get(&OTHERS).copied().unwrap_or_else(|| self.add(OTHERS))
     }
 
     /// Stacks whose key was never defined.

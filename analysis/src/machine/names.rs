@@ -53,6 +53,11 @@ pub(crate) fn text(units: &[u8]) -> String {
     char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
+/// The file name of a path in UTF-16, in lower case.
+pub(super) fn file_name(path: &[u8]) -> Box<str> {
+    text(path).rsplit(['\\', '/']).next().unwrap_or_default().to_lowercase().into()
+}
+
 /// What events state of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MethodNames {
@@ -249,5 +254,21 @@ impl Names {
     pub fn image_path(&self, index: u64) -> &str {
         let at = usize::try_from(index).ok();
         at.and_then(|at| self.images.get(at)).map_or("", |&path| self.texts.get(path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn utf16(text: &str) -> Vec<u8> {
+        text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+    }
+
+    #[test]
+    fn file_name_drops_the_path() {
+        assert_eq!(&*file_name(&utf16(r"C:\Windows\A.NI.dll")), "a.ni.dll");
+        assert_eq!(&*file_name(&utf16("B.dll")), "b.dll");
+        assert_eq!(&*file_name(b""), "");
     }
 }

@@ -9,116 +9,54 @@ use etl_schema::clr::Enumeration;
 use etl_schema::views::clr::Method;
 use etl_schema::views::{clr, kernel};
 use foldhash::HashMap;
+use serde::Serialize;
 
 use super::images::KernelHits;
+use super::names::text;
 use super::runtime::{Bracket, Clr, Counts, Listing, listed_by};
-use crate::address::pending::{PendingAddresses, Sighting};
-use crate::address::{Added, Ranges, Tag};
+use crate::address::{Added, Origin, PendingAddresses, Ranges, Sighting, Tag, Tallies, Tally};
 
-/// Where addresses come from. The order is that of the report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
-    /// Stacks that the CLR logs after its events.
-    ClrStack,
-    /// Stacks in extended data items.
-    ExtendedStack,
-    /// Stacks that the kernel logs.
-    KernelStack,
-    /// Sampled instruction pointers.
-    Sample,
-    /// Addresses at which exceptions were thrown.
-    Exception,
-    /// Addresses at which precompiled code is entered, as the runtime states them.
-    EntryPoint,
-}
-
-impl Origin {
-    /// How many there are.
-    pub const COUNT: usize = 6;
-
-    /// All of them, in the order of the report.
-    pub const ALL: [Origin; Self::COUNT] = [
-        Origin::ClrStack,
-        Origin::ExtendedStack,
-        Origin::KernelStack,
-        Origin::Sample,
-        Origin::Exception,
-        Origin::EntryPoint,
-    ];
-}
-
-/// What addresses resolved to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Stacks, or samples.
-    pub stacks: u64,
-    /// Addresses in them.
-    pub frames: u64,
-    /// Addresses in a managed method.
-    pub managed: u64,
-    /// Those of them whose method an event names; the others need the module's metadata.
-    pub named: u64,
-    /// Addresses in a native image of the process or of the kernel.
-    pub image: u64,
-    /// Those of them in an image with a known PDB identity.
-    pub identified: u64,
-    /// Addresses in neither.
-    pub unresolved: u64,
-}
-
-impl std::ops::AddAssign for Tally {
-    fn add_assign(&mut self, other: Tally) {
-        self.stacks += other.stacks;
-        self.frames += other.frames;
-        self.managed += other.managed;
-        self.named += other.named;
-        self.image += other.image;
-        self.identified += other.identified;
-        self.unresolved += other.unresolved;
-    }
-}
-
-/// Tallies by origin.
-pub type Tallies = [Tally; Origin::COUNT];
-
-/// Why an address resolved to nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
+/// Why an address does not resolve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum UnresolvedCause {
     /// The process ran managed code and has no rundown.
     NoRundown,
-    /// The process's rundown is not whole.
-    CutRundown,
+    /// The process's rundown lacks its Init or its Complete event.
+    IncompleteRundown,
     /// A method's code was there, but at another time.
-    MethodGone,
+    MethodAtOtherTime,
     /// An image was there, but at another time.
-    ImageGone,
-    /// It is outside of everything that was ever there.
-    Outside,
-    /// There were more addresses than are kept apart, so that no later event could decide it.
-    Beyond,
+    ImageAtOtherTime,
+    /// No known method, module or image was ever there.
+    Unknown,
+    /// The process has more distinct addresses than are tracked.
+    TooManyAddresses,
 }
 
-impl Cause {
+impl UnresolvedCause {
     /// All of them.
-    pub const ALL: [Cause; 6] = [
-        Cause::NoRundown,
-        Cause::CutRundown,
-        Cause::MethodGone,
-        Cause::ImageGone,
-        Cause::Outside,
-        Cause::Beyond,
+    pub const ALL: [UnresolvedCause; 6] = [
+        UnresolvedCause::NoRundown,
+        UnresolvedCause::IncompleteRundown,
+        UnresolvedCause::MethodAtOtherTime,
+        UnresolvedCause::ImageAtOtherTime,
+        UnresolvedCause::Unknown,
+        UnresolvedCause::TooManyAddresses,
     ];
 
     /// In words.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn message(self) -> &'static str {
         match self {
-            Cause::NoRundown => "no rundown",
-            Cause::CutRundown => "rundown not whole",
-            Cause::MethodGone => "a method's code at another time",
-            Cause::ImageGone => "an image at another time",
-            Cause::Outside => "not in any known method, module or image",
-            Cause::Beyond => "beyond the addresses that are kept apart",
+            UnresolvedCause::NoRundown => "the process has no rundown",
+            UnresolvedCause::IncompleteRundown => "the process's rundown is incomplete",
+            UnresolvedCause::MethodAtOtherTime => "in the code of a method of another time",
+            UnresolvedCause::ImageAtOtherTime => "in an image of another time",
+            UnresolvedCause::Unknown => "not in any known method, module or image",
+            UnresolvedCause::TooManyAddresses => "more distinct addresses than are tracked",
         }
     }
 }
@@ -153,98 +91,107 @@ pub struct MethodSigns {
     pub verbose: u64,
 }
 
-/// What is known of one process.
-#[derive(Clone, Debug, Default)]
-pub struct Process {
-    /// Its id.
-    pub pid: u32,
-    /// File name of its image.
-    pub name: String,
-    /// The process that started it; `None` where no event states it.
-    pub parent_pid: Option<u32>,
-    /// Terminal session; `None` where no event states it.
-    pub session_id: Option<u32>,
-    /// Its user as a SID, `S-1-5-18`; empty where no event states it.
-    pub user: Box<str>,
-    /// Command line; empty where no event states it, and where names are not kept.
-    pub command_line: Box<str>,
-    /// Exit status, if it ended inside the trace.
-    pub exit_status: Option<i32>,
-    /// When it started, if that was inside the trace.
-    pub started: Option<i64>,
-    /// When it ended, if that was inside the trace.
-    pub ended: Option<i64>,
-    /// Timestamps of its first and last event of the CLR's two providers.
-    pub clr_span: Option<(i64, i64)>,
-    /// Timestamp of its last event of the runtime provider.
-    pub last_runtime: Option<i64>,
-    /// Its CLRs, by instance.
-    pub clrs: BTreeMap<u16, Clr>,
-    /// Events of the CLR's two providers.
-    pub clr_events: u64,
-    /// Brackets of rundowns, in the order in which they appeared.
-    pub brackets: Vec<Bracket>,
-    /// Brackets that were not kept, since there were too many.
-    pub brackets_beyond: u64,
-    /// Rundown events outside every bracket of their kind and instance.
-    pub outside: Counted,
-    /// Rundown events of the one kind inside a bracket of the other.
-    pub confused: Counted,
-    /// Enumerations under the runtime provider, loads and unloads under the rundown provider.
-    pub wrong_provider: Counted,
-    /// Events of enumerations of method code.
-    pub methods_enumerated: u64,
-    /// Events of loads of method code.
-    pub methods_loaded: u64,
-    /// Events of unloads of method code.
-    pub methods_unloaded: u64,
-    /// Distinct pieces of method code.
-    pub methods: u64,
-    /// Method code that began where other code still was: the first one's timestamp and address,
-    /// and the address of what was there.
-    pub overlap: Option<(i64, u64, u64)>,
-    /// Loads of code that was there already.
-    pub loaded_twice: Counted,
-    /// Unloads of code whose load or enumeration was never seen.
-    pub unloads_unknown: Counted,
-    /// What the method events show of the sessions.
-    pub signs: MethodSigns,
-    /// Methods being compiled, by CLR and id: since when and on which thread.
-    pub jitting: HashMap<u64, (i64, u32)>,
-    /// Timestamp of the last load of method code, by thread.
-    pub last_load: HashMap<u32, i64>,
-    /// Managed code by address.
-    pub code: Ranges,
-    /// Native images by address.
-    pub images: Ranges,
-    /// What the addresses resolved to.
-    pub tallies: Tallies,
-    /// Why addresses did not resolve, by [`Cause`].
-    pub causes: [u64; Cause::ALL.len()],
-    /// Timestamps of the first and the last unresolved address.
-    pub unresolved_span: Option<(i64, i64)>,
-    /// Addresses in native images of managed modules that no method covers.
-    pub precompiled: u64,
-    /// Those of them in an image without a known PDB identity.
-    pub precompiled_unidentified: u64,
-    /// Addresses in kernel images.
-    pub(crate) kernel_hits: KernelHits,
-    /// Addresses that no named method covered yet.
-    pub(crate) pending: PendingAddresses,
-    /// Indices of the open brackets, by kind and instance.
-    open: HashMap<(Enumeration, u16), Vec<usize>>,
-    /// Index of the bracket that the last enumerated thing stood in.
-    inside: Option<usize>,
-    /// The enumeration and the CLR that it is of, as long as no bracket begins or ends.
-    inside_of: Option<(Enumeration, u16)>,
-    /// A CLR that is there.
-    last_clr: Option<u16>,
-    /// The module that a method named last, its CLR, and whether the method had a name.
-    last_module: Option<(u64, u16, bool)>,
+with_accessors! {
+    /// What is known of one process.
+    #[derive(Clone, Debug, Default)]
+    pub struct Process {
+        copy {
+            /// Its id.
+            pid: u32,
+            /// The process that started it; `None` where no event states it.
+            parent_pid: Option<u32>,
+            /// Terminal session; `None` where no event states it.
+            session_id: Option<u32>,
+            /// Exit status, if it ended inside the trace.
+            exit_status: Option<i32>,
+            /// When it started, if that was inside the trace.
+            started: Option<i64>,
+            /// When it ended, if that was inside the trace.
+            ended: Option<i64>,
+            /// Timestamps of its first and last event of the CLR's two providers.
+            clr_span: Option<(i64, i64)>,
+            /// Timestamp of its last event of the runtime provider.
+            last_runtime: Option<i64>,
+            /// Events of the CLR's two providers.
+            clr_events: u64,
+            /// Rundown events outside every bracket of their kind and instance.
+            outside: Counted,
+            /// Rundown events of the one kind inside a bracket of the other.
+            mixed: Counted,
+            /// Enumerations under the runtime provider, loads and unloads under the rundown
+            /// provider.
+            wrong_provider: Counted,
+            /// Events of enumerations of method code.
+            methods_enumerated: u64,
+            /// Events of loads of method code.
+            methods_loaded: u64,
+            /// Events of unloads of method code.
+            methods_unloaded: u64,
+            /// Distinct pieces of method code.
+            methods: u64,
+            /// Method code that began where other code still was: the first one's timestamp and
+            /// address, and the address of what was there.
+            overlap: Option<(i64, u64, u64)>,
+            /// Loads of code that was there already.
+            loaded_twice: Counted,
+            /// Unloads of code whose load or enumeration was never seen.
+            unloads_unknown: Counted,
+            /// What the method events show of the sessions.
+            signs: MethodSigns,
+            /// What the addresses resolved to.
+            tallies: Tallies,
+            /// Why addresses did not resolve, by [`UnresolvedCause`].
+            causes: [u64; UnresolvedCause::ALL.len()],
+            /// Timestamps of the first and the last unresolved address.
+            unresolved_span: Option<(i64, i64)>,
+            /// Addresses in native images of managed modules that no method covers.
+            precompiled: u64,
+            /// Those of them in an image without a known PDB identity.
+            precompiled_unidentified: u64,
+        }
+        borrow {
+            /// File name of its image.
+            name: String => str,
+            /// Its user as a SID, `S-1-5-18`; empty where no event states it.
+            user: Box<str> => str,
+            /// Command line; empty where no event states it, and where names are not kept.
+            command_line: Box<str> => str,
+            /// Its CLRs, by instance.
+            clrs: BTreeMap<u16, Clr> => BTreeMap<u16, Clr>,
+            /// Brackets of rundowns, in the order in which they appeared.
+            brackets: Vec<Bracket> => [Bracket],
+            /// Managed code by address.
+            code: Ranges => Ranges,
+            /// Native images by address.
+            images: Ranges => Ranges,
+        }
+        own {
+            /// Brackets that were not kept, since there were too many.
+            brackets_beyond: u64,
+            /// Methods being compiled, by CLR and id: since when and on which thread.
+            jitting: HashMap<u64, (i64, u32)>,
+            /// Timestamp of the last load of method code, by thread.
+            last_load: HashMap<u32, i64>,
+            /// Addresses in kernel images.
+            kernel_hits: KernelHits,
+            /// Addresses that no named method covered yet.
+            pending: PendingAddresses,
+            /// Indices of the open brackets, by kind and instance.
+            open: HashMap<(Enumeration, u16), Vec<usize>>,
+            /// Index of the bracket that the last enumerated item stood in.
+            inside: Option<usize>,
+            /// The enumeration and the CLR that it is of, as long as no bracket begins or ends.
+            inside_of: Option<(Enumeration, u16)>,
+            /// A CLR that is there.
+            last_clr: Option<u16>,
+            /// The module that a method named last, its CLR, and whether the method had a name.
+            last_module: Option<(u64, u16, bool)>,
+        }
+    }
 }
 
 impl Process {
-    /// Nothing is known but its id.
+    /// A process with this id; nothing else is known yet.
     #[must_use]
     pub fn new(pid: u32) -> Self {
         Process { pid, ..Process::default() }
@@ -262,7 +209,7 @@ impl Process {
             self.user = String::from_utf8(text).unwrap_or_default().into();
         }
         if texts && let Some(line) = event.command_line().filter(|line| !line.is_empty()) {
-            self.command_line = super::names::text(line).into();
+            self.command_line = text(line).into();
         }
     }
 
@@ -284,8 +231,8 @@ impl Process {
         instance
     }
 
-    /// CLRs of a process that are kept apart; the others count as one. Windows gives a process a
-    /// handful.
+    /// CLRs of a process that are kept apart; the others count as one. A process has a handful
+    /// at the most.
     const CLRS: usize = 256;
     /// Brackets of a process that are kept; collectors ask for two or three.
     const BRACKETS: usize = 1 << 12;
@@ -344,18 +291,10 @@ impl Process {
                 self.method(via, &method, tag, timestamp, tid);
             }
             clr::Event::Module(via, module) => {
-                let mark = self.inside(via, instance, timestamp, tid);
                 let clr = self.clrs.entry(instance).or_default();
-                clr.learn_module(&module);
-                let mut listing = clr.modules.note(via, module.id, timestamp, mark);
-                if module.assembly != 0 {
-                    clr.module_assemblies.insert(module.assembly);
-                }
-                if let clr::Change::Rundown(kind) = via {
-                    listing.disordered |= clr.assemblies.part_of(module.assembly, kind, mark);
-                }
-                self.again(listing, timestamp);
-                self.list(mark, timestamp, listing, |counts| &mut counts.modules);
+                clr.module_facts.entry(module.id).or_default().learn(&module);
+                let (id, owner) = (module.id, module.assembly);
+                self.item(ItemKind::Module, via, instance, (id, owner), timestamp, tid);
             }
             clr::Event::DomainModule(via, part) => {
                 self.inside(via, instance, timestamp, tid);
@@ -365,30 +304,58 @@ impl Process {
                 }
             }
             clr::Event::Assembly(via, assembly) => {
-                let mark = self.inside(via, instance, timestamp, tid);
-                let clr = self.clrs.entry(instance).or_default();
-                let mut listing = clr.assemblies.note(via, assembly.id, timestamp, mark);
-                if assembly.domain != 0 {
-                    clr.assembly_domains.insert(assembly.domain);
-                }
-                if let clr::Change::Rundown(kind) = via {
-                    listing.disordered |= clr.domains.part_of(assembly.domain, kind, mark);
-                }
-                self.again(listing, timestamp);
-                self.list(mark, timestamp, listing, |counts| &mut counts.assemblies);
+                let ids = (assembly.id, assembly.domain);
+                self.item(ItemKind::Assembly, via, instance, ids, timestamp, tid);
             }
             clr::Event::AppDomain(via, domain) => {
-                let mark = self.inside(via, instance, timestamp, tid);
-                let clr = self.clrs.entry(instance).or_default();
-                let listing = clr.domains.note(via, domain.id, timestamp, mark);
-                self.again(listing, timestamp);
-                self.list(mark, timestamp, listing, |counts| &mut counts.domains);
+                self.item(ItemKind::Domain, via, instance, (domain.id, 0), timestamp, tid);
             }
             clr::Event::JitStart(id) => {
                 self.jitting.insert(id, (timestamp, tid));
             }
             _ => {}
         }
+    }
+
+    /// Takes in an event about a module, an assembly or a domain, with the id of the assembly or
+    /// the domain that it belongs to.
+    fn item(
+        &mut self,
+        kind: ItemKind,
+        via: clr::Change,
+        instance: u16,
+        (id, owner): (u64, u64),
+        timestamp: i64,
+        tid: u32,
+    ) {
+        let mark = self.inside(via, instance, timestamp, tid);
+        let clr = self.clrs.entry(instance).or_default();
+        let (items, owners) = match kind {
+            ItemKind::Module => {
+                (&mut clr.modules, Some((&mut clr.assemblies, &mut clr.module_assemblies)))
+            }
+            ItemKind::Assembly => {
+                (&mut clr.assemblies, Some((&mut clr.domains, &mut clr.assembly_domains)))
+            }
+            ItemKind::Domain => (&mut clr.domains, None),
+        };
+        let mut listing = items.note(via, id, timestamp, mark);
+        if let Some((owners, named)) = owners {
+            if owner != 0 {
+                named.insert(owner);
+            }
+            if let clr::Change::Rundown(kind) = via {
+                listing.disordered |= owners.part_of(owner, kind, mark);
+            }
+        }
+        if listing.again {
+            self.loaded_twice.add(timestamp);
+        }
+        self.list(mark, timestamp, listing, |counts| match kind {
+            ItemKind::Module => &mut counts.modules,
+            ItemKind::Assembly => &mut counts.assemblies,
+            ItemKind::Domain => &mut counts.domains,
+        });
     }
 
     fn method(
@@ -412,7 +379,10 @@ impl Process {
         if method.module != 0 && self.last_module != module {
             self.last_module = module;
             let clr = self.clrs.entry(instance).or_default();
-            clr.names_module(method.module, method.is_named());
+            clr.method_modules.insert(method.module);
+            if !method.is_named() {
+                clr.unnamed_modules.insert(method.module);
+            }
         }
         self.signs.verbose += u64::from(method.is_named() && !method.is_always_named());
         let (start, size) = (method.start, u64::from(method.size));
@@ -450,13 +420,6 @@ impl Process {
                 let listing = Listing { twice, ..Listing::default() };
                 self.list(mark, timestamp, listing, |counts| &mut counts.methods);
             }
-        }
-    }
-
-    /// Counts what is loaded though it was there.
-    fn again(&mut self, listing: Listing, timestamp: i64) {
-        if listing.again {
-            self.loaded_twice.add(timestamp);
         }
     }
 
@@ -515,7 +478,7 @@ impl Process {
             return;
         }
         if self.open_bracket(other(kind), instance).is_some() {
-            self.confused.add(timestamp);
+            self.mixed.add(timestamp);
         }
         self.push(kind, instance, (None, Some(timestamp)), false, (timestamp, tid));
     }
@@ -540,20 +503,20 @@ impl Process {
             return u8::try_from(at % 255).map_or(1, |low| low + 1);
         }
         if self.open_bracket(other(kind), instance).is_some() {
-            self.confused.add(timestamp);
+            self.mixed.add(timestamp);
         } else if self.brackets_beyond == 0 {
             self.outside.add(timestamp);
         }
         0
     }
 
-    /// Counts a listed thing in its bracket.
+    /// Counts a listed item in its bracket.
     fn list(
         &mut self,
         mark: u8,
         timestamp: i64,
         listing: Listing,
-        count: fn(&mut Counts) -> &mut u64,
+        count: impl FnOnce(&mut Counts) -> &mut u64,
     ) {
         // The open one: a mark is only given while it is open.
         let open = if mark == 0 { None } else { self.inside };
@@ -576,14 +539,8 @@ impl Process {
     /// their domains, and code.
     #[must_use]
     pub fn is_recorded_from_start(&self) -> bool {
-        let told = |clr: &Clr| clr.started.is_some() && clr.domains.loaded > 0;
-        !self.clrs.is_empty() && self.clrs.values().all(told) && self.methods_loaded > 0
-    }
-
-    /// Whether a CLR of the process has a rundown that is there from beginning to end.
-    #[must_use]
-    pub fn has_whole_rundown(&self) -> bool {
-        self.brackets.iter().any(Bracket::is_whole)
+        let is_recorded = |clr: &Clr| clr.started.is_some() && clr.domains.loaded > 0;
+        !self.clrs.is_empty() && self.clrs.values().all(is_recorded) && self.methods_loaded > 0
     }
 
     /// Counts an address that no managed code covers so far. `free` is how many more can be kept.
@@ -599,7 +556,7 @@ impl Process {
     }
 
     /// The tally of an origin.
-    pub fn tally(&mut self, origin: Origin) -> &mut Tally {
+    pub(crate) fn tally_mut(&mut self, origin: Origin) -> &mut Tally {
         let [clr, extended, kernel, sample, exception, entry] = &mut self.tallies;
         match origin {
             Origin::ClrStack => clr,
@@ -610,6 +567,21 @@ impl Process {
             Origin::EntryPoint => entry,
         }
     }
+
+    /// Methods that were being compiled at the end: when that began, the id, and when the thread
+    /// loaded method code last.
+    pub fn unfinished_jits(&self) -> impl Iterator<Item = (i64, u64, Option<i64>)> + '_ {
+        let last_load = |tid| self.last_load.get(tid).copied();
+        self.jitting.iter().map(move |(&id, (since, tid))| (*since, id, last_load(tid)))
+    }
+}
+
+/// An item of a CLR that rundowns list.
+#[derive(Clone, Copy, Debug)]
+enum ItemKind {
+    Module,
+    Assembly,
+    Domain,
 }
 
 fn other(kind: Enumeration) -> Enumeration {

@@ -6,6 +6,7 @@ use etl_schema::views::Pdb;
 use etl_schema::views::clr::{self, Module};
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::names::file_name;
 use crate::address::Tag;
 
 /// An event was about it.
@@ -13,7 +14,7 @@ const KNOWN: u8 = 0x80;
 
 /// What is known of a module, an assembly or a domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct Item {
     /// How it is known: [`Tag::LOADED`], [`Tag::AT_START`], [`Tag::AT_END`].
     pub bits: u8,
     /// Ordinal of the bracket that listed it last.
@@ -26,21 +27,19 @@ pub struct Known {
     pub to: Option<i64>,
 }
 
-impl Known {
+impl Item {
     /// Whether all of `bits` are set.
     #[must_use]
     pub const fn has(&self, bits: u8) -> bool {
         self.bits & bits == bits
     }
-}
 
-impl Known {
     fn is_known(&self) -> bool {
         self.bits & KNOWN != 0
     }
 }
 
-/// How an enumerated thing stands to the others of its bracket.
+/// How an enumerated item stands to the others of its bracket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     /// It was listed by this bracket already.
@@ -51,21 +50,28 @@ pub struct Listing {
     pub again: bool,
 }
 
-/// Things of one kind, by id.
-#[derive(Clone, Debug, Default)]
-pub struct Things {
-    known: BTreeMap<u64, Known>,
-    /// Those that an event was about; the others are only named as the whole of a part.
-    noted: usize,
-    /// Events of enumerations.
-    pub enumerated: u64,
-    /// Events of loads.
-    pub loaded: u64,
-    /// Events of unloads.
-    pub unloaded: u64,
+with_accessors! {
+    /// Modules, assemblies or domains, by id.
+    #[derive(Clone, Debug, Default)]
+    pub struct Items {
+        copy {
+            /// Events of enumerations.
+            enumerated: u64,
+            /// Events of loads.
+            loaded: u64,
+            /// Events of unloads.
+            unloaded: u64,
+        }
+        borrow {}
+        own {
+            known: BTreeMap<u64, Item>,
+            /// Those that an event was about; the others are only named as the whole of a part.
+            noted: usize,
+        }
+    }
 }
 
-impl Things {
+impl Items {
     /// How many distinct ones there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -81,16 +87,16 @@ impl Things {
     /// Whether an event was about it.
     #[must_use]
     pub fn contains(&self, id: u64) -> bool {
-        self.known.get(&id).is_some_and(Known::is_known)
+        self.known.get(&id).is_some_and(Item::is_known)
     }
 
     /// All of them, by id.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, &Known)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &Item)> {
         self.known.iter().filter(|(_, known)| known.is_known()).map(|(&id, known)| (id, known))
     }
 
     /// Takes in an event about one. `mark` is the ordinal of the open bracket, 0 for none.
-    pub fn note(&mut self, via: clr::Change, id: u64, timestamp: i64, mark: u8) -> Listing {
+    pub(crate) fn note(&mut self, via: clr::Change, id: u64, timestamp: i64, mark: u8) -> Listing {
         let known = self.known.entry(id).or_default();
         if !known.is_known() {
             known.bits |= KNOWN;
@@ -126,7 +132,7 @@ impl Things {
     }
 
     /// A part of the item is listed: returns whether that is out of order.
-    pub fn part_of(&mut self, id: u64, kind: Enumeration, mark: u8) -> bool {
+    pub(crate) fn part_of(&mut self, id: u64, kind: Enumeration, mark: u8) -> bool {
         if mark == 0 || id == 0 {
             return false;
         }
@@ -172,7 +178,7 @@ impl ModuleFacts {
         self.flags & 4 != 0
     }
 
-    fn learn(&mut self, module: &Module<'_>) {
+    pub(super) fn learn(&mut self, module: &Module<'_>) {
         self.assembly = module.assembly;
         self.flags |= module.flags;
         let text = module.text();
@@ -188,80 +194,65 @@ impl ModuleFacts {
     }
 }
 
-/// The file name of a path in UTF-16, in lower case.
-#[must_use]
-pub fn file_name(path: &[u8]) -> Box<str> {
-    let units = path.chunks_exact(2).map(|u| {
-        u16::from(u.first().copied().unwrap_or(0)) | u16::from(u.get(1).copied().unwrap_or(0)) << 8
-    });
-    let is_separator = |u: &u16| *u == u16::from(b'\\') || *u == u16::from(b'/');
-    let skip = units.clone().rposition(|u| is_separator(&u));
-    let name = units.skip(skip.map_or(0, |at| at + 1)).take_while(|&u| u != 0);
-    let name: String =
-        char::decode_utf16(name).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
-    name.to_lowercase().into()
-}
-
-/// A CLR in a process.
-#[derive(Clone, Debug, Default)]
-pub struct Clr {
-    /// Its version, where an event states it.
-    pub version: Option<[u16; 4]>,
-    /// 1 for the desktop framework, 2 for Core.
-    pub sku: Option<u16>,
-    /// When it started, where that was inside the recording.
-    pub started: Option<i64>,
-    /// Events of the runtime provider.
-    pub runtime_events: u64,
-    /// Modules.
-    pub modules: Things,
-    /// Assemblies.
-    pub assemblies: Things,
-    /// Application domains.
-    pub domains: Things,
-    /// What else is known of the modules.
-    pub module_facts: BTreeMap<u64, ModuleFacts>,
-    /// Modules that methods and domains name, 0 left out.
-    pub method_modules: BTreeSet<u64>,
-    /// Modules of methods that no event names.
-    pub unnamed_modules: BTreeSet<u64>,
-    /// Assemblies that modules name, and domains that assemblies name.
-    pub module_assemblies: BTreeSet<u64>,
-    /// Domains that assemblies name, 0 left out.
-    pub assembly_domains: BTreeSet<u64>,
+with_accessors! {
+    /// A CLR in a process.
+    #[derive(Clone, Debug, Default)]
+    pub struct Clr {
+        copy {
+            /// Its version, where an event states it.
+            version: Option<[u16; 4]>,
+            /// 1 for the desktop framework, 2 for Core.
+            sku: Option<u16>,
+            /// When it started, where that was inside the recording.
+            started: Option<i64>,
+            /// Events of the runtime provider.
+            runtime_events: u64,
+        }
+        borrow {
+            /// Modules.
+            modules: Items => Items,
+            /// Assemblies.
+            assemblies: Items => Items,
+            /// Application domains.
+            domains: Items => Items,
+            /// What else is known of the modules.
+            module_facts: BTreeMap<u64, ModuleFacts> => BTreeMap<u64, ModuleFacts>,
+            /// Modules of methods that no event names.
+            unnamed_modules: BTreeSet<u64> => BTreeSet<u64>,
+        }
+        own {
+            /// Modules that methods and domains name, 0 left out.
+            method_modules: BTreeSet<u64>,
+            /// Assemblies that modules name, 0 left out.
+            module_assemblies: BTreeSet<u64>,
+            /// Domains that assemblies name, 0 left out.
+            assembly_domains: BTreeSet<u64>,
+        }
+    }
 }
 
 impl Clr {
-    /// A method names its module.
-    pub fn names_module(&mut self, module: u64, named: bool) {
-        self.method_modules.insert(module);
-        if !named {
-            self.unnamed_modules.insert(module);
-        }
-    }
-
-    /// Keeps what a module's event states.
-    pub fn learn_module(&mut self, module: &Module<'_>) {
-        self.module_facts.entry(module.id).or_default().learn(module);
-    }
-
     /// Modules that methods or domains name and no event is about.
     pub fn unknown_modules(&self) -> impl Iterator<Item = u64> + '_ {
-        self.method_modules.iter().copied().filter(|&id| !self.modules.contains(id))
+        unknown(&self.method_modules, &self.modules)
     }
 
     /// Assemblies that modules name and no event is about.
     pub fn unknown_assemblies(&self) -> impl Iterator<Item = u64> + '_ {
-        self.module_assemblies.iter().copied().filter(|&id| !self.assemblies.contains(id))
+        unknown(&self.module_assemblies, &self.assemblies)
     }
 
     /// Domains that assemblies name and no event is about.
     pub fn unknown_domains(&self) -> impl Iterator<Item = u64> + '_ {
-        self.assembly_domains.iter().copied().filter(|&id| !self.domains.contains(id))
+        unknown(&self.assembly_domains, &self.domains)
     }
 }
 
-/// How many things of each kind.
+fn unknown<'a>(named: &'a BTreeSet<u64>, items: &'a Items) -> impl Iterator<Item = u64> + 'a {
+    named.iter().copied().filter(|&id| !items.contains(id))
+}
+
+/// How many items of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Pieces of method code.
@@ -293,11 +284,11 @@ pub struct Bracket {
     pub last: i64,
     /// What it lists.
     pub listed: Counts,
-    /// Things listed more than once.
+    /// Items listed more than once.
     pub twice: u64,
-    /// Things out of order, and the first one's timestamp.
+    /// Items out of order.
     pub disordered: u64,
-    /// Timestamp of the first thing out of order.
+    /// Timestamp of the first item out of order.
     pub first_disordered: Option<i64>,
     /// Events from another thread than the first one's.
     pub other_threads: u64,
@@ -315,21 +306,10 @@ impl Bracket {
 mod tests {
     use super::*;
 
-    fn utf16(text: &str) -> Vec<u8> {
-        text.encode_utf16().flat_map(u16::to_le_bytes).collect()
-    }
-
     #[test]
-    fn file_name_drops_the_path() {
-        assert_eq!(&*file_name(&utf16(r"C:\Windows\A.NI.dll")), "a.ni.dll");
-        assert_eq!(&*file_name(&utf16("B.dll")), "b.dll");
-        assert_eq!(&*file_name(b""), "");
-    }
-
-    #[test]
-    fn whole_is_listed_before_its_parts_at_the_start_and_after_them_at_the_end() {
+    fn note_and_part_of_find_items_on_the_wrong_side() {
         let start = clr::Change::Rundown(Enumeration::Start);
-        let mut domains = Things::default();
+        let mut domains = Items::default();
         assert!(!domains.note(start, 1, 0, 1).disordered);
         assert!(!domains.part_of(1, Enumeration::Start, 1));
         domains.part_of(2, Enumeration::Start, 1);
@@ -338,7 +318,7 @@ mod tests {
         assert_eq!(domains.len(), 2);
 
         let end = clr::Change::Rundown(Enumeration::End);
-        let mut domains = Things::default();
+        let mut domains = Items::default();
         assert!(!domains.part_of(1, Enumeration::End, 1));
         assert!(!domains.contains(1));
         assert!(!domains.note(end, 1, 0, 1).disordered);

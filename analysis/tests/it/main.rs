@@ -109,7 +109,7 @@ impl Observer for Seen {
     }
 
     fn sample(&mut self, machine: &Machine, sample: &Sample<'_>) {
-        let pid = sample.event.process.map(|process| machine.processes()[process].pid);
+        let pid = sample.event.process.map(|process| machine.processes()[process].pid());
         self.samples.push((sample.event.time, pid, sample.address));
         let (kernel, user) = (sample.frames.kernel.to_vec(), sample.frames.user.to_vec());
         self.stacks.push((sample.event.time, kernel, user, sample.frames.is_partial));

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use etl_analysis::MachineBuilder;
+use etl_analysis::address::Tallies;
 use etl_analysis::files::Timeline;
-use etl_analysis::machine::Tallies;
 use etl_format::constants::PointerSize;
 use etl_format::read::{Options, Order, Record, Trace};
 use etl_format::rewrite::repack::Repacker;
@@ -28,7 +28,7 @@ fn resolved(file: &[u8]) -> BTreeMap<u32, Tallies> {
     let trace = Trace::open(file, &Options::salvage()).unwrap();
     let mut builder = MachineBuilder::new(Timeline::new(vec![trace.clock()]), false);
     for_each(file, |record| builder.record(record, 0, &mut ()));
-    builder.build().processes.iter().map(|p| (p.pid, p.tallies)).collect()
+    builder.build().processes().iter().map(|p| (p.pid(), p.tallies())).collect()
 }
 
 /// Every record: timestamp, header without size, and fields. Texts, SIDs and IP addresses are left

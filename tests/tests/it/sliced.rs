@@ -5,8 +5,8 @@ use std::io::Cursor;
 use std::path::Path;
 
 use etl_analysis::MachineBuilder;
+use etl_analysis::address::Tallies;
 use etl_analysis::files::Timeline;
-use etl_analysis::machine::Tallies;
 use etl_format::read::{ExtendedItem, Options, Order, Record, Trace};
 use etl_format::write::File;
 use etl_schema::render;
@@ -76,11 +76,11 @@ fn resolved(file: &[u8], wanted: impl Fn(&Record<'_>) -> bool) -> Resolved {
         }
     });
     let machine = builder.build();
-    let processes = machine.processes.iter().filter(|p| p.tallies != Tallies::default());
-    let tallies = processes.map(|p| (p.pid, p.tallies)).collect();
-    let pid = |process: usize| machine.processes[process].pid;
+    let processes = machine.processes().iter().filter(|p| p.tallies() != Tallies::default());
+    let tallies = processes.map(|p| (p.pid(), p.tallies())).collect();
+    let pid = |process: usize| machine.processes()[process].pid();
     let mut nowhere: Vec<_> =
-        machine.unresolved.iter().map(|o| (pid(o.process), o.address, o.count)).collect();
+        machine.unresolved().iter().map(|o| (pid(o.process), o.address, o.count)).collect();
     nowhere.sort_unstable();
     (tallies, nowhere, machine.undefined_stacks())
 }

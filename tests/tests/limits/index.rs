@@ -42,11 +42,11 @@ fn index(methods: u64) -> (usize, usize) {
         add(146, 1, &[9, 0]);
         process
     });
-    assert_eq!((process.code.live() as u64, process.methods), (methods, methods));
-    assert_eq!(process.clrs[&9].modules.len() as u64, methods / 100);
+    assert_eq!((process.code().live() as u64, process.methods()), (methods, methods));
+    assert_eq!(process.clrs()[&9].modules().len() as u64, methods / 100);
     // The first search builds the index.
     let ((), searched) = peak(|| {
-        let history = process.code.history();
+        let history = process.code().history();
         for i in (0..methods).step_by(997) {
             assert_eq!(history.owner(place(i) + 100, 9, 9).map(|tag: Tag| tag.id), Some(i));
         }

@@ -23,17 +23,17 @@ impl Demands {
         let mut need = |bits: u64, when: bool| demands.bits |= if when { bits } else { 0 };
         let any = |test: fn(&Process) -> bool| processes.iter().any(test);
         if provider == CLR_RUNTIME {
-            need(JIT, any(|p| p.signs.jitted_loads > 0));
-            need(NGEN | START_ENUMERATION, any(|p| p.signs.precompiled_loads > 0));
-            need(JIT | END_ENUMERATION, any(|p| p.signs.jitted_unloads > 0));
+            need(JIT, any(|p| p.signs().jitted_loads > 0));
+            need(NGEN | START_ENUMERATION, any(|p| p.signs().precompiled_loads > 0));
+            need(JIT | END_ENUMERATION, any(|p| p.signs().jitted_unloads > 0));
         } else if provider == CLR_RUNDOWN {
-            let opened = |p: &Process, kind| p.brackets.iter().any(|b| b.kind == kind);
+            let opened = |p: &Process, kind| p.brackets().iter().any(|b| b.kind == kind);
             need(START_ENUMERATION, processes.iter().any(|p| opened(p, Enumeration::Start)));
             need(END_RUNDOWN, processes.iter().any(|p| opened(p, Enumeration::End)));
         }
         // Only a verbose session gets the names of plain methods.
         let clr = provider == CLR_RUNTIME || provider == CLR_RUNDOWN;
-        if clr && any(|p| p.signs.verbose > 0) {
+        if clr && any(|p| p.signs().verbose > 0) {
             demands.level = 5;
         }
         demands

@@ -12,7 +12,7 @@ mod stack_pairs;
 
 use std::ops::Deref;
 
-use etl_analysis::{ClrSeen, Machine, RecordObserver, StateObserver};
+use etl_analysis::{ClrEvent, Machine, RecordObserver, StateObserver};
 use etl_format::Guid;
 use etl_format::read::{EventHeader, ExtendedItem, Record};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
@@ -141,7 +141,7 @@ impl RecordObserver for RecordChecks<'_> {
     fn event(&mut self, record: &Record<'_>, header: &EventHeader, time: i64) {
         self.progress.add(record);
         let RecordChecks { kinds, admission, activities, payloads, .. } = self;
-        let plain = sizes::is_plain(header);
+        let plain = header.has_manifest_layout();
         activities.event(header, if plain { None } else { related(record) }, time);
         let Some(kind) = kinds.of(record, header, admission, payloads) else { return };
         admission.count(kind.index, time);
@@ -197,11 +197,11 @@ impl StackChecks {
 
 impl StateObserver for StackChecks {
     #[inline]
-    fn clr_event(&mut self, event: &ClrSeen<'_>) {
+    fn clr_event(&mut self, event: &ClrEvent<'_>) {
         if let Some(payload) = event.payload {
             self.sizes.event(event, payload);
         }
-        let ClrSeen { tid, rundown, time, .. } = *event;
+        let ClrEvent { tid, rundown, time, .. } = *event;
         let owner = EventOwner { tid, rundown, process: event.process.unwrap_or(usize::MAX) };
         match event.stack {
             Some(counts) => self.pairs.stack(owner, counts, time, event.begun),

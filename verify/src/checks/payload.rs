@@ -71,22 +71,23 @@ impl Payloads {
         self.store.learn_event(header, record);
         let (provider, d) = (header.provider, header.descriptor);
         let id = (provider, d.id, d.version);
-        let (decoder, wrong_descriptor) = match layout.decoder.filter(|_| sizes::is_plain(header)) {
-            Some(decoder) => (decoder, layout.wrong_descriptor),
-            None => match self.store.decoder(record) {
-                Some(decoder) => (decoder, self.is_wrong_descriptor(provider, d, decoder)),
-                None => {
-                    if layout.other_version {
-                        count(&mut self.unknown_version, id, timestamp);
+        let (decoder, wrong_descriptor) =
+            match layout.decoder.filter(|_| header.has_manifest_layout()) {
+                Some(decoder) => (decoder, layout.wrong_descriptor),
+                None => match self.store.decoder(record) {
+                    Some(decoder) => (decoder, self.is_wrong_descriptor(provider, d, decoder)),
+                    None => {
+                        if layout.other_version {
+                            count(&mut self.unknown_version, id, timestamp);
+                        }
+                        return;
                     }
-                    return;
-                }
-            },
-        };
+                },
+            };
         if wrong_descriptor {
             count(&mut self.descriptor, id, timestamp);
         }
-        if layout.sized_elsewhere && sizes::is_plain(header) {
+        if layout.sized_elsewhere && header.has_manifest_layout() {
             return;
         }
         let (payload, pointers) =

@@ -6,11 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use etl_analysis::ClrSeen;
+use etl_analysis::ClrEvent;
 use etl_analysis::machine::Counted;
 use etl_format::Guid;
-use etl_format::constants::{EventFlags, PointerSize};
-use etl_format::read::EventHeader;
+use etl_format::constants::PointerSize;
 use etl_schema::Identity;
 use etl_schema::decode::Decoder;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
@@ -27,18 +26,10 @@ pub(super) fn is_checked_here(provider: Guid, id: u16, decoder: &Decoder) -> boo
     is_decoded && decoder.fixed_size(PointerSize::P8).is_none()
 }
 
-/// Whether the layout of a payload is that of the tables: extended data may hold another schema.
-pub(super) fn is_plain(header: &EventHeader) -> bool {
-    !header.flags.has(EventFlags::EXTENDED_INFO) && !header.flags.has(EventFlags::STRING_ONLY)
-}
-
 /// One of the CLR's two providers.
 fn provider(rundown: bool) -> Guid {
     if rundown { CLR_RUNDOWN } else { CLR_RUNTIME }
 }
-
-/// Id, version, and whether it is the rundown provider's.
-type Key = (u16, u8, bool);
 
 /// Payloads that do not fit their events' layouts.
 #[derive(Clone, Debug, Default)]
@@ -48,51 +39,35 @@ pub(super) struct Sizes {
     /// Payloads with bytes after their last field.
     pub long: BTreeMap<EventId, Counted>,
     tables: TableSet,
-    /// Layouts of recent events, by hash; `None` for events that are not checked here.
-    layouts: Vec<Option<(Key, Option<&'static Decoder>)>>,
 }
 
 impl Sizes {
-    /// Entries of the cache; a power of two.
-    const ENTRIES: usize = 256;
-
     /// Compares with these tables.
     pub fn new(tables: TableSet) -> Self {
         Sizes { tables, ..Sizes::default() }
     }
 
-    /// Adds an event of one of the CLR's providers that [`is_plain`].
+    /// Adds an event of one of the CLR's providers that has the layout of its manifest.
     #[inline]
-    pub fn event(&mut self, head: &ClrSeen<'_>, payload: &[u8]) {
-        if head.exact && self.tables == TableSet::Shipped {
-            return;
-        }
-        let key = (head.id, head.version, head.rundown);
-        let at = usize::from(key.0) ^ usize::from(key.2) << 7 ^ usize::from(key.1) << 5;
-        let at = at & (Self::ENTRIES - 1);
-        let decoder = match self.layouts.get(at) {
-            Some(Some((known, decoder))) if *known == key => *decoder,
-            _ => self.layout(at, key),
-        };
-        let Some(decoder) = decoder else { return };
-        let note = decoder.check(payload, head.pointers);
-        if !note.is_exact() {
-            let list = if note.is_short() { &mut self.short } else { &mut self.long };
-            list.entry((provider(key.2), key.0, key.1)).or_default().add(head.time);
+    pub fn event(&mut self, event: &ClrEvent<'_>, payload: &[u8]) {
+        if !event.exact || self.tables != TableSet::Shipped {
+            self.check(event, payload);
         }
     }
 
-    #[cold]
-    fn layout(&mut self, at: usize, key: Key) -> Option<&'static Decoder> {
-        let identity = Identity::Modern { id: key.0, version: key.1 };
-        let provider = provider(key.2);
+    #[inline(never)]
+    fn check(&mut self, event: &ClrEvent<'_>, payload: &[u8]) {
+        let provider = provider(event.rundown);
+        let identity = Identity::Modern { id: event.id, version: event.version };
         let decoder = Registry::of(self.tables).decoder(provider, identity);
-        let decoder = decoder.filter(|decoder| is_checked_here(provider, key.0, decoder));
-        self.layouts.resize(Self::ENTRIES, None);
-        if let Some(entry) = self.layouts.get_mut(at) {
-            *entry = Some((key, decoder));
+        let Some(decoder) = decoder.filter(|d| is_checked_here(provider, event.id, d)) else {
+            return;
+        };
+        let note = decoder.check(payload, event.pointers);
+        if !note.is_exact() {
+            let list = if note.is_short() { &mut self.short } else { &mut self.long };
+            list.entry((provider, event.id, event.version)).or_default().add(event.time);
         }
-        decoder
     }
 }
 

@@ -2,42 +2,7 @@
 
 use serde::Serialize;
 
-use crate::facts::Tally;
-
-/// What addresses of one origin resolve to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
-pub struct CoverageTable {
-    /// Stacks; samples count as stacks of one address.
-    pub stacks: u64,
-    /// Addresses.
-    pub frames: u64,
-    /// In a managed method.
-    pub managed: u64,
-    /// Of these, in a method with a name.
-    pub named: u64,
-    /// In a native image of the process or the kernel.
-    pub image: u64,
-    /// Of these, in an image with a PDB identity.
-    pub identified: u64,
-    /// In neither.
-    pub unresolved: u64,
-}
-
-impl From<Tally> for CoverageTable {
-    fn from(t: Tally) -> Self {
-        CoverageTable {
-            stacks: t.stacks,
-            frames: t.frames,
-            managed: t.managed,
-            named: t.named,
-            image: t.image,
-            identified: t.identified,
-            unresolved: t.unresolved,
-        }
-    }
-}
+use crate::facts::{Tallies, Tally};
 
 /// What addresses resolve to, by origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -45,36 +10,29 @@ impl From<Tally> for CoverageTable {
 #[non_exhaustive]
 pub struct Coverage {
     /// Stacks that the CLR logs after its events (event 82).
-    pub clr_stacks: CoverageTable,
+    pub clr_stacks: Tally,
     /// Stacks in extended data items.
-    pub extended_stacks: CoverageTable,
+    pub extended_stacks: Tally,
     /// Stacks that the kernel logs, in place or by key.
-    pub kernel_stacks: CoverageTable,
+    pub kernel_stacks: Tally,
     /// Sampled instruction pointers.
-    pub samples: CoverageTable,
+    pub samples: Tally,
     /// Addresses at which exceptions were thrown.
-    pub exceptions: CoverageTable,
+    pub exceptions: Tally,
     /// Addresses at which precompiled code is entered.
-    pub entry_points: CoverageTable,
+    pub entry_points: Tally,
 }
 
 impl Coverage {
     pub(super) fn new(
-        [clr, extended, kernel, samples, exceptions, entry_points]: [Tally; 6],
+        [clr_stacks, extended_stacks, kernel_stacks, samples, exceptions, entry_points]: Tallies,
     ) -> Self {
-        Coverage {
-            clr_stacks: clr.into(),
-            extended_stacks: extended.into(),
-            kernel_stacks: kernel.into(),
-            samples: samples.into(),
-            exceptions: exceptions.into(),
-            entry_points: entry_points.into(),
-        }
+        Coverage { clr_stacks, extended_stacks, kernel_stacks, samples, exceptions, entry_points }
     }
 
     /// The tables with their names.
     #[must_use]
-    pub fn rows(&self) -> [(&'static str, CoverageTable); 6] {
+    pub fn rows(&self) -> [(&'static str, Tally); 6] {
         [
             ("CLR stacks", self.clr_stacks),
             ("extended stacks", self.extended_stacks),

@@ -5,7 +5,8 @@
 use askama::Template;
 
 use super::words::{INFERRED, counts, duration, percent, sentence, source, time_of_day};
-use super::{Coverage, CoverageTable, EnabledReport, Report, Severity};
+use super::{Coverage, EnabledReport, Report, Severity};
+use crate::facts::Tally;
 use crate::finding::{Finding, Outcome};
 use crate::rules::Rule;
 use crate::wrap::printable;
@@ -317,7 +318,7 @@ fn rows(coverage: &Coverage) -> Vec<CoverageRow> {
     filled.map(|(name, table)| coverage_row(name, table)).collect()
 }
 
-fn coverage_row(name: &'static str, t: CoverageTable) -> CoverageRow {
+fn coverage_row(name: &'static str, t: Tally) -> CoverageRow {
     let parts = [
         ("named", "managed, named", t.named),
         ("managed", "managed, not named", t.managed.saturating_sub(t.named)),
@@ -389,17 +390,10 @@ mod tests {
     fn bar_stays_on_the_scale() {
         let short = bar([1_000_000, 1_000_000], 1_000_000, "loss", (0, 1), String::new());
         assert_eq!((short.x.as_str(), short.w.as_str()), ("998.00", "2.00"));
-        let row = coverage_row(
-            "samples",
-            CoverageTable {
-                frames: 4,
-                managed: 2,
-                named: 1,
-                image: 1,
-                unresolved: 1,
-                ..Default::default()
-            },
-        );
+        let mut tally = Tally::default();
+        (tally.frames, tally.managed, tally.named) = (4, 2, 1);
+        (tally.image, tally.unresolved) = (1, 1);
+        let row = coverage_row("samples", tally);
         let widths: f64 = row.bars.iter().map(|b| b.w.parse::<f64>().unwrap()).sum();
         assert_eq!((widths, row.share.as_str()), (1000.0, "75.00 %"));
     }

@@ -15,13 +15,12 @@ mod words;
 
 use serde::Serialize;
 
-use crate::cause::{UnresolvedCause, cause};
-use crate::facts::Facts;
+use crate::facts::{Facts, UnresolvedCause};
 use crate::finding::{Finding, Outcome, Severity, utc};
 use crate::rules::{EXAMPLE_FILE, RULES, Rule, more_buffers};
 use timeline::Timeline;
 
-pub use coverage::{Coverage, CoverageTable};
+pub use coverage::Coverage;
 pub use process::{CauseReport, ClrReport, Counts, ProcessReport, RundownReport};
 #[cfg(feature = "schema")]
 pub use schema::report_schema;
@@ -182,35 +181,35 @@ impl Report {
     pub(crate) fn new(facts: &Facts, findings: Vec<Finding>, findings_left_out: u64) -> Self {
         let timeline = Timeline::new(facts);
         let mut processes: Vec<_> = facts
-            .processes
+            .processes()
             .iter()
-            .filter(|p| p.is_managed() || p.tallies.iter().any(|t| t.frames > 0))
+            .filter(|p| p.is_managed() || p.tallies().iter().any(|t| t.frames > 0))
             .map(|p| ProcessReport::new(facts, &timeline, p))
             .collect();
         processes.sort_by_key(|p| p.pid);
-        let unresolved = facts.unresolved.iter().take(Self::MAX_UNRESOLVED).filter_map(|address| {
-            let process = facts.processes.get(address.process)?;
-            let (cause, message) = cause(address.cause);
-            Some(UnresolvedAddress {
-                pid: process.pid,
-                process: process.name.clone(),
-                address: format!("{:#x}", address.address),
-                count: address.count,
-                cause,
-                message,
-            })
-        });
-        let names: Vec<_> = facts.files.iter().map(|f| f.name.as_str()).collect();
+        let unresolved =
+            facts.unresolved().iter().take(Self::MAX_UNRESOLVED).filter_map(|address| {
+                let process = facts.processes().get(address.process)?;
+                Some(UnresolvedAddress {
+                    pid: process.pid(),
+                    process: process.name().to_owned(),
+                    address: format!("{:#x}", address.address),
+                    count: address.count,
+                    cause: address.cause,
+                    message: address.cause.message(),
+                })
+            });
+        let names: Vec<_> = facts.files().iter().map(|f| f.name.as_str()).collect();
         Report {
             schema_version: SCHEMA_VERSION,
             file: names.join(" + "),
             verdict: Verdict::of(&processes, &findings),
-            start_time: utc(&facts.clock, timeline.start),
-            end_time: utc(&facts.clock, timeline.end),
+            start_time: utc(facts.clock(), timeline.start),
+            end_time: utc(facts.clock(), timeline.end),
             duration_us: timeline.us(timeline.end),
-            records: facts.records,
+            records: facts.records(),
             sessions: session::sessions(facts, &timeline),
-            losses: facts.losses.iter().map(|l| LossReport::new(facts, &timeline, l)).collect(),
+            losses: facts.losses().iter().map(|l| LossReport::new(facts, &timeline, l)).collect(),
             enabled: session::enabled(facts),
             coverage: Coverage::new(facts.tallies()),
             unresolved: unresolved.collect(),

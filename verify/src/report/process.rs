@@ -4,8 +4,7 @@ use serde::Serialize;
 
 use super::Coverage;
 use super::timeline::Timeline;
-use crate::cause::{UnresolvedCause, cause};
-use crate::facts::{Cause, Clr, Facts, Process, Things};
+use crate::facts::{Clr, Facts, Items, Process, UnresolvedCause};
 use crate::finding::utc;
 
 /// A rundown.
@@ -111,27 +110,27 @@ pub struct Counts {
 
 impl ProcessReport {
     pub(super) fn new(facts: &Facts, timeline: &Timeline<'_>, p: &Process) -> Self {
-        let at = |timestamp: Option<i64>| timestamp.map(|t| utc(&facts.clock, t));
-        let counts = |methods, of: fn(&Things) -> u64| {
-            let sum = |pick: fn(&Clr) -> &Things| p.clrs.values().map(|c| of(pick(c))).sum();
+        let at = |timestamp: Option<i64>| timestamp.map(|t| utc(facts.clock(), t));
+        let counts = |methods, of: fn(&Items) -> u64| {
+            let sum = |pick: fn(&Clr) -> &Items| p.clrs().values().map(|c| of(pick(c))).sum();
             Counts {
                 methods,
-                modules: sum(|c| &c.modules),
-                assemblies: sum(|c| &c.assemblies),
-                app_domains: sum(|c| &c.domains),
+                modules: sum(|c| c.modules()),
+                assemblies: sum(|c| c.assemblies()),
+                app_domains: sum(|c| c.domains()),
             }
         };
-        let known = counts(p.methods, |t| t.len() as u64);
-        let clrs = p.clrs.iter().map(|(&id, clr)| ClrReport {
+        let known = counts(p.methods(), |t| t.len() as u64);
+        let clrs = p.clrs().iter().map(|(&id, clr)| ClrReport {
             id,
-            version: clr.version.map(|v| v.map(|part| part.to_string()).join(".")),
-            sku: clr.sku.map(|sku| match sku {
+            version: clr.version().map(|v| v.map(|part| part.to_string()).join(".")),
+            sku: clr.sku().map(|sku| match sku {
                 1 => "desktop".to_owned(),
                 2 => "core".to_owned(),
                 other => format!("{other:#x}"),
             }),
         });
-        let rundowns = p.brackets.iter().map(|b| RundownReport {
+        let rundowns = p.brackets().iter().map(|b| RundownReport {
             kind: b.kind.name(),
             clr_instance: b.instance,
             init_time: at(b.opened),
@@ -144,28 +143,27 @@ impl ProcessReport {
                 app_domains: b.listed.domains,
             },
         });
-        let causes = Cause::ALL.into_iter().zip(p.causes).filter(|(_, count)| *count > 0);
-        let causes = causes.map(|(why, addresses)| {
-            let (cause, message) = cause(why);
-            CauseReport { cause, message, addresses }
-        });
+        let causes = UnresolvedCause::ALL.into_iter().zip(p.causes());
+        let causes = causes
+            .filter(|(_, addresses)| *addresses > 0)
+            .map(|(cause, addresses)| CauseReport { cause, message: cause.message(), addresses });
         ProcessReport {
-            pid: p.pid,
-            name: p.name.clone(),
+            pid: p.pid(),
+            name: p.name().to_owned(),
             clr_instances: clrs.collect(),
-            start_time: at(p.started),
-            end_time: at(p.ended),
-            span_us: timeline.span(p.started, p.ended),
-            clr_events: p.clr_events,
+            start_time: at(p.started()),
+            end_time: at(p.ended()),
+            span_us: timeline.span(p.started(), p.ended()),
+            clr_events: p.clr_events(),
             rundowns: rundowns.collect(),
             methods: known.methods,
             modules: known.modules,
             assemblies: known.assemblies,
             app_domains: known.app_domains,
-            listed: counts(p.methods_enumerated, |t| t.enumerated),
-            loaded: counts(p.methods_loaded, |t| t.loaded),
-            unloaded: counts(p.methods_unloaded, |t| t.unloaded),
-            coverage: Coverage::new(p.tallies),
+            listed: counts(p.methods_enumerated(), |t| t.enumerated()),
+            loaded: counts(p.methods_loaded(), |t| t.loaded()),
+            unloaded: counts(p.methods_unloaded(), |t| t.unloaded()),
+            coverage: Coverage::new(p.tallies()),
             causes: causes.collect(),
         }
     }

@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use super::timeline::Timeline;
 use crate::facts::enable::Knowledge;
-use crate::facts::loss::Loss;
+use crate::facts::loss::{Loss, LossKind};
 use crate::facts::{Facts, infer};
 use crate::finding::utc;
-use crate::loss::{self, LossKind};
+use crate::loss;
 
 /// A session, or the span of events of the kernel or of one of the CLR's providers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -32,7 +32,7 @@ pub struct SessionReport {
 
 /// Sessions, then the spans of the kernel's and the CLR's events.
 pub(super) fn sessions(facts: &Facts, timeline: &Timeline<'_>) -> Vec<SessionReport> {
-    let own = facts.files.iter().flat_map(|f| &f.sessions).map(|s| SessionReport {
+    let own = facts.files().iter().flat_map(|f| &f.sessions).map(|s| SessionReport {
         name: if s.name.is_empty() { "(no name)".to_owned() } else { s.name.clone() },
         kind: "session",
         span_us: timeline.span(Some(s.from), s.to),
@@ -45,9 +45,9 @@ pub(super) fn sessions(facts: &Facts, timeline: &Timeline<'_>) -> Vec<SessionRep
         events_lost: None,
     });
     let spans = [
-        ("kernel events", facts.kernel_span),
-        ("CLR runtime events", facts.runtime_span),
-        ("CLR rundown events", facts.rundown_span),
+        ("kernel events", facts.kernel_span()),
+        ("CLR runtime events", facts.runtime_span()),
+        ("CLR rundown events", facts.rundown_span()),
     ];
     let spans = spans.into_iter().filter_map(|(name, span)| {
         let span_us = timeline.of(span)?;
@@ -79,15 +79,15 @@ pub struct LossReport {
 
 impl LossReport {
     pub(super) fn new(facts: &Facts, timeline: &Timeline<'_>, lost: &Loss) -> Self {
-        let at = |timestamp: Option<i64>| timestamp.map(|t| utc(&facts.clock, t));
+        let at = |timestamp: Option<i64>| timestamp.map(|t| utc(facts.clock(), t));
         LossReport {
-            what: loss::kind(lost).0,
-            message: loss::message(&facts.clock, lost),
+            what: lost.what,
+            message: loss::message(facts.clock(), lost),
             processor: lost.processor,
             from: at(lost.from),
             to: at(lost.to),
             span_us: timeline.span(lost.from, lost.to),
-            file: facts.files.get(lost.source).map(|f| f.name.clone()).unwrap_or_default(),
+            file: facts.files().get(lost.source).map(|f| f.name.clone()).unwrap_or_default(),
         }
     }
 }
@@ -151,7 +151,7 @@ pub(super) fn enabled(facts: &Facts) -> Vec<EnabledReport> {
     for e in &facts.admission.enabled {
         let with = e.with.as_ref().map(|with| (with.level, with.any));
         let mut report = EnabledReport::new(facts, e.provider, with, e.knowledge);
-        report.time = e.at.map(|timestamp| utc(&facts.clock, timestamp));
+        report.time = e.at.map(|timestamp| utc(facts.clock(), timestamp));
         report.session.clone_from(&e.session);
         out.push(report);
     }
@@ -160,7 +160,7 @@ pub(super) fn enabled(facts: &Facts) -> Vec<EnabledReport> {
             continue;
         }
         let events: Vec<EventKey> = kinds.into_iter().map(|(event, _)| event).collect();
-        let smallest = infer::smallest(provider, &events, &facts.processes);
+        let smallest = infer::smallest(provider, &events, &facts.processes());
         let with = Some((smallest.level, smallest.any));
         out.push(EnabledReport::new(facts, provider, with, Knowledge::Inferred));
     }

@@ -6,9 +6,8 @@
 use std::fmt::{self, Write};
 
 use super::words::{INFERRED, counts, duration, percent, sentence, source};
-use super::{
-    CoverageTable, EnabledReport, ProcessReport, Report, RundownReport, Severity, Verdict,
-};
+use super::{EnabledReport, ProcessReport, Report, RundownReport, Severity, Verdict};
+use crate::facts::Tally;
 use crate::finding::{Finding, Outcome};
 use crate::rules::{RULES, Rule};
 use crate::wrap::{printable, wrap};
@@ -231,7 +230,7 @@ fn head(out: &mut String, name: &str) -> fmt::Result {
     writeln!(out, "{name:<18}{a:>8}{b:>11}{c:>10}{d:>11}{e:>11}{f:>10}")
 }
 
-fn row(out: &mut String, name: &str, t: CoverageTable) -> fmt::Result {
+fn row(out: &mut String, name: &str, t: Tally) -> fmt::Result {
     if t.frames == 0 {
         return Ok(());
     }

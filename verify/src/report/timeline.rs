@@ -15,11 +15,11 @@ pub(super) struct Timeline<'a> {
 
 impl<'a> Timeline<'a> {
     pub fn new(facts: &'a Facts) -> Self {
-        let opened = facts.files.iter().flat_map(|f| &f.sessions).map(|s| s.from).min();
-        let start = facts.clock.start_timestamp;
-        let (first, last) = facts.span.unwrap_or((start, start));
+        let opened = facts.files().iter().flat_map(|f| &f.sessions).map(|s| s.from).min();
+        let start = facts.clock().start_timestamp;
+        let (first, last) = facts.span().unwrap_or((start, start));
         let start = opened.map_or(first, |o| o.min(first));
-        Timeline { clock: &facts.clock, start, end: last.max(start) }
+        Timeline { clock: facts.clock(), start, end: last.max(start) }
     }
 
     /// Microseconds since the start, cut to the timeline.

@@ -8,7 +8,7 @@ use etl_schema::providers::CLR_RUNTIME;
 use super::commands::RUNTIME_LARGE;
 use super::{Context, Rule, plural};
 use crate::facts::enable::Knowledge;
-use crate::facts::{Bracket, Facts, Known, Process, Tag};
+use crate::facts::{Bracket, Facts, Item, Process, Tag};
 use crate::finding::{Finding, Severity};
 use etl_schema::clr::Enumeration;
 
@@ -73,7 +73,7 @@ pub(super) const MISSING_LOADS: Rule = Rule {
 
 fn missing_loads(context: &Context<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for process in &context.facts.processes {
+    for process in context.facts.processes() {
         missing_loads_of(context.facts, process, &mut findings);
     }
     findings
@@ -83,12 +83,12 @@ fn missing_loads_of(facts: &Facts, process: &Process, findings: &mut Vec<Finding
     // The code is searched once, for all CLRs.
     let mut code: Option<BTreeMap<u16, Vec<u64>>> = None;
     let starts = start_rundowns(process);
-    for (&instance, clr) in &process.clrs {
+    for (&instance, clr) in process.clrs() {
         let kinds = [
             ("method", "methods", JIT, None),
-            ("module", "modules", LOADER, Some(&clr.modules)),
-            ("assembly", "assemblies", LOADER, Some(&clr.assemblies)),
-            ("application domain", "application domains", LOADER, Some(&clr.domains)),
+            ("module", "modules", LOADER, Some(clr.modules())),
+            ("assembly", "assemblies", LOADER, Some(clr.assemblies())),
+            ("application domain", "application domains", LOADER, Some(clr.domains())),
         ];
         for (one, many, keyword, items) in kinds {
             let own = starts.get(&(instance, items.is_none())).copied();
@@ -97,7 +97,7 @@ fn missing_loads_of(facts: &Facts, process: &Process, findings: &mut Vec<Finding
             if facts.admission.on_since(CLR_RUNTIME, keyword).is_none_or(|on| on > from) {
                 continue;
             }
-            let unseen = |known: &Known| {
+            let unseen = |known: &Item| {
                 known.has(Tag::AT_END) && known.bits & (Tag::LOADED | Tag::AT_START) == 0
             };
             let missing: Vec<u64> = match items {
@@ -118,8 +118,9 @@ fn missing_loads_of(facts: &Facts, process: &Process, findings: &mut Vec<Finding
             let finding =
                 finding.of(facts, process, Some(from)).unless_lost(facts, Some(from), None);
             // A runtime session that was stopped before the rundown recorded no later loads.
-            let rundown = process.brackets.iter().filter_map(|b| b.opened).max();
-            let stopped = facts.runtime_span.zip(rundown).is_some_and(|((_, last), at)| last < at);
+            let rundown = process.brackets().iter().filter_map(|b| b.opened).max();
+            let stopped =
+                facts.runtime_span().zip(rundown).is_some_and(|((_, last), at)| last < at);
             findings.push(if stopped && finding.is_decided() {
                 finding.undecided(
                     "the runtime session may have ended before the rundown: it has no later event",
@@ -134,7 +135,7 @@ fn missing_loads_of(facts: &Facts, process: &Process, findings: &mut Vec<Finding
 /// Code that an end rundown lists and that has no load event, by CLR.
 fn unseen_code(process: &Process) -> BTreeMap<u16, Vec<u64>> {
     let mut out: BTreeMap<u16, Vec<u64>> = BTreeMap::new();
-    for range in process.code.alive() {
+    for range in process.code().alive() {
         let tag = range.tag;
         if tag.has(Tag::AT_END | Tag::JITTED)
             && tag.bits & (Tag::LOADED | Tag::AT_START | Tag::DYNAMIC) == 0
@@ -149,7 +150,8 @@ fn unseen_code(process: &Process) -> BTreeMap<u16, Vec<u64>> {
 /// modules, assemblies or domains (`false`): the keywords of both differ.
 fn start_rundowns(process: &Process) -> BTreeMap<(u16, bool), &Bracket> {
     let mut out = BTreeMap::new();
-    for bracket in process.brackets.iter().filter(|b| b.kind == Enumeration::Start && b.is_whole())
+    for bracket in
+        process.brackets().iter().filter(|b| b.kind == Enumeration::Start && b.is_whole())
     {
         let l = bracket.listed;
         let lists = [(true, l.methods), (false, l.modules + l.assemblies + l.domains)];
@@ -166,7 +168,7 @@ fn created_since(
     process: &Process,
     start: Option<&Bracket>,
 ) -> Option<(i64, &'static str)> {
-    if let Some(from) = process.started {
+    if let Some(from) = process.started() {
         return Some((from, "the process started during the recording"));
     }
     let bracket = start?;

@@ -11,7 +11,7 @@ use crate::finding::{Finding, Severity};
 
 /// Whether the trace was merged, or consists of several files.
 fn is_joined(facts: &Facts) -> bool {
-    facts.files.len() > 1 || facts.files.iter().any(|f| f.is_merged())
+    facts.files().len() > 1 || facts.files().iter().any(|f| f.is_merged())
 }
 
 pub(super) const DIFFERENT_CLOCKS: Rule = Rule {
@@ -29,7 +29,7 @@ pub(super) const DIFFERENT_CLOCKS: Rule = Rule {
 
 fn different_clocks(context: &Context<'_>) -> Vec<Finding> {
     let facts = context.facts;
-    if facts.files.len() < 2 || facts.timeline().is_one_clock() {
+    if facts.files().len() < 2 || facts.timeline().is_one_clock() {
         return Vec::new();
     }
     let message = "the clocks of the files differ; their events were ordered by time of day";
@@ -53,7 +53,7 @@ pub(super) const DIFFERENT_MACHINES: Rule = Rule {
 const BOOT_SKEW: u64 = 60 * FILETIME_PER_SECOND.unsigned_abs();
 
 fn different_machines(context: &Context<'_>) -> Vec<Finding> {
-    let Some((first, rest)) = context.facts.files.split_first() else { return Vec::new() };
+    let Some((first, rest)) = context.facts.files().split_first() else { return Vec::new() };
     let mut findings = Vec::new();
     for other in rest {
         let (a, b) = (&first.header, &other.header);
@@ -96,18 +96,18 @@ pub(super) const GAP: Rule = Rule {
 
 fn gap(context: &Context<'_>) -> Vec<Finding> {
     let facts = context.facts;
-    let (Some((_, last)), Some((rundown, _))) = (facts.runtime_span, facts.rundown_span) else {
+    let (Some((_, last)), Some((rundown, _))) = (facts.runtime_span(), facts.rundown_span()) else {
         return Vec::new();
     };
     // The runtime's session is among those that recorded then; the last one to be closed counts.
-    let sessions = facts.files.iter().flat_map(|f| &f.sessions);
+    let sessions = facts.files().iter().flat_map(|f| &f.sessions);
     let recording = |s: &&Session| s.from <= last;
     let ends: Option<Vec<i64>> = sessions.filter(recording).map(|s| s.to).collect();
     let Some(end) = ends.and_then(|ends| ends.into_iter().max()) else { return Vec::new() };
-    if facts.files.len() < 2 || end >= rundown {
+    if facts.files().len() < 2 || end >= rundown {
         return Vec::new();
     }
-    let gap = facts.clock.filetime(rundown).saturating_sub(facts.clock.filetime(end));
+    let gap = facts.clock().filetime(rundown).saturating_sub(facts.clock().filetime(end));
     let message = format!(
         "the runtime session ended {:.3} s before the rundown began",
         gap as f64 / FILETIME_PER_SECOND as f64
@@ -130,7 +130,7 @@ pub(super) const ONE_SIDED: Rule = Rule {
 
 fn one_sided(context: &Context<'_>) -> Vec<Finding> {
     let facts = context.facts;
-    let message = match (facts.runtime_span, facts.rundown_span) {
+    let message = match (facts.runtime_span(), facts.rundown_span()) {
         (Some(_), None) => "there are events of the CLR runtime, but no rundown",
         (None, Some(_)) => "there is a rundown, but no event of the CLR runtime",
         _ => return Vec::new(),
@@ -168,12 +168,13 @@ fn no_common_process(context: &Context<'_>) -> Vec<Finding> {
 /// Whether files that are merged or checked together have no process with both events of the
 /// runtime and a rundown, although one could have them.
 pub(super) fn are_unrelated(facts: &Facts) -> bool {
-    if !is_joined(facts) || facts.runtime_span.is_none() || facts.rundown_span.is_none() {
+    if !is_joined(facts) || facts.runtime_span().is_none() || facts.rundown_span().is_none() {
         return false;
     }
-    let both = facts.processes.iter().any(|p| p.last_runtime.is_some() && !p.brackets.is_empty());
+    let both =
+        facts.processes().iter().any(|p| p.last_runtime().is_some() && !p.brackets().is_empty());
     // Processes that ended before the rundown have none in any case.
-    let alive = facts.processes.iter().any(|p| p.last_runtime.is_some() && p.ended.is_none());
+    let alive = facts.processes().iter().any(|p| p.last_runtime().is_some() && p.ended().is_none());
     !both && alive
 }
 
@@ -192,8 +193,8 @@ pub(super) const NO_IMAGE_IDS: Rule = Rule {
 
 fn no_image_ids(context: &Context<'_>) -> Vec<Finding> {
     let facts = context.facts;
-    let hit = facts.images.list.iter().filter(|i| i.hits.iter().any(|&n| n > 0)).count();
-    if hit == 0 || facts.images.identities > 0 {
+    let hit = facts.images().list().iter().filter(|i| i.hits.iter().any(|&n| n > 0)).count();
+    if hit == 0 || facts.images().identities() > 0 {
         return Vec::new();
     }
     let why =

@@ -14,7 +14,7 @@ mod rundown;
 mod stacks;
 mod symbols;
 
-use crate::facts::Facts;
+use crate::facts::{Counted, Facts, Process};
 use crate::finding::{Finding, Severity};
 use crate::gates::Gates;
 
@@ -159,13 +159,28 @@ pub(crate) fn check_all(context: &Context<'_>) -> Vec<Finding> {
 /// A finding for each process that `check` has one for.
 fn each_process<'a>(
     context: &Context<'a>,
-    check: impl Fn(&'a Facts, &'a crate::facts::Process) -> Option<Finding>,
+    check: impl Fn(&'a Facts, &'a Process) -> Option<Finding>,
 ) -> Vec<Finding> {
     let facts = context.facts;
-    facts.processes.iter().filter_map(|process| check(facts, process)).collect()
+    facts.processes().iter().filter_map(|process| check(facts, process)).collect()
 }
 
 /// `1 module is`, `2 modules are`.
+/// A finding for each process with a count of something other than zero. It is undecided if
+/// something was lost before the first one.
+fn each_counted(
+    context: &Context<'_>,
+    rule: &Rule,
+    counted: fn(&Process) -> Counted,
+    message: impl Fn(u64) -> String,
+) -> Vec<Finding> {
+    each_process(context, |facts, process| {
+        let Counted { count, first } = counted(process);
+        let finding = rule.finding(message(count)).of(facts, process, first);
+        (count > 0).then(|| finding.unless_lost(facts, None, first))
+    })
+}
+
 fn plural(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

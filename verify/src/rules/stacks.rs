@@ -84,7 +84,7 @@ pub(super) const MISSING: Rule = Rule {
 fn missing(context: &Context<'_>) -> Vec<Finding> {
     let facts = context.facts;
     // Until the provider's last event, if the user states that every session enabled stacks.
-    let all = [(CLR_RUNTIME, facts.runtime_span), (CLR_RUNDOWN, facts.rundown_span)].map(
+    let all = [(CLR_RUNTIME, facts.runtime_span()), (CLR_RUNDOWN, facts.rundown_span())].map(
         |(guid, span)| {
             let mut of = facts.admission.of(guid).peekable();
             of.peek()?;
@@ -95,14 +95,14 @@ fn missing(context: &Context<'_>) -> Vec<Finding> {
         },
     );
     // A stack comes microseconds after its event.
-    let soon = i64::try_from(facts.clock.frequency / 100).unwrap_or(i64::MAX);
+    let soon = i64::try_from(facts.clock().frequency / 100).unwrap_or(i64::MAX);
     let mut by_process: BTreeMap<usize, Vec<_>> = BTreeMap::new();
     for ((process, kind), counted) in facts.stacks.missing(soon, all) {
         by_process.entry(process).or_default().push((kind, counted));
     }
     let mut findings = Vec::new();
     for (index, kinds) in by_process {
-        let Some(process) = facts.processes.get(index) else { continue };
+        let Some(process) = facts.processes().get(index) else { continue };
         let first = kinds.iter().filter_map(|(_, counted)| counted.first).min();
         let count = kinds.iter().map(|(_, counted)| counted.count).sum();
         let kinds: Vec<_> = kinds

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use etl_format::cursor::Bytes;
 use etl_format::read::{Options, Order, Record, Trace};
 use etl_test_support::{needs, trace};
-use etl_verify::{CoverageTable, Report, Severity, UnresolvedCause, Verdict, Verifier};
+use etl_verify::{Report, Severity, Tally, UnresolvedCause, Verdict, Verifier};
 
 const RUNTIME: &str = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4";
 const RUNDOWN: &str = "a669021c-c450-4609-a035-5af59af4df18";
@@ -51,7 +51,7 @@ fn for_each(bytes: &[u8], mut f: impl FnMut(&Record<'_>)) {
 
 /// Counts CLR stacks and samples in two passes: first all methods, images and threads, then the
 /// addresses. Shares no code with the verifier.
-fn naively(bytes: &[u8]) -> (CoverageTable, CoverageTable) {
+fn naively(bytes: &[u8]) -> (Tally, Tally) {
     let (mut code, mut images) = (Ever::default(), Ever::default());
     let mut threads = BTreeMap::new();
     for_each(bytes, |r| {
@@ -81,8 +81,8 @@ fn naively(bytes: &[u8]) -> (CoverageTable, CoverageTable) {
     });
     code.finish();
     images.finish();
-    let (mut stacks, mut samples) = (CoverageTable::default(), CoverageTable::default());
-    let count = |table: &mut CoverageTable, pid: u32, address: u64| {
+    let (mut stacks, mut samples) = (Tally::default(), Tally::default());
+    let count = |table: &mut Tally, pid: u32, address: u64| {
         table.frames += 1;
         if code.covers(pid, address) {
             table.managed += 1;
@@ -128,7 +128,7 @@ fn verify_agrees_with_a_naive_count_on_a_merged_trace() {
 
     // Addresses: equal to the naive count, and to figures that were computed elsewhere.
     let (stacks, samples) = naively(&bytes);
-    let where_found = |mut t: CoverageTable| {
+    let where_found = |mut t: Tally| {
         (t.named, t.identified) = (0, 0);
         t
     };
@@ -137,7 +137,7 @@ fn verify_agrees_with_a_naive_count_on_a_merged_trace() {
     // The sessions were verbose, and the trace was merged on its machine.
     let coverage = report.coverage.clr_stacks;
     assert_eq!((coverage.named, coverage.identified), (coverage.managed, coverage.image));
-    let figures = |t: CoverageTable| [t.stacks, t.frames, t.managed, t.image, t.unresolved];
+    let figures = |t: Tally| [t.stacks, t.frames, t.managed, t.image, t.unresolved];
     assert_eq!(figures(stacks), [14_983, 337_030, 30_259, 306_740, 31]);
     assert_eq!(figures(samples), [79_528, 79_528, 4_494, 74_850, 184]);
     // Stacks by key and in place: 252 + 2,061 + 7,046 records of hooks 0x1820, 0x1825 and 0x1826.

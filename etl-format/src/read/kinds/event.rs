@@ -51,6 +51,14 @@ impl EventHeader {
             activity: b.guid_at(0x40)?,
         })
     }
+
+    /// Whether the payload has the layout of the provider's manifest: no extended data can bring
+    /// another schema.
+    #[inline]
+    #[must_use]
+    pub fn has_manifest_layout(&self) -> bool {
+        !self.flags.has(EventFlags::EXTENDED_INFO) && !self.flags.has(EventFlags::STRING_ONLY)
+    }
 }
 
 #[inline]

@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use etl_format::Guid;
 use etl_schema::encode::OwnedValue;
 use etl_synth::truth::{KnownEvent, SessionReport};
-use etl_verify::{Coverage, CoverageTable, Verifier};
+use etl_verify::{Coverage, Tally, Verifier};
 
 use super::symbols::{everything, lives, owner};
 use crate::simulated::{Simulated, corpus};
 
-const RUNTIME: &str = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4";
-const RUNDOWN: &str = "a669021c-c450-4609-a035-5af59af4df18";
+pub const RUNTIME: &str = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4";
+pub const RUNDOWN: &str = "a669021c-c450-4609-a035-5af59af4df18";
 /// The kernel's class of events about images.
 const IMAGE: &str = "2cb15d1d-5fc1-11d2-abe1-00a0c911f518";
 
@@ -32,9 +32,9 @@ struct Sums {
     unresolved: u64,
 }
 
-impl From<CoverageTable> for Sums {
-    fn from(t: CoverageTable) -> Self {
-        let CoverageTable { stacks, frames, managed, named, image, identified, unresolved, .. } = t;
+impl From<Tally> for Sums {
+    fn from(t: Tally) -> Self {
+        let Tally { stacks, frames, managed, named, image, identified, unresolved, .. } = t;
         Sums { stacks, frames, managed, named, image, identified, unresolved }
     }
 }
@@ -46,14 +46,14 @@ fn field<'e>(event: &'e KnownEvent, name: &str) -> Option<&'e OwnedValue> {
     event.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value)
 }
 
-fn number(event: &KnownEvent, name: &str) -> Option<u64> {
+pub fn number(event: &KnownEvent, name: &str) -> Option<u64> {
     match field(event, name)? {
         OwnedValue::Pointer(address) => Some(*address),
         value => value.as_u64(),
     }
 }
 
-fn frames(event: &KnownEvent, name: &str) -> Option<Vec<u64>> {
+pub fn frames(event: &KnownEvent, name: &str) -> Option<Vec<u64>> {
     let Some(OwnedValue::Array(frames)) = field(event, name) else { return None };
     let address = |frame: &OwnedValue| match frame {
         OwnedValue::Pointer(address) => Some(*address),
@@ -88,7 +88,7 @@ fn addresses(event: &KnownEvent, session: &SessionReport) -> Vec<(u32, &'static 
 }
 
 /// The events in a file, with the session that recorded each.
-fn held<'t>(made: &'t Simulated, file: &str) -> Vec<(&'t SessionReport, &'t KnownEvent)> {
+pub fn held<'t>(made: &'t Simulated, file: &str) -> Vec<(&'t SessionReport, &'t KnownEvent)> {
     let truth = &made.truth;
     let inputs = truth.merges.iter().find(|(f, _)| f == file).map(|(_, of)| of.as_slice());
     let own = [file.to_owned()];

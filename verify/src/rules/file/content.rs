@@ -24,7 +24,7 @@ pub(in crate::rules) const DAMAGED: Rule = Rule {
 fn damaged(context: &Context<'_>) -> Vec<Finding> {
     let facts = context.facts;
     let mut findings = Vec::new();
-    for file in &facts.files {
+    for file in facts.files() {
         let prefix = prefix(facts, file);
         for fault in &file.faults {
             let (offset, message) = (fault.offset, &fault.message);

@@ -67,10 +67,10 @@ const GRACE: i64 = 60 * FILETIME_PER_SECOND;
 fn outside_session(context: &Context<'_>) -> Vec<Finding> {
     let facts = context.facts;
     // With several files the span is not known for each.
-    let ([file], Some((first, last))) = (facts.files.as_slice(), facts.span) else {
+    let ([file], Some((first, last))) = (facts.files(), facts.span()) else {
         return Vec::new();
     };
-    let (first, last) = (facts.clock.filetime(first), facts.clock.filetime(last));
+    let (first, last) = (facts.clock().filetime(first), facts.clock().filetime(last));
     let header = &file.header;
     let mut findings = Vec::new();
     if first < header.start_time.saturating_sub(GRACE) {

@@ -3,7 +3,7 @@
 use etl_format::read::Note;
 
 use super::{each_note, locate, prefix};
-use crate::facts::loss::What;
+use crate::facts::loss::LossKind;
 use crate::finding::{Finding, Severity};
 use crate::rules::commands::{RECORDING, RUNTIME_DISK, RUNTIME_LARGE};
 use crate::rules::{Context, Rule, plural};
@@ -27,7 +27,7 @@ fn events_lost(context: &Context<'_>) -> Vec<Finding> {
     let counted = |note: &Note| is_count(note).then(|| note.to_string());
     let mut findings = each_note(context, &EVENTS_LOST, counted, is_flag);
     // Some headers have no count although buffers are flagged.
-    for file in &context.facts.files {
+    for file in context.facts.files() {
         let count = file.notes.iter().filter(|note| is_flag(note)).count() as u64;
         let first = file.notes.iter().find(|note| is_flag(note));
         let (Some(first), false) = (first, file.notes.iter().any(is_count)) else { continue };
@@ -106,9 +106,10 @@ pub(in crate::rules) const OVERWRITTEN: Rule = Rule {
 fn overwritten(context: &Context<'_>) -> Vec<Finding> {
     let facts = context.facts;
     let mut findings = Vec::new();
-    for (index, file) in facts.files.iter().enumerate() {
+    for (index, file) in facts.files().iter().enumerate() {
         let Some(count) = file.overwritten else { continue };
-        let oldest = facts.losses.iter().filter(|l| l.source == index && l.what == What::Oldest);
+        let oldest =
+            facts.losses().iter().filter(|l| l.source == index && l.what == LossKind::Overwritten);
         // What is left begins at a different time on each processor.
         let since = oldest.filter_map(|l| l.to).max().map(|to| to.saturating_add(1));
         let message = format!(

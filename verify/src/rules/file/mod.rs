@@ -13,7 +13,7 @@ use crate::finding::Finding;
 
 /// The beginning of a message: the file's name where there are several.
 fn prefix(facts: &Facts, file: &FileFacts) -> String {
-    if facts.files.len() > 1 { format!("{}: ", file.name) } else { String::new() }
+    if facts.files().len() > 1 { format!("{}: ", file.name) } else { String::new() }
 }
 
 /// A finding for each message that `messages` has for a file.
@@ -23,7 +23,7 @@ fn each_file<'a, I: IntoIterator<Item = String>>(
     messages: impl Fn(&'a FileFacts) -> I,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in &context.facts.files {
+    for file in context.facts.files() {
         let prefix = prefix(context.facts, file);
         let new = |message| rule.finding(format!("{prefix}{message}"));
         findings.extend(messages(file).into_iter().map(new));
@@ -40,7 +40,7 @@ fn each_note(
     is_flag: impl Fn(&Note) -> bool,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for file in &context.facts.files {
+    for file in context.facts.files() {
         let prefix = prefix(context.facts, file);
         for note in &file.notes {
             let Some(message) = message(note) else { continue };

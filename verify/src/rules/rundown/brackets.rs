@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::facts::{Bracket, Facts, Process};
 use crate::finding::{Finding, Severity};
 use crate::rules::commands::{END_RUNDOWN, LARGE_END_RUNDOWN, RECORDING};
-use crate::rules::{Context, Rule, each_process, plural};
+use crate::rules::{Context, Rule, each_counted, each_process, plural};
 use etl_schema::clr::Enumeration;
 
 /// A finding for each rundown that `check` has one for.
@@ -18,7 +18,7 @@ fn each_bracket(
         let check = &check;
         move |bracket| check(facts, process, bracket)
     };
-    facts.processes.iter().flat_map(|p| p.brackets.iter().filter_map(of(p))).collect()
+    facts.processes().iter().flat_map(|p| p.brackets().iter().filter_map(of(p))).collect()
 }
 
 pub(in crate::rules) const UNCLOSED: Rule = Rule {
@@ -38,17 +38,17 @@ pub(in crate::rules) const UNCLOSED: Rule = Rule {
 fn unclosed(context: &Context<'_>) -> Vec<Finding> {
     let facts = context.facts;
     let mut findings = Vec::new();
-    for process in &facts.processes {
+    for process in facts.processes() {
         // The last rundown of each kind that began inside another one: `rundown.overlapping`
         // reports that those before it have no Complete.
-        let nested = process.brackets.iter().enumerate().filter(|(_, b)| b.nested);
+        let nested = process.brackets().iter().enumerate().filter(|(_, b)| b.nested);
         let nested: BTreeMap<_, _> = nested.map(|(at, b)| ((b.kind, b.instance), at)).collect();
-        for (at, bracket) in process.brackets.iter().enumerate() {
+        for (at, bracket) in process.brackets().iter().enumerate() {
             let (Some(opened), None) = (bracket.opened, bracket.closed) else { continue };
             if nested.get(&(bracket.kind, bracket.instance)).is_some_and(|&last| last > at) {
                 continue;
             }
-            let why = if process.ended.is_some_and(|ended| ended >= opened) {
+            let why = if process.ended().is_some_and(|ended| ended >= opened) {
                 "the process ended during it"
             } else {
                 "the rundown session was stopped too early, or the process ended"
@@ -134,20 +134,13 @@ pub(in crate::rules) const OUTSIDE_BRACKET: Rule = Rule {
               Threading or PerfTrack keyword.",
     remedy: "Enable the rundown provider with EndRundown, Loader, Jit and NGen, which is 0x138:",
     commands: END_RUNDOWN,
-    check: outside_bracket,
+    check: |context| {
+        each_counted(context, &OUTSIDE_BRACKET, Process::outside, |count| {
+            let items = plural(count, "listed item is", "listed items are");
+            format!("{items} outside of Init and Complete of their CLR's rundowns")
+        })
+    },
 };
-
-fn outside_bracket(context: &Context<'_>) -> Vec<Finding> {
-    each_process(context, |facts, process| {
-        let outside = process.outside;
-        let message = format!(
-            "{} outside of Init and Complete of their CLR's rundowns",
-            plural(outside.count, "listed item is", "listed items are")
-        );
-        let finding = OUTSIDE_BRACKET.finding(message).of(facts, process, outside.first);
-        (outside.count > 0).then(|| finding.unless_lost(facts, None, outside.first))
-    })
-}
 
 pub(in crate::rules) const MIXED: Rule = Rule {
     id: "rundown.mixed",
@@ -161,20 +154,13 @@ pub(in crate::rules) const MIXED: Rule = Rule {
     remedy: "A tool that wrote this file mixed up the event ids of the runtime and the rundown \
              provider. Use the files that the sessions wrote, or record again:",
     commands: RECORDING,
-    check: mixed,
+    check: |context| {
+        each_counted(context, &MIXED, Process::mixed, |count| {
+            let events = plural(count, "event is", "events are");
+            format!("{events} of one kind of rundown inside a rundown of the other kind")
+        })
+    },
 };
-
-fn mixed(context: &Context<'_>) -> Vec<Finding> {
-    each_process(context, |facts, process| {
-        let mixed = process.confused;
-        let message = format!(
-            "{} of one kind of rundown inside a rundown of the other kind",
-            plural(mixed.count, "event is", "events are")
-        );
-        let finding = MIXED.finding(message).of(facts, process, mixed.first);
-        (mixed.count > 0).then(|| finding.unless_lost(facts, None, mixed.first))
-    })
-}
 
 pub(in crate::rules) const WRONG_PROVIDER: Rule = Rule {
     id: "rundown.wrong-provider",
@@ -193,7 +179,7 @@ pub(in crate::rules) const WRONG_PROVIDER: Rule = Rule {
 
 fn wrong_provider(context: &Context<'_>) -> Vec<Finding> {
     each_process(context, |facts, process| {
-        let wrong = process.wrong_provider;
+        let wrong = process.wrong_provider();
         let message = format!(
             "{} logged by the other of the CLR's two providers",
             plural(wrong.count, "rundown or load event was", "rundown or load events were")
@@ -225,11 +211,11 @@ const MIN_EVENTS: u64 = 10_000;
 fn endless(context: &Context<'_>) -> Vec<Finding> {
     each_process(context, |facts, process| {
         let mut counts: BTreeMap<(u16, Enumeration), usize> = BTreeMap::new();
-        for bracket in &process.brackets {
+        for bracket in process.brackets() {
             *counts.entry((bracket.instance, bracket.kind)).or_default() += 1;
         }
         let most = counts.into_values().max().unwrap_or(0);
-        let (listed, methods) = (process.methods_enumerated, process.methods);
+        let (listed, methods) = (process.methods_enumerated(), process.methods());
         let repeated = listed > MIN_EVENTS && listed / methods.max(1) >= MIN_REPEATS;
         if most <= MAX_BRACKETS && !repeated {
             return None;
@@ -237,7 +223,7 @@ fn endless(context: &Context<'_>) -> Vec<Finding> {
         let message = format!(
             "{most} rundowns of one CLR list methods {listed} times, and there are {methods}"
         );
-        let first = process.brackets.first();
+        let first = process.brackets().first();
         let timestamp = first.and_then(|b| b.opened.or(b.closed));
         Some(ENDLESS.finding(message).of(facts, process, timestamp))
     })

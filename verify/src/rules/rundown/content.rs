@@ -6,7 +6,7 @@ use etl_schema::clr::keyword::{END_ENUMERATION, LOADER};
 use etl_schema::providers::CLR_RUNTIME;
 
 use super::{ByClr, by_clr};
-use crate::facts::{Bracket, Facts, Known, Process, Tag};
+use crate::facts::{Bracket, Facts, Item, Process, Tag};
 use crate::finding::{Finding, Severity};
 use crate::rules::commands::{END_RUNDOWN, LARGE_END_RUNDOWN, RECORDING};
 use crate::rules::{Context, Rule, plural};
@@ -22,8 +22,8 @@ fn each_count(
 ) -> Vec<Finding> {
     let facts = context.facts;
     let mut findings = Vec::new();
-    for process in &facts.processes {
-        for bracket in process.brackets.iter().filter(|b| count(b) > 0) {
+    for process in facts.processes() {
+        for bracket in process.brackets().iter().filter(|b| count(b) > 0) {
             let which = format!("the {} rundown of CLR {}", bracket.kind.name(), bracket.instance);
             let finding = rule.finding(message(count(bracket), &which));
             findings.push(finding.of(facts, process, timestamp(bracket)));
@@ -125,7 +125,7 @@ impl Missing {
 
 fn incomplete(context: &Context<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for process in &context.facts.processes {
+    for process in context.facts.processes() {
         incomplete_of(context.facts, process, &mut findings);
     }
     findings
@@ -135,19 +135,19 @@ fn incomplete_of(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) 
     let brackets = by_clr(process);
     let code = missing_methods(facts, process, &brackets);
     for (&instance, own) in &brackets {
-        let Some(clr) = process.clrs.get(&instance) else { continue };
+        let Some(clr) = process.clrs().get(&instance) else { continue };
         let kinds = [
             ("method was", "methods were", None),
-            ("module was", "modules were", Some(&clr.modules)),
-            ("assembly was", "assemblies were", Some(&clr.assemblies)),
-            ("application domain was", "application domains were", Some(&clr.domains)),
+            ("module was", "modules were", Some(clr.modules())),
+            ("assembly was", "assemblies were", Some(clr.assemblies())),
+            ("application domain was", "application domains were", Some(clr.domains())),
         ];
         for (one, many, items) in kinds {
             let Some((bracket, opened)) = last_listing(own, items.is_none()) else { continue };
             // What the start rundown lists may have been unloaded without an event, unless unloads
             // were enabled.
             let loader = enabled_before(facts, LOADER, opened);
-            let is_missing = |known: &Known| {
+            let is_missing = |known: &Item| {
                 let loaded = known.has(Tag::LOADED) && known.from.is_some_and(|from| from < opened);
                 (loaded || (loader && known.has(Tag::AT_START)))
                     && known.to.is_none()
@@ -220,7 +220,7 @@ fn missing_methods(
     if opened.is_empty() {
         return out;
     }
-    for range in process.code.alive() {
+    for range in process.code().alive() {
         let tag = range.tag;
         if !tag.has(Tag::JITTED) || tag.bits & (Tag::AT_END | Tag::DYNAMIC) != 0 {
             continue;
@@ -250,9 +250,9 @@ pub(in crate::rules) const PARTIAL: Rule = Rule {
 fn partial(context: &Context<'_>) -> Vec<Finding> {
     let facts = context.facts;
     let mut findings = Vec::new();
-    for process in &facts.processes {
+    for process in facts.processes() {
         for (instance, own) in by_clr(process) {
-            if !process.clrs.contains_key(&instance) {
+            if !process.clrs().contains_key(&instance) {
                 continue;
             }
             let whole = |b: &&&Bracket| b.kind == Enumeration::End && b.is_whole();

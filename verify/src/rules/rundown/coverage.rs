@@ -23,11 +23,11 @@ enum Absence {
 }
 
 fn absence(facts: &Facts, process: &Process) -> Option<Absence> {
-    let has_rundown = !process.brackets.is_empty() || process.methods_enumerated > 0;
+    let has_rundown = !process.brackets().is_empty() || process.methods_enumerated() > 0;
     if !process.is_managed() || has_rundown {
         return None;
     }
-    Some(match (facts.rundown_span, process.ended) {
+    Some(match (facts.rundown_span(), process.ended()) {
         (None, _) if process.is_recorded_from_start() => Absence::NotNeeded,
         (None, _) => Absence::NoRundown,
         (Some((first, _)), Some(ended)) if ended < first => Absence::Exited(ended),
@@ -37,7 +37,7 @@ fn absence(facts: &Facts, process: &Process) -> Option<Absence> {
 
 /// The timestamp of the first event of the process's CLRs.
 fn first_event(process: &Process) -> Option<i64> {
-    process.clr_span.map(|(first, _)| first)
+    process.clr_span().map(|(first, _)| first)
 }
 
 pub(in crate::rules) const NONE: Rule = Rule {
@@ -86,9 +86,9 @@ fn none(context: &Context<'_>) -> Vec<Finding> {
 /// Why a process needs no rundown. A CLR logs the same when it starts and when its state is
 /// requested (capture state); other events show which of the two it was.
 fn why_not_needed(process: &Process) -> &'static str {
-    let mut starts = process.clrs.values().filter_map(|clr| clr.started);
-    let before = process.clr_span.is_some_and(|(first, _)| starts.any(|start| first < start));
-    if process.started.is_some() {
+    let mut starts = process.clrs().values().filter_map(|clr| clr.started());
+    let before = process.clr_span().is_some_and(|(first, _)| starts.any(|start| first < start));
+    if process.started().is_some() {
         "it started during the recording, and its loads were recorded"
     } else if before {
         "a session requested the state of its CLR (capture state), and later loads were recorded"
@@ -149,7 +149,7 @@ fn missing(context: &Context<'_>) -> Vec<Finding> {
     // Files of different recordings are reported by `merge.no-common-process`.
     let unrelated = are_unrelated(facts);
     let mut findings = Vec::new();
-    for process in facts.processes.iter().filter(|process| process.is_managed()) {
+    for process in facts.processes().iter().filter(|process| process.is_managed()) {
         let from = first_event(process);
         let mut add = |message: String, timestamp| {
             let finding = MISSING.finding(message).of(facts, process, timestamp);
@@ -163,9 +163,9 @@ fn missing(context: &Context<'_>) -> Vec<Finding> {
             Some(_) => {}
             None => {
                 let brackets = by_clr(process);
-                for (instance, clr) in &process.clrs {
-                    let lacks = clr.runtime_events > 0 && !brackets.contains_key(instance);
-                    if lacks && process.clrs.len() > 1 {
+                for (instance, clr) in process.clrs() {
+                    let lacks = clr.runtime_events() > 0 && !brackets.contains_key(instance);
+                    if lacks && process.clrs().len() > 1 {
                         let message = format!(
                             "CLR {instance} ran managed code, but only other CLRs of the process \
                              have a rundown"

@@ -13,7 +13,7 @@ type ByClr<'a> = BTreeMap<u16, Vec<&'a Bracket>>;
 
 fn by_clr(process: &Process) -> ByClr<'_> {
     let mut out = ByClr::new();
-    for bracket in &process.brackets {
+    for bracket in process.brackets() {
         out.entry(bracket.instance).or_default().push(bracket);
     }
     out

@@ -1,7 +1,6 @@
 //! What addresses resolve to.
 
-use crate::cause::cause;
-use crate::facts::{Cause, Facts, Origin, Process, Tallies, Tally};
+use crate::facts::{Facts, Origin, Process, Tallies, Tally, UnresolvedCause};
 use crate::finding::{Finding, Severity};
 use crate::rules::commands::{RECORDING, RECORDING_WITH_KERNEL, RUNTIME_CLOCK};
 use crate::rules::{Context, Rule, each_process, plural};
@@ -41,18 +40,23 @@ struct Unresolved {
 
 impl Unresolved {
     fn of(facts: &Facts, process: &Process) -> Self {
-        let causes = Cause::ALL.into_iter().zip(process.causes);
+        let causes = UnresolvedCause::ALL.into_iter().zip(process.causes());
         let wrong_time = causes
-            .filter(|(cause, _)| matches!(cause, Cause::MethodGone | Cause::ImageGone))
+            .filter(|(cause, _)| {
+                matches!(
+                    cause,
+                    UnresolvedCause::MethodAtOtherTime | UnresolvedCause::ImageAtOtherTime
+                )
+            })
             .map(|(_, count)| count)
             .sum();
-        let last = process.unresolved_span.map(|(_, last)| last);
+        let last = process.unresolved_span().map(|(_, last)| last);
         Unresolved {
-            count: process.tallies.iter().map(|t| t.unresolved).sum(),
-            addresses: process.tallies.iter().map(|t| t.frames).sum(),
+            count: process.tallies().iter().map(|t| t.unresolved).sum(),
+            addresses: process.tallies().iter().map(|t| t.frames).sum(),
             wrong_time,
-            first: process.unresolved_span.map(|(first, _)| first),
-            until: facts.rundown_span.map(|(_, end)| end).max(last),
+            first: process.unresolved_span().map(|(first, _)| first),
+            until: facts.rundown_span().map(|(_, end)| end).max(last),
         }
     }
 
@@ -86,9 +90,10 @@ fn unresolved(context: &Context<'_>) -> Vec<Finding> {
         if own.count <= own.wrong_time {
             return None;
         }
-        let causes = Cause::ALL.into_iter().zip(process.causes).filter(|(_, count)| *count > 0);
+        let causes =
+            UnresolvedCause::ALL.into_iter().zip(process.causes()).filter(|(_, count)| *count > 0);
         let causes: Vec<_> =
-            causes.map(|(why, count)| format!("{}: {count}", cause(why).1)).collect();
+            causes.map(|(why, count)| format!("{}: {count}", why.message())).collect();
         let message = format!(
             "{} of {} addresses ({:.2} %) are in no managed method and no image ({})",
             own.count,
@@ -149,15 +154,16 @@ pub(in crate::rules) const UNNAMED: Rule = Rule {
 
 fn unnamed(context: &Context<'_>) -> Vec<Finding> {
     each_process(context, |facts, process| {
-        let unnamed: u64 = process.tallies.iter().map(|t| t.managed - t.named.min(t.managed)).sum();
+        let unnamed: u64 =
+            process.tallies().iter().map(|t| t.managed - t.named.min(t.managed)).sum();
         let without_pdb: usize = process
-            .clrs
+            .clrs()
             .values()
             .map(|clr| {
                 let no_pdb = |id: &&u64| {
-                    clr.module_facts.get(id).is_none_or(|m| m.il_pdb.is_none() && !m.is_dynamic())
+                    clr.module_facts().get(id).is_none_or(|m| m.il_pdb.is_none() && !m.is_dynamic())
                 };
-                clr.unnamed_modules.iter().filter(no_pdb).count()
+                clr.unnamed_modules().iter().filter(no_pdb).count()
             })
             .sum();
         let message = format!(
@@ -185,11 +191,11 @@ pub(in crate::rules) const UNNAMED_PRECOMPILED: Rule = Rule {
 
 fn unnamed_precompiled(context: &Context<'_>) -> Vec<Finding> {
     each_process(context, |facts, process| {
-        let unidentified = process.precompiled_unidentified;
+        let unidentified = process.precompiled_unidentified();
         let message = format!(
             "{unidentified} of {} addresses in precompiled code are in no listed method and in no \
              image with a known PDB",
-            process.precompiled
+            process.precompiled()
         );
         (unidentified > 0).then(|| UNNAMED_PRECOMPILED.finding(message).of(facts, process, None))
     })
@@ -242,8 +248,8 @@ fn coverage(context: &Context<'_>) -> Vec<Finding> {
     .into_iter()
     .flatten()
     .collect();
-    for process in &facts.processes {
-        let own = resolved(sum(process.tallies));
+    for process in facts.processes() {
+        let own = resolved(sum(process.tallies()));
         let finding = missed(gates.process_coverage, own, "addresses of the process resolve");
         findings.extend(finding.map(|f| f.of(facts, process, None)));
     }

@@ -23,10 +23,10 @@ pub(in crate::rules) const NO_MODULE_PDB: Rule = Rule {
 fn no_module_pdb(context: &Context<'_>) -> Vec<Finding> {
     let facts = context.facts;
     let mut findings = Vec::new();
-    for process in &facts.processes {
-        for clr in process.clrs.values() {
-            let known = clr.module_facts.iter().filter(|(id, m)| {
-                clr.modules.contains(**id) && !m.is_dynamic() && !m.name.is_empty()
+    for process in facts.processes() {
+        for clr in process.clrs().values() {
+            let known = clr.module_facts().iter().filter(|(id, m)| {
+                clr.modules().contains(**id) && !m.is_dynamic() && !m.name.is_empty()
             });
             let modules: Vec<_> = known.map(|(_, module)| module).collect();
             let without: Vec<_> = modules.iter().filter(|m| m.il_pdb.is_none()).collect();
@@ -64,10 +64,10 @@ pub(in crate::rules) const NO_IMAGE_PDB: Rule = Rule {
 
 /// Whether an image is not the native image of a managed module, whose PDB is its module's.
 fn is_native(facts: &Facts, image: &Image) -> bool {
-    !facts.processes.iter().any(|process| {
-        process.pid == image.pid
-            && process.clrs.values().any(|clr| {
-                clr.module_facts.values().any(|m| {
+    !facts.processes().iter().any(|process| {
+        process.pid() == image.pid
+            && process.clrs().values().any(|clr| {
+                clr.module_facts().values().any(|m| {
                     !image.name.is_empty() && (m.native_name == image.name || m.name == image.name)
                 })
             })
@@ -76,14 +76,14 @@ fn is_native(facts: &Facts, image: &Image) -> bool {
 
 fn no_image_pdb(context: &Context<'_>) -> Vec<Finding> {
     let facts = context.facts;
-    if facts.images.identities == 0 {
+    if facts.images().identities() == 0 {
         return Vec::new();
     }
     let mut without = Vec::new();
     let mut samples = 0;
-    for (index, image) in facts.images.list.iter().enumerate() {
+    for (index, image) in facts.images().list().iter().enumerate() {
         let hits: u64 = image.hits.iter().sum();
-        if hits > 0 && !facts.images.is_identified(index as u64) && is_native(facts, image) {
+        if hits > 0 && !facts.images().is_identified(index as u64) && is_native(facts, image) {
             without.push((hits, &image.name));
             samples += image.hits.get(Origin::Sample as usize).copied().unwrap_or_default();
         }

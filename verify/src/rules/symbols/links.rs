@@ -19,7 +19,7 @@ pub(in crate::rules) const MODULE_UNKNOWN: Rule = Rule {
 fn module_unknown(context: &Context<'_>) -> Vec<Finding> {
     each_process(context, |facts, process| {
         let unknown = process.unknown_modules() as u64;
-        let first = process.clrs.values().flat_map(|clr| clr.unknown_modules()).min();
+        let first = process.clrs().values().flat_map(|clr| clr.unknown_modules()).min();
         let first = first.map_or(String::new(), |id| format!(" (first: {id:#x})"));
         let message = format!(
             "methods or domains refer to {} without an event{first}: the Loader keyword was not \
@@ -46,7 +46,7 @@ pub(in crate::rules) const ASSEMBLY_UNKNOWN: Rule = Rule {
 
 fn assembly_unknown(context: &Context<'_>) -> Vec<Finding> {
     each_process(context, |facts, process| {
-        let clrs = || process.clrs.values();
+        let clrs = || process.clrs().values();
         let assemblies = clrs().map(|clr| clr.unknown_assemblies().count() as u64).sum();
         let domains = clrs().map(|clr| clr.unknown_domains().count() as u64).sum();
         let assemblies = (assemblies > 0)

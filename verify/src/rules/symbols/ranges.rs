@@ -2,9 +2,10 @@
 
 use etl_format::constants::FILETIME_PER_SECOND;
 
+use crate::facts::Process;
 use crate::finding::{Finding, Severity};
 use crate::rules::commands::{RECORDING, RUNTIME_LARGE, START_RUNDOWN};
-use crate::rules::{Context, Rule, each_process, plural};
+use crate::rules::{Context, Rule, each_counted, each_process, plural};
 
 pub(in crate::rules) const OVERLAPPING: Rule = Rule {
     id: "symbols.overlapping",
@@ -20,11 +21,11 @@ pub(in crate::rules) const OVERLAPPING: Rule = Rule {
 
 fn overlapping(context: &Context<'_>) -> Vec<Finding> {
     each_process(context, |facts, process| {
-        let (timestamp, start, other) = process.overlap?;
+        let (timestamp, start, other) = process.overlap()?;
         let message = format!(
             "{} a method was loaded over the code of another: first at {start:#x}, over the one at \
              {other:#x}",
-            plural(process.code.overlaps, "time", "times")
+            plural(process.code().overlaps, "time", "times")
         );
         let finding = OVERLAPPING.finding(message).of(facts, process, Some(timestamp));
         Some(finding.unless_lost(facts, None, Some(timestamp)))
@@ -41,20 +42,13 @@ pub(in crate::rules) const LOADED_TWICE: Rule = Rule {
               the unload event is missing, or the load event was doubled.",
     remedy: "Enable EndEnumerationKeyword (0x80) in the runtime session, which logs unloads:",
     commands: RECORDING,
-    check: loaded_twice,
+    check: |context| {
+        each_counted(context, &LOADED_TWICE, Process::loaded_twice, |count| {
+            let items = plural(count, "item was", "items were");
+            format!("{items} loaded again without an unload")
+        })
+    },
 };
-
-fn loaded_twice(context: &Context<'_>) -> Vec<Finding> {
-    each_process(context, |facts, process| {
-        let twice = process.loaded_twice;
-        let message = format!(
-            "{} loaded again without an unload",
-            plural(twice.count, "item was", "items were")
-        );
-        let finding = LOADED_TWICE.finding(message).of(facts, process, twice.first);
-        (twice.count > 0).then(|| finding.unless_lost(facts, None, twice.first))
-    })
-}
 
 pub(in crate::rules) const UNLOAD_UNKNOWN: Rule = Rule {
     id: "symbols.unload-unknown",
@@ -66,21 +60,13 @@ pub(in crate::rules) const UNLOAD_UNKNOWN: Rule = Rule {
               addresses resolve all the same.",
     remedy: "If the order of loads matters, request a start rundown (0x40), too:",
     commands: START_RUNDOWN,
-    check: unload_unknown,
+    check: |context| {
+        each_counted(context, &UNLOAD_UNKNOWN, Process::unloads_unknown, |count| {
+            let pieces = plural(count, "piece of code was", "pieces of code were");
+            format!("{pieces} unloaded without being loaded or listed before")
+        })
+    },
 };
-
-fn unload_unknown(context: &Context<'_>) -> Vec<Finding> {
-    each_process(context, |facts, process| {
-        let unknown = process.unloads_unknown;
-        let message = format!(
-            "{} unloaded without being loaded or listed before",
-            plural(unknown.count, "piece of code was", "pieces of code were")
-        );
-        let finding = UNLOAD_UNKNOWN.finding(message);
-        let finding = finding.of(facts, process, unknown.first);
-        (unknown.count > 0).then(|| finding.unless_lost(facts, None, unknown.first))
-    })
-}
 
 pub(in crate::rules) const JIT_WITHOUT_LOAD: Rule = Rule {
     id: "symbols.jit-without-load",
@@ -100,15 +86,15 @@ const LONG: i64 = FILETIME_PER_SECOND / 2;
 
 fn jit_without_load(context: &Context<'_>) -> Vec<Finding> {
     each_process(context, |facts, process| {
-        let last = facts.clock.filetime(process.last_runtime?);
+        let last = facts.clock().filetime(process.last_runtime()?);
         // A thread that has loaded something since is done with it, unless the load was nested.
-        let stuck = process.jitting.iter().filter(|(_, (timestamp, tid))| {
-            let since = last.saturating_sub(facts.clock.filetime(*timestamp));
-            let done = process.last_load.get(tid).is_some_and(|load| load > timestamp);
-            since > 4 * LONG || (done && since > LONG)
+        let stuck = process.unfinished_jits().filter(|(timestamp, _, last_load)| {
+            let since = last.saturating_sub(facts.clock().filetime(*timestamp));
+            let is_done = last_load.is_some_and(|load| load > *timestamp);
+            since > 4 * LONG || (is_done && since > LONG)
         });
-        let stuck: Vec<_> = stuck.map(|(&id, &(timestamp, tid))| (timestamp, id, tid)).collect();
-        let (timestamp, id, _) = *stuck.iter().min()?;
+        let stuck: Vec<_> = stuck.map(|(timestamp, id, _)| (timestamp, id)).collect();
+        let (timestamp, id) = *stuck.iter().min()?;
         let message = format!(
             "{} compiled without a later load event (first: {id:#x})",
             plural(stuck.len() as u64, "method was", "methods were")

@@ -7,7 +7,7 @@
 //! for another address, and at the end of the recording.
 
 use super::cache::DirectMapped;
-use crate::machine::Origin;
+use super::origin::Origin;
 
 /// What an address resolved to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

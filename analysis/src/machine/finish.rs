@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::pending::Pending;
-use super::ranges::{History, Tag};
+use super::images::Images;
+use super::process::{Process, UnresolvedCause};
 use super::resolve::KERNEL_SPACE;
-use crate::machine::images::Images;
-use crate::machine::{Cause, Clr, Machine, Origin, Process, widen};
+use super::runtime::Clr;
+use super::{Machine, widen};
+use crate::address::{History, Origin, Pending, Tag};
 
 /// An address that resolved to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub struct UnresolvedAddress {
     /// How often it came.
     pub count: u64,
     /// Why it did not resolve.
-    pub cause: Cause,
+    pub cause: UnresolvedCause,
 }
 
 impl Machine {
@@ -31,7 +32,7 @@ impl Machine {
             let pid = self.threads.pid_of(tid).unwrap_or(0);
             let process = self.process(pid);
             if let Some(process) = self.processes.get_mut(process) {
-                let tally = process.tally(Origin::Sample);
+                let tally = process.tally_mut(Origin::Sample);
                 tally.stacks += sighting.count;
                 tally.frames += sighting.count;
                 process.pend(address, Origin::Sample, sighting, &mut self.resolver.free);
@@ -82,7 +83,7 @@ fn decide(
         for (origin, count) in Origin::ALL.into_iter().zip(hits) {
             images.hit(image, origin, count);
             if images.is_identified(image) {
-                process.tally(origin).identified += count;
+                process.tally_mut(origin).identified += count;
             }
         }
     }
@@ -92,10 +93,10 @@ fn decide(
     let (code_history, own_history) = (code.history(), own.history());
     let [in_image, outside] = process.pending.beyond;
     for ((origin, inside), outside) in Origin::ALL.into_iter().zip(in_image).zip(outside) {
-        let tally = process.tally(origin);
+        let tally = process.tally_mut(origin);
         tally.image += inside;
         tally.unresolved += outside;
-        if let Some(count) = process.causes.get_mut(Cause::Beyond as usize) {
+        if let Some(count) = process.causes.get_mut(UnresolvedCause::TooManyAddresses as usize) {
             *count += outside;
         }
     }
@@ -114,7 +115,7 @@ fn decide(
         let identified = identified || precompiled == Some(true);
         let mut missed = 0;
         for ((origin, inside), outside) in Origin::ALL.into_iter().zip(in_image).zip(outside) {
-            let tally = process.tally(origin);
+            let tally = process.tally_mut(origin);
             let all = inside + outside;
             if let Some(tag) = method {
                 tally.managed += all;
@@ -155,19 +156,19 @@ fn cause(
     address: u64,
     code: &History<'_>,
     images: &History<'_>,
-) -> Cause {
+) -> UnresolvedCause {
     if code.ever(address).is_some() {
-        Cause::MethodGone
+        UnresolvedCause::MethodAtOtherTime
     } else if images.ever(address).is_some() {
-        Cause::ImageGone
+        UnresolvedCause::ImageAtOtherTime
     } else if address >= KERNEL_SPACE {
         // No rundown lists the kernel.
-        Cause::Outside
+        UnresolvedCause::Unknown
     } else if process.is_managed() && process.brackets.is_empty() {
-        Cause::NoRundown
+        UnresolvedCause::NoRundown
     } else if cut {
-        Cause::CutRundown
+        UnresolvedCause::IncompleteRundown
     } else {
-        Cause::Outside
+        UnresolvedCause::Unknown
     }
 }

@@ -5,8 +5,8 @@
 //! as long as nothing is loaded or unloaded in its process. Counts go to the owners of the frames
 //! when the slot is needed for another stack, and at the end of the recording.
 
+use super::address_cache::{Owner, ProcessOrigin};
 use super::cache::DirectMapped;
-use super::recent::{Owner, ProcessOrigin};
 
 /// A frame's address as it is stored.
 pub(crate) type Frame = [u8; 8];
@@ -130,7 +130,7 @@ mod tests {
     }
 
     fn by(index: usize) -> ProcessOrigin {
-        ProcessOrigin::new(index, crate::machine::Origin::Sample)
+        ProcessOrigin::new(index, crate::address::Origin::Sample)
     }
 
     #[test]

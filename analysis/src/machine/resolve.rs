@@ -2,12 +2,11 @@
 
 use etl_schema::views::Frames;
 
-use super::keys::KeyUse;
-use super::pending::{MAX_PENDING, Sighting};
-use super::ranges::{Ranges, Tag};
-use super::recent::{AddressCache, CachedAddress, Owner, ProcessOrigin};
-use super::repeats::{CachedStack, Frame, Lookup, Resolved, StackCache};
-use crate::machine::{Origin, Process, Tally};
+use super::process::Process;
+use crate::address::{
+    AddressCache, CachedAddress, CachedStack, Frame, KeyUse, Lookup, MAX_PENDING, Origin, Owner,
+    ProcessOrigin, Ranges, Resolved, Sighting, StackCache, Tag, Tally,
+};
 
 /// Where addresses of a 64-bit kernel begin; no managed code is there.
 pub(crate) const KERNEL_SPACE: u64 = 0xffff_8000_0000_0000;
@@ -70,7 +69,7 @@ impl Resolver {
         let by = ProcessOrigin::new(index, origin);
         match self.stacks.count(by, 1 + self.kernel.changes() + images + code, wide, time) {
             Lookup::Counted => {
-                let tally = process.tally(origin);
+                let tally = process.tally_mut(origin);
                 (tally.stacks, tally.frames) = (tally.stacks + 1, tally.frames + wide.len() as u64);
             }
             Lookup::Known => {
@@ -112,7 +111,7 @@ impl Resolver {
             self.resolve(processes, by, address, time);
         }
         if let Some(process) = processes.get_mut(index) {
-            let tally = process.tally(origin);
+            let tally = process.tally_mut(origin);
             (tally.stacks, tally.frames) = (tally.stacks + 1, tally.frames + count);
         }
     }
@@ -122,7 +121,7 @@ impl Resolver {
     pub fn keyed(&mut self, process: &mut Process, key_use: KeyUse, frames: Frames<'_>) {
         let KeyUse { count, first, last } = key_use;
         let frames = frames.first(MAX_KEYED_FRAMES);
-        process.tally(Origin::KernelStack).frames += count * frames.len() as u64;
+        process.tally_mut(Origin::KernelStack).frames += count * frames.len() as u64;
         let sighting = Sighting { count, first, last, in_image: false };
         for address in frames.iter() {
             process.pend(address, Origin::KernelStack, sighting, &mut self.free);
@@ -191,10 +190,11 @@ fn count_stack(processes: &mut [Process], stack: &CachedStack) {
 fn add(process: &mut Process, origin: Origin, (owner, index): Resolved, count: u64, last: i64) {
     match owner {
         Owner::Method => {
-            *process.tally(origin) += Tally { managed: count, named: count, ..Tally::default() };
+            *process.tally_mut(origin) +=
+                Tally { managed: count, named: count, ..Tally::default() };
         }
         Owner::Kernel => {
-            process.tally(origin).image += count;
+            process.tally_mut(origin).image += count;
             if let Some(index) = index {
                 process.kernel_hits.add(index, origin, count);
             }

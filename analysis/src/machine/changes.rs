@@ -1,0 +1,103 @@
+//! What the machine shows while it takes in records: its changes, and the events of the CLR.
+
+use etl_format::constants::PointerSize;
+
+use crate::steps::ClrHead;
+
+/// A change of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// A process, by its index in the machine.
+    Process(Life, usize),
+    /// A thread, by its id.
+    Thread(Life, u32),
+    /// An image in a process: the indices of both in the machine.
+    Image(Life, usize, u64),
+}
+
+/// What happened to a process, a thread or an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// It began at this time.
+    Begun,
+    /// It ended at this time.
+    Ended,
+    /// The start or the end of a session lists it.
+    Listed,
+}
+
+/// Sees the events of the CLR with their processes, in time order; see
+/// [`Analysis::run_split`](crate::Analysis::run_split). Every method does nothing by default.
+pub trait StateObserver {
+    /// An event of one of the CLR's two providers.
+    #[inline]
+    fn clr_event(&mut self, event: &ClrEvent<'_>) {
+        let _ = event;
+    }
+
+    /// The kernel logged a stack of an event. Both times are ticks of the file's own clock.
+    #[inline]
+    fn kernel_stack(&mut self, event_time: i64, logged: i64) {
+        let _ = (event_time, logged);
+    }
+
+    /// A thread began or ended: its id may be another thread's from now on.
+    #[inline]
+    fn thread_changed(&mut self, tid: u32) {
+        let _ = tid;
+    }
+
+    /// Records came out of order: the traces are read again from their start.
+    fn restart(&mut self) {}
+}
+
+impl StateObserver for () {}
+
+/// An event of one of the CLR's two providers, as a [`StateObserver`] sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct ClrEvent<'a> {
+    /// Index of the process; `None` where the payload is too short for its event.
+    pub process: Option<usize>,
+    /// The thread.
+    pub tid: u32,
+    /// Whether it is the rundown provider's.
+    pub rundown: bool,
+    /// Id of the event.
+    pub id: u16,
+    /// Version of the event.
+    pub version: u8,
+    /// Ticks of the recording's clock.
+    pub time: i64,
+    /// The frames that a stack event states and those that it holds; `None` for other events.
+    pub stack: Option<(u32, usize)>,
+    /// Whether the events of its provider began just before.
+    pub begun: bool,
+    /// The payload, where it was decoded and no extended data may change its layout.
+    pub payload: Option<&'a [u8]>,
+    /// Width of pointers.
+    pub pointers: PointerSize,
+    /// Whether decoding found that the payload ends where the event's fields do.
+    pub exact: bool,
+}
+
+impl ClrEvent<'_> {
+    /// An event with what its header states; nothing else is known yet.
+    #[inline]
+    pub(crate) fn new(head: ClrHead, time: i64) -> Self {
+        let ClrHead { tid, rundown, id, version, .. } = head;
+        ClrEvent {
+            process: None,
+            tid,
+            rundown,
+            id,
+            version,
+            time,
+            stack: None,
+            begun: false,
+            payload: None,
+            pointers: head.pointers(),
+            exact: false,
+        }
+    }
+}
