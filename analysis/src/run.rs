@@ -151,6 +151,14 @@ impl Analysis {
                 );
                 return read.map_err(|error| (0, error));
             }
+            // Each loop has a closure of its own, so that both are compiled into their loops.
+            if let [reader] = readers {
+                return each_record_of(reader, timeline, |record, time| {
+                    if let Some(step) = scan.record(record, time, records) {
+                        machine.apply(step, time, 0, state);
+                    }
+                });
+            }
             each_record(readers, timeline, |record, file, time| {
                 if let Some(step) = scan.record(record, time, records) {
                     machine.apply(step, time, file, state);
@@ -288,6 +296,22 @@ impl MachineBuilder {
 /// Bytes of steps that are handed over at a time.
 const BATCH: usize = 1 << 17;
 
+/// Reads a trace in time order. `take` gets each record with its time.
+fn each_record_of<S: Source>(
+    reader: &mut Records<S>,
+    timeline: &Timeline,
+    mut take: impl FnMut(&Record<'_>, i64),
+) -> ReadResult {
+    loop {
+        // Not by `?`: a record that goes through an error's conversion is copied on the way.
+        match reader.next_record() {
+            Ok(Some(record)) => take(&record, timeline.timestamp(0, record.timestamp())),
+            Ok(None) => return Ok(()),
+            Err(error) => return Err((0, error)),
+        }
+    }
+}
+
 /// Reads traces in time order: always the one whose next record is due first. `take` gets each
 /// record with the index of its file and its time.
 fn each_record<S: Source>(
@@ -295,16 +319,6 @@ fn each_record<S: Source>(
     timeline: &Timeline,
     mut take: impl FnMut(&Record<'_>, usize, i64),
 ) -> ReadResult {
-    if let [reader] = readers {
-        loop {
-            // Not by `?`: a record that goes through an error's conversion is copied on the way.
-            match reader.next_record() {
-                Ok(Some(record)) => take(&record, 0, timeline.timestamp(0, record.timestamp())),
-                Ok(None) => return Ok(()),
-                Err(error) => return Err((0, error)),
-            }
-        }
-    }
     let mut due = Vec::new();
     for (index, reader) in readers.iter_mut().enumerate() {
         due.push(reader.next_timestamp().map_err(|e| (index, e))?);

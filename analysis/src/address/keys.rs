@@ -1,7 +1,10 @@
 //! Uses of stack keys, until it is defined what a key stands for.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::btree_map;
+use std::collections::hash_map;
+
+use foldhash::HashMap;
 
 /// Uses of stack keys that are kept; others stay undefined.
 const MAX_USES: usize = 1 << 20;
@@ -14,40 +17,70 @@ pub(crate) struct KeyUse {
     pub last: i64,
 }
 
+impl KeyUse {
+    fn once(timestamp: i64) -> Self {
+        KeyUse { count: 1, first: timestamp, last: timestamp }
+    }
+
+    fn again(&mut self, timestamp: i64) {
+        (self.count, self.last) = (self.count + 1, timestamp);
+    }
+}
+
 /// Uses of stack keys that are not defined yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keys {
-    /// By key and process.
-    uses: BTreeMap<(u64, usize), KeyUse>,
+    /// By key: the process that used it first. Most keys are used by one process.
+    first: HashMap<u64, (usize, KeyUse)>,
+    /// By key and process: the others.
+    others: BTreeMap<(u64, usize), KeyUse>,
     /// Uses beyond the limit.
     beyond: u64,
 }
 
 impl Keys {
     /// A key is used in a process.
-    pub fn used(&mut self, key: u64, process: usize, time: i64) {
-        let is_free = self.uses.len() < MAX_USES;
-        match self.uses.entry((key, process)) {
-            Entry::Occupied(mut known) => {
-                let key_use = known.get_mut();
-                (key_use.count, key_use.last) = (key_use.count + 1, time);
+    pub fn used(&mut self, key: u64, process: usize, timestamp: i64) {
+        let is_free = self.first.len() + self.others.len() < MAX_USES;
+        match self.first.entry(key) {
+            hash_map::Entry::Occupied(mut first) => {
+                let (of, key_use) = first.get_mut();
+                if *of == process {
+                    key_use.again(timestamp);
+                    return;
+                }
             }
-            Entry::Vacant(new) if is_free => {
-                new.insert(KeyUse { count: 1, first: time, last: time });
+            hash_map::Entry::Vacant(new) => {
+                if is_free {
+                    new.insert((process, KeyUse::once(timestamp)));
+                } else {
+                    self.beyond += 1;
+                }
+                return;
             }
-            Entry::Vacant(_) => self.beyond += 1,
+        }
+        match self.others.entry((key, process)) {
+            btree_map::Entry::Occupied(mut other) => other.get_mut().again(timestamp),
+            btree_map::Entry::Vacant(new) if is_free => {
+                new.insert(KeyUse::once(timestamp));
+            }
+            btree_map::Entry::Vacant(_) => self.beyond += 1,
         }
     }
 
     /// Takes out a use of a key, with the process; `None` where there is no other.
     pub fn take(&mut self, key: u64) -> Option<(usize, KeyUse)> {
-        let (&(_, process), _) = self.uses.range((key, 0)..=(key, usize::MAX)).next()?;
-        Some((process, self.uses.remove(&(key, process))?))
+        if let Some(first) = self.first.remove(&key) {
+            return Some(first);
+        }
+        let (&(_, process), _) = self.others.range((key, 0)..=(key, usize::MAX)).next()?;
+        Some((process, self.others.remove(&(key, process))?))
     }
 
     /// Stacks whose keys are not defined.
     pub fn undefined(&self) -> u64 {
-        self.uses.values().map(|key_use| key_use.count).sum::<u64>() + self.beyond
+        let first = self.first.values().map(|(_, key_use)| key_use);
+        first.chain(self.others.values()).map(|key_use| key_use.count).sum::<u64>() + self.beyond
     }
 }
 
@@ -68,7 +101,7 @@ mod tests {
         let key_use = |count, first, last| KeyUse { count, first, last };
         assert_eq!(
             uses,
-            [(3, key_use(1, 13, 13)), (4, key_use(2, 11, 15)), (5, key_use(2, 10, 12))]
+            [(5, key_use(2, 10, 12)), (3, key_use(1, 13, 13)), (4, key_use(2, 11, 15))]
         );
         assert_eq!((keys.undefined(), keys.take(3)), (1, None));
     }

@@ -239,7 +239,7 @@ impl Machine {
     }
 
     /// Takes in the step of a record.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn apply(
         &mut self,
         step: Step<'_>,
@@ -264,6 +264,7 @@ impl Machine {
     }
 
     /// Takes in a record that may change the machine, or has addresses.
+    #[inline(never)]
     fn record(
         &mut self,
         record: &Record<'_>,

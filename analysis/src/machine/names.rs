@@ -55,7 +55,9 @@ pub(crate) fn text(units: &[u8]) -> String {
 
 /// The file name of a path in UTF-16, in lower case.
 pub(super) fn file_name(path: &[u8]) -> Box<str> {
-    text(path).rsplit(['\\', '/']).next().unwrap_or_default().to_lowercase().into()
+    let is_separator = |unit: &[u8]| matches!(unit, [b'\\' | b'/', 0]);
+    let start = path.chunks_exact(2).rposition(is_separator).map_or(0, |at| 2 * (at + 1));
+    text(path.get(start..).unwrap_or_default()).to_lowercase().into()
 }
 
 /// What events state of a method.
