@@ -68,7 +68,7 @@ pub(crate) fn finish<R: Report>(
     sink.finish(&text)
 }
 
-/// A trace that is written anew from the intact parts of another one.
+/// A trace that is read, and the one that is written from its intact parts.
 pub(crate) struct Rewrite<'a> {
     name: String,
     pub trace: Trace<AnySource<'a>>,

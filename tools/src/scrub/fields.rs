@@ -188,7 +188,8 @@ pub(super) fn private_parts(by: Option<Category>, characters: &[char]) -> Vec<Ra
                 Some('"') => characters.iter().skip(1).position(|c| *c == '"').map(|at| at + 2),
                 _ => position(' '),
             };
-            vec![end.unwrap_or(len)..len]
+            let arguments = end.unwrap_or(len)..len;
+            vec![arguments]
         }
         // The file name stays. Drives and the directory of devices are not private.
         Some(Category::Paths) => {
@@ -202,7 +203,10 @@ pub(super) fn private_parts(by: Option<Category>, characters: &[char]) -> Vec<Ra
             parts.filter(is_private).collect()
         }
         // After a NUL comes filler.
-        _ => vec![0..position('\0').unwrap_or(len)],
+        _ => {
+            let text = 0..position('\0').unwrap_or(len);
+            vec![text]
+        }
     }
 }
 
