@@ -497,6 +497,8 @@ pub mod hook {
     pub const DISK_READ_INIT: u16 = 0x010c;
     /// A write to a disk begins.
     pub const DISK_WRITE_INIT: u16 = 0x010d;
+    /// A flush of a disk ended.
+    pub const DISK_FLUSH: u16 = 0x010e;
     /// A flush of a disk begins.
     pub const DISK_FLUSH_INIT: u16 = 0x010f;
     /// A page was read from disk.

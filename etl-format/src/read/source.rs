@@ -14,7 +14,7 @@ pub trait Source {
     /// Fills `block` with up to `len` bytes from `offset`: fewer only at the end of the source.
     ///
     /// # Errors
-    /// Whatever the medium reports.
+    /// I/O errors.
     fn read(&mut self, offset: u64, len: usize, block: &mut Self::Block) -> io::Result<()>;
 
     /// Length in bytes; `None` for a pipe.
@@ -228,7 +228,7 @@ impl<F: Read + io::Write + Seek> Spooled<F> {
     /// that holds all of them.
     ///
     /// # Errors
-    /// Whatever the pipe or the file reports.
+    /// I/O errors of the pipe or the file.
     pub fn new(
         mut reader: impl Read,
         limit: usize,

@@ -225,7 +225,7 @@ impl<O: Output> Relogger<O> {
     /// source was not closed.
     ///
     /// # Errors
-    /// Whatever the output reports.
+    /// Errors of the output.
     pub fn finish(mut self) -> Result<(O, SessionSummary)> {
         // Buffers without records.
         for (processor, flags) in std::mem::take(&mut self.losses).into_values() {

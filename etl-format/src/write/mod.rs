@@ -11,8 +11,13 @@
 //! use etl_format::Guid;
 //!
 //! # fn main() -> etl_format::Result<()> {
-//! let header = FileHeader { timestamp: 1_000, start_time: 132_000_000_000_000_000, ..FileHeader::new() };
-//! let mut session = Session::create(File::new(Cursor::new(Vec::new())), SessionConfig::new(header))?;
+//! let header = FileHeader {
+//!     timestamp: 1_000,
+//!     start_time: 132_000_000_000_000_000,
+//!     ..FileHeader::new()
+//! };
+//! let file = File::new(Cursor::new(Vec::new()));
+//! let mut session = Session::create(file, SessionConfig::new(header))?;
 //! session.write(0, &Event {
 //!     pointer_size: PointerSize::P8,
 //!     flags: EventFlags(0),
@@ -20,7 +25,7 @@
 //!     thread_id: 8,
 //!     process_id: 4,
 //!     timestamp: 2_000,
-//!     provider: Guid::new(0xe13c0d23, 0xccbc, 0x4e12, [0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27, 0xe4]),
+//!     provider: Guid::new(1, 2, 3, [4; 8]),
 //!     descriptor: EventDescriptor { id: 1, level: 4, ..EventDescriptor::default() },
 //!     kernel_time: 0,
 //!     user_time: 0,

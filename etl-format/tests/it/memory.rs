@@ -134,9 +134,9 @@ fn merge_holds_one_buffer_per_processor_of_each_input() {
         PEAK.set(LIVE.get());
         let before = LIVE.get();
         let inputs = (0..6).map(|_| Counting(&bytes)).collect();
-        let (medium, report) = Merger::new().run(inputs, Nowhere(0)).unwrap();
+        let (output, report) = Merger::new().run(inputs, Nowhere(0)).unwrap();
         assert_eq!(report.records(), 6 * 4 * 50 * rounds as u64);
-        assert!(medium.0 > 0x1_0000);
+        assert!(output.0 > 0x1_0000);
         // And one for looking at every record beforehand.
         let peak = PEAK.get() - before;
         assert!(peak <= (6 * 4 + 1) * 0x1_0000, "{peak:#x} for {rounds} rounds");

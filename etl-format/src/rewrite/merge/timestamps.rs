@@ -1,6 +1,6 @@
 //! Converts the timestamps of a record to another clock: in its header and in known payloads.
 
-use crate::constants::{ExtendedType, PointerSize, RecordKind, hook};
+use crate::constants::{ExtendedType, RecordKind, hook};
 use crate::cursor::Bytes;
 use crate::read::{Record, timestamp_offset};
 use crate::write::put::overwrite;
@@ -58,21 +58,18 @@ fn counter_distance(record: &Record<'_>) -> Option<usize> {
 /// Kernel events whose payloads hold 64 bits of the raw clock.
 fn payload_value(record: &Record<'_>, id: u16) -> Option<Value> {
     let payload = record.bytes().len() - record.payload().len();
-    let pointer = match record.pointer_size()? {
-        PointerSize::P4 => 4,
-        PointerSize::P8 => 8,
-    };
+    let pointer = record.pointer_size()?.bytes();
     Some(match id {
         // Partitions: the distance of their counter from the root's, after two numbers.
         hook::PARTITION_INFO => Value::Counted(payload + 8),
         // Stacks: the timestamp of the event they belong to, which has to stay equal.
-        0x1820 | 0x1825 | 0x1826 => Value::Timestamp(payload),
+        hook::STACK | hook::STACK_KEY_KERNEL | hook::STACK_KEY_USER => Value::Timestamp(payload),
         // Interrupts and deferred calls, and hard faults: when they began.
-        0x0f32 | 0x0f42..=0x0f45 | 0x0220 => Value::Timestamp(payload),
+        0x0f32 | 0x0f42..=0x0f45 | hook::HARD_FAULT => Value::Timestamp(payload),
         // Disk reads and writes: their duration, after numbers, an offset and two pointers.
-        0x010a | 0x010b => Value::Ticks(payload + 24 + 2 * pointer),
+        hook::DISK_READ | hook::DISK_WRITE => Value::Ticks(payload + 24 + 2 * pointer),
         // Disk flushes: the same after two numbers.
-        0x010e => Value::Ticks(payload + 8),
+        hook::DISK_FLUSH => Value::Ticks(payload + 8),
         _ => return None,
     })
 }
