@@ -24,7 +24,7 @@ const SCENARIOS: [&str; 9] = [
     "wow64",
 ];
 
-/// Maximum time for one input, on a busy machine and without optimisation.
+/// Maximum time for an input, on a busy machine and without optimisation.
 const MAX_TIME: Duration = Duration::from_secs(20);
 
 fn try_input(target: &etl_tests::fuzz::Target, name: &str, bytes: &[u8]) {
