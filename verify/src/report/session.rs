@@ -160,7 +160,7 @@ pub(super) fn enabled(facts: &Facts) -> Vec<EnabledReport> {
             continue;
         }
         let events: Vec<EventKey> = kinds.into_iter().map(|(event, _)| event).collect();
-        let smallest = infer::smallest(provider, &events, &facts.processes());
+        let smallest = infer::smallest(provider, &events, facts.processes());
         let with = Some((smallest.level, smallest.any));
         out.push(EnabledReport::new(facts, provider, with, Knowledge::Inferred));
     }
