@@ -43,35 +43,37 @@ const EVENTS: [(KernelEvent, &str, u16, u32); 9] = [
 
 impl KernelEvent {
     /// All of them.
-    pub const ALL: [KernelEvent; 9] = {
-        let mut all = [KernelEvent::Sample; 9];
-        let mut index = 0;
-        while index < all.len() {
-            all[index] = EVENTS[index].0;
-            index += 1;
-        }
-        all
-    };
+    pub const ALL: [KernelEvent; 9] = [
+        KernelEvent::ProcessStart,
+        KernelEvent::ProcessEnd,
+        KernelEvent::ThreadStart,
+        KernelEvent::ThreadEnd,
+        KernelEvent::ImageLoad,
+        KernelEvent::ImageUnload,
+        KernelEvent::ContextSwitch,
+        KernelEvent::ReadyThread,
+        KernelEvent::Sample,
+    ];
 
-    const fn entry(self) -> (KernelEvent, &'static str, u16, u32) {
-        EVENTS[self as usize]
+    fn entry(self) -> (KernelEvent, &'static str, u16, u32) {
+        EVENTS.get(self as usize).copied().unwrap_or((self, "", 0, 0))
     }
 
     /// Its name in `xperf -stackwalk`.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         self.entry().1
     }
 
     /// The hook of its record.
     #[must_use]
-    pub const fn hook(self) -> u16 {
+    pub fn hook(self) -> u16 {
         self.entry().2
     }
 
     /// The group that enables it.
     #[must_use]
-    pub const fn group(self) -> u32 {
+    pub fn group(self) -> u32 {
         self.entry().3
     }
 

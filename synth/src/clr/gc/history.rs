@@ -119,11 +119,7 @@ impl Clr {
         let (heaps, reason, id) = (self.heap.heaps, collection.reason, self.instance);
         let mut values: Vec<OwnedValue> =
             values![BUDGET, heaps, depth, 0u32, reason, how, id, pause, load].into();
-        let version = match () {
-            () if self.is_core(6) => 4,
-            () if self.is_core(5) => 3,
-            () => 2,
-        };
+        let version = 2 + u8::from(self.is_core(5)) + u8::from(self.is_core(6));
         if version >= 3 {
             values.extend(values![depth | depth << 2 | depth << 4, 0u32]);
         }
