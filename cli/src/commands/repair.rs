@@ -63,6 +63,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         Err(e) if e.is_io() => return Err(sink.failure(&e)),
         Err(e) => return Err(input::not_a_trace(&name, &e, &head)),
     };
+    // Its memory is free before the output is read.
+    drop(input);
     check(&mut sink, &done, threads)?;
     rewrite::finish(sink, &name, args.rewrite.format, &Report::new(&done))?;
     Ok(if done.was_intact() { Outcome::Success } else { Outcome::Findings })

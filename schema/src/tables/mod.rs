@@ -150,8 +150,8 @@ pub struct Registry {
     providers: Vec<Provider>,
     /// Provider and event by what a record says.
     events: ByIdentity,
-    /// A decoder for each event of each provider.
-    decoders: Vec<Vec<Decoder>>,
+    /// A decoder for each event of each provider. Most traces need few of them.
+    decoders: Vec<Vec<OnceLock<Decoder>>>,
 }
 
 impl Registry {
@@ -203,8 +203,8 @@ impl Registry {
                 events.insert(key(event.schema.provider, event.schema.identity), (p, e));
             }
         }
-        let compile = |event: &TableEvent| Decoder::new(Arc::new(event.schema.clone()));
-        let decoders = providers.iter().map(|p| p.events.iter().map(compile).collect()).collect();
+        let none = |p: &Provider| p.events.iter().map(|_| OnceLock::new()).collect();
+        let decoders = providers.iter().map(none).collect();
         Registry { providers, events, decoders }
     }
 
@@ -244,7 +244,9 @@ impl Registry {
     #[inline]
     pub fn decoder(&self, provider: Guid, identity: Identity) -> Option<&Decoder> {
         let &(p, e) = self.events.get(&key(provider, identity))?;
-        self.decoders.get(p)?.get(e)
+        let event = self.providers.get(p)?.events.get(e)?;
+        let decoder = self.decoders.get(p)?.get(e)?;
+        Some(decoder.get_or_init(|| Decoder::new(Arc::new(event.schema.clone()))))
     }
 }
 

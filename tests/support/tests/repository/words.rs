@@ -1,11 +1,6 @@
 //! The words and the width of code and prose.
-//!
-//! Files that are not rewritten yet are listed in `pending.txt`; no new ones are added. What they
-//! have: `cargo test -p etl-test-support pending -- --ignored --nocapture`. With
-//! `ETLKIT_WRITE_DOCS=1` the list is written again, without those that have become clean.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::source::{files, read};
 
@@ -60,17 +55,6 @@ fn checked(endings: &[&str]) -> Vec<(String, String)> {
             (path, text)
         })
         .collect()
-}
-
-/// The files of `pending.txt` that are listed for words or for width.
-fn pending(kind: &str) -> BTreeSet<String> {
-    let list = read(&repository("pending.txt"));
-    let lines = list.lines().filter_map(|line| line.strip_prefix(kind)?.strip_prefix(' '));
-    lines.map(str::to_owned).collect()
-}
-
-fn repository(name: &str) -> PathBuf {
-    Path::new("tests/support/tests/repository").join(name)
 }
 
 /// Listed words of a line. Parts of names count: `is_bare`, `BareName`. Windows' own
@@ -130,77 +114,27 @@ fn long_lines(path: &str, text: &str) -> Vec<usize> {
     out
 }
 
-/// Every line with a listed word: its file, and what is said about it.
-fn words() -> Vec<(String, String)> {
+#[test]
+fn text_has_no_listed_words() {
     let mut found = Vec::new();
     for (path, text) in checked(&[".rs", ".md"]) {
         for (number, line) in text.lines().enumerate() {
             let words = listed_words(line);
             if !words.is_empty() {
-                found.push((path.clone(), format!("{path}:{}: {}", number + 1, words.join(", "))));
+                found.push(format!("{path}:{}: {}", number + 1, words.join(", ")));
             }
         }
     }
-    found
-}
-
-/// Every line that is too long.
-fn widths() -> Vec<(String, String)> {
-    let mut found = Vec::new();
-    for (path, text) in checked(&[".rs", ".md"]) {
-        let lines = long_lines(&path, &text);
-        found.extend(lines.iter().map(|line| (path.clone(), format!("{path}:{line}"))));
-    }
-    found
-}
-
-/// Checks that only pending files have such lines.
-fn check(kind: &str, what: &str, found: &[(String, String)]) {
-    let pending = pending(kind);
-    let new = found.iter().filter(|(path, _)| !pending.contains(path));
-    let new: Vec<&str> = new.map(|(_, message)| message.as_str()).collect();
-    assert!(new.is_empty(), "{what}:\n{}", new.join("\n"));
-}
-
-#[test]
-fn text_has_no_listed_words() {
-    check("words", "words that have plainer ones", &words());
+    assert!(found.is_empty(), "words that have plainer ones:\n{}", found.join("\n"));
 }
 
 #[test]
 fn comments_and_prose_are_wrapped() {
-    check("width", "lines of more than 100 columns", &widths());
-}
-
-#[test]
-#[ignore = "lists what pending files have"]
-fn pending_lines() {
-    for (_, message) in words().iter().chain(&widths()) {
-        println!("{message}");
+    let mut found = Vec::new();
+    for (path, text) in checked(&[".rs", ".md"]) {
+        found.extend(long_lines(&path, &text).iter().map(|line| format!("{path}:{line}")));
     }
-}
-
-#[test]
-fn pending_files_are_not_clean() {
-    let mut list = String::new();
-    let mut clean = Vec::new();
-    for (kind, found) in [("words", words()), ("width", widths())] {
-        let has: BTreeSet<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
-        for path in pending(kind) {
-            if has.contains(path.as_str()) {
-                list += &format!("{kind} {path}\n");
-            } else {
-                clean.push(path);
-            }
-        }
-    }
-    if std::env::var_os("ETLKIT_WRITE_DOCS").is_some_and(|v| v == "1") {
-        let path = etl_test_support::root().join(repository("pending.txt"));
-        std::fs::write(path, list).unwrap();
-    } else if !clean.is_empty() {
-        // Not an error: the list is written again when a set of files is done.
-        println!("no longer pending: {}", clean.join(", "));
-    }
+    assert!(found.is_empty(), "lines of more than {WIDTH} columns:\n{}", found.join("\n"));
 }
 
 #[test]
