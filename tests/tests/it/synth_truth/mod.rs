@@ -2,6 +2,7 @@
 //! counts of dissect.etl.
 
 mod compare;
+mod stacks;
 mod symbols;
 mod tallies;
 
