@@ -1,5 +1,7 @@
 //! Explanation of a mask and a level: the events they select, and the events they lack.
 
+use std::collections::BTreeSet;
+
 use crate::clr::{Enumeration, Rundown, Runtime, VERBOSE};
 use crate::enable::Enablement;
 use etl_format::Guid;
@@ -205,9 +207,11 @@ impl Explanation<'_> {
     /// about the events that it selects.
     #[must_use]
     pub fn errata(&self, provider: &Provider, mask: u64) -> Vec<&'static str> {
-        let of_events = |id| self.raised.iter().any(|r| r.event.errata.contains(id));
+        let of_events: BTreeSet<_> = self.raised.iter().flat_map(|r| r.event.errata()).collect();
         let all = errata().iter().filter(|e| {
-            e.is_of_mask(provider, mask) || e.is_of_keyword(provider, mask) || of_events(&e.id)
+            e.is_of_mask(provider, mask)
+                || e.is_of_keyword(provider, mask)
+                || of_events.contains(&*e.id)
         });
         all.map(|e| e.id.as_str()).collect()
     }

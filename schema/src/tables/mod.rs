@@ -53,8 +53,8 @@ pub struct TableEvent {
     pub origin: String,
     /// What shipped runtimes have instead: of an event of the reference pages.
     pub shipped: Option<Identity>,
-    /// Errata that say where this event and what the other profile has in its place differ.
-    pub errata: Vec<String>,
+    /// Errata that a table of the reference pages names.
+    errata: Vec<String>,
 }
 
 impl TableEvent {
@@ -63,6 +63,24 @@ impl TableEvent {
     pub fn new(schema: EventSchema, origin: impl Into<String>) -> Self {
         let origin = origin.into();
         TableEvent { schema, older: None, stack: false, origin, shipped: None, errata: Vec::new() }
+    }
+
+    /// Errata that say where this event and what the other profile has in its place differ: of a
+    /// shipped event those of what the pages say of it, in whatever version.
+    #[must_use]
+    pub fn errata(&self) -> Vec<&str> {
+        let Identity::Modern { id, .. } = self.schema.identity else { return Vec::new() };
+        let mut ids: Vec<_> = self.errata.iter().map(String::as_str).collect();
+        if self.shipped.is_none()
+            && let Some(pages) = Registry::of(TableSet::Documented).provider(self.schema.provider)
+        {
+            let is_about = |of: &&TableEvent| matches!(of.shipped, Some(Identity::Modern { id: shipped, .. }) if shipped == id);
+            let about = pages.events.iter().filter(is_about);
+            ids.extend(about.flat_map(|event| &event.errata).map(String::as_str));
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        ids
     }
 }
 
@@ -173,11 +191,7 @@ impl Registry {
             tables.iter().filter_map(|(file, text)| Provider::parse(file, text).ok()).collect()
         };
         match profile {
-            TableSet::Shipped => SHIPPED.get_or_init(|| {
-                let mut providers = read(TABLES);
-                name_errata(&mut providers, &read(DOCUMENTED_TABLES));
-                Registry::new(providers)
-            }),
+            TableSet::Shipped => SHIPPED.get_or_init(|| Registry::new(read(TABLES))),
             TableSet::Documented => {
                 DOCUMENTED.get_or_init(|| Registry::new(read(DOCUMENTED_TABLES)))
             }
@@ -235,34 +249,35 @@ impl Registry {
     #[must_use]
     #[inline]
     pub fn event(&self, provider: Guid, identity: Identity) -> Option<&TableEvent> {
-        let &(p, e) = self.events.get(&key(provider, identity))?;
-        self.providers.get(p)?.events.get(e)
+        self.entry(provider, identity).map(|entry| entry.event)
     }
 
     /// The decoder for an event's payload.
     #[must_use]
     #[inline]
     pub fn decoder(&self, provider: Guid, identity: Identity) -> Option<&Decoder> {
+        self.entry(provider, identity).map(Entry::decoder)
+    }
+
+    #[inline]
+    pub(crate) fn entry(&self, provider: Guid, identity: Identity) -> Option<Entry<'_>> {
         let &(p, e) = self.events.get(&key(provider, identity))?;
         let event = self.providers.get(p)?.events.get(e)?;
-        let decoder = self.decoders.get(p)?.get(e)?;
-        Some(decoder.get_or_init(|| Decoder::new(Arc::new(event.schema.clone()))))
+        Some(Entry { event, decoder: self.decoders.get(p)?.get(e)? })
     }
 }
 
-/// Adds to each shipped event the errata of what the pages say of it, in whatever version.
-fn name_errata(shipped: &mut [Provider], documented: &[Provider]) {
-    for (provider, pages) in shipped.iter_mut().zip(documented) {
-        for event in &mut provider.events {
-            let Identity::Modern { id, .. } = event.schema.identity else { continue };
-            let about = pages
-                .events
-                .iter()
-                .filter(|e| matches!(e.shipped, Some(Identity::Modern { id: of, .. }) if of == id));
-            event.errata = about.flat_map(|e| e.errata.iter().cloned()).collect();
-            event.errata.sort();
-            event.errata.dedup();
-        }
+/// An event of a registry, with its decoder, which is compiled when it is first asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<'r> {
+    event: &'r TableEvent,
+    decoder: &'r OnceLock<Decoder>,
+}
+
+impl<'r> Entry<'r> {
+    #[inline]
+    pub fn decoder(self) -> &'r Decoder {
+        self.decoder.get_or_init(|| Decoder::new(Arc::new(self.event.schema.clone())))
     }
 }
 

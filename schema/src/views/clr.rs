@@ -1,5 +1,6 @@
 //! Typed views of the events of the CLR's runtime and rundown providers.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use etl_format::Guid;
@@ -13,7 +14,7 @@ pub use crate::clr::Enumeration;
 use crate::decode::Decoder;
 use crate::model::Identity;
 use crate::providers::{CLR_RUNDOWN, CLR_RUNTIME};
-use crate::tables::Registry;
+use crate::tables::{Registry, TableEvent};
 
 /// What happened to a domain, an assembly, a module or a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -390,6 +391,7 @@ fn is_exact_il_map(layout: &Layout, count: Position, payload: &[u8]) -> bool {
 /// The number of bytes that a payload needs, for an event from which [`decode_event`] reads no
 /// identity of an object; `None` for all other events.
 #[must_use]
+#[inline]
 pub fn min_size_without_fields(rundown: bool, id: u16) -> Option<usize> {
     match newest(rundown, id) {
         None => Some(0),
@@ -484,29 +486,36 @@ struct EventLayout {
     layout: Layout,
 }
 
+impl EventLayout {
+    /// `None` for an event without a view.
+    fn new(_: u16, decoder: &Decoder, pointers: PointerSize) -> Option<Self> {
+        Some(EventLayout {
+            kind: Kind::new(decoder, pointers)?,
+            instance: Layout::find(decoder, pointers, &["ClrInstanceID"]),
+            layout: Layout::new(decoder, pointers),
+        })
+    }
+}
+
 /// The events of one of the two providers that have a view, by id.
 #[inline]
 fn events(rundown: bool) -> &'static Catalogue<EventLayout> {
     static ALL: LazyLock<[Catalogue<EventLayout>; 2]> = LazyLock::new(|| {
         [CLR_RUNTIME, CLR_RUNDOWN].map(|provider| {
-            let decoder = |id, version| {
-                Registry::builtin().decoder(provider, Identity::Modern { id, version })
+            let registry = Registry::builtin();
+            let entry = |id, version| registry.entry(provider, Identity::Modern { id, version });
+            let events = registry.provider(provider).map_or(&[][..], |p| &p.events);
+            let id = |event: &TableEvent| match event.schema.identity {
+                Identity::Modern { id, .. } => Some(id),
+                _ => None,
             };
-            Catalogue::new(0..IDS, decoder, |_, decoder, pointers| {
-                Some(EventLayout {
-                    kind: Kind::new(decoder, pointers)?,
-                    instance: Layout::find(decoder, pointers, &["ClrInstanceID"]),
-                    layout: Layout::new(decoder, pointers),
-                })
-            })
+            let ids: BTreeSet<_> = events.iter().filter_map(id).collect();
+            Catalogue::new(ids, entry, EventLayout::new)
         })
     });
     let [runtime, of_rundown] = &*ALL;
     if rundown { of_rundown } else { runtime }
 }
-
-/// Ids of events with a view end here.
-const IDS: u16 = 512;
 
 /// The layout of the newest version of an event.
 #[inline]

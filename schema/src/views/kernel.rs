@@ -403,14 +403,14 @@ const HOOKS: u16 = 0x2000;
 /// The kernel events that have a view, by hook.
 static EVENTS: LazyLock<Catalogue<EventLayout>> = LazyLock::new(|| {
     let registry = Registry::classic();
-    let decoder = |hook: u16, version: u8| {
+    let entry = |hook: u16, version: u8| {
         let [opcode, group] = hook.to_le_bytes();
         let class = group_guid(group);
         let identity = Identity::Classic { opcode, version: version.into() };
         // Older versions of image loads are described with the other image events.
         let other = (hook == hook::IMAGE_LOAD).then_some(kernel_class::IMAGE);
-        [class, other].into_iter().flatten().find_map(|c| registry.decoder(c, identity))
+        [class, other].into_iter().flatten().find_map(|c| registry.entry(c, identity))
     };
     let hooks = (0..HOOKS).filter(|&hook| is_read(hook) || has_ids_only(hook));
-    Catalogue::new(hooks, decoder, EventLayout::new)
+    Catalogue::new(hooks, entry, EventLayout::new)
 });

@@ -1,11 +1,14 @@
 //! Positions of fields in the payloads of events, from their schemas, and structs that read them.
 
+use std::sync::OnceLock;
+
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_format::cursor::{Bytes, utf16_nul};
 
 use super::Frames;
 use crate::decode::{Decoder, Reach};
+use crate::tables::Entry;
 
 /// Fields of variable size that a layout steps over.
 const MAX_VARIABLE: usize = 7;
@@ -263,37 +266,42 @@ const VERSIONS: u8 = 32;
 /// Layouts of events by a key (a hook or an id), version and width of pointers.
 #[derive(Debug)]
 pub(super) struct Catalogue<T> {
-    /// The first layout of each key, and how many versions there are from version 0.
+    /// The first version of each key, and how many there are from version 0.
     keys: Vec<(u16, u8)>,
-    /// For narrow and for wide pointers.
-    layouts: Vec<Option<[T; 2]>>,
+    versions: Vec<Version<T>>,
+    layout: fn(u16, &Decoder, PointerSize) -> Option<T>,
+}
+
+/// A version of an event.
+#[derive(Debug)]
+struct Version<T> {
+    entry: Entry<'static>,
+    /// For narrow and for wide pointers; found when the first event comes.
+    layouts: OnceLock<Option<[T; 2]>>,
 }
 
 impl<T> Catalogue<T> {
-    /// The layouts of keys in ascending order. A version that `decoder` lacks is read as the one
+    /// The layouts of keys in ascending order. A version that the tables lack is read as the one
     /// before it, and if there is none, as the first one.
     pub fn new(
-        events: impl Iterator<Item = u16>,
-        decoder: impl Fn(u16, u8) -> Option<&'static Decoder>,
-        layout: impl Fn(u16, &'static Decoder, PointerSize) -> Option<T>,
+        keys: impl IntoIterator<Item = u16>,
+        entry: impl Fn(u16, u8) -> Option<Entry<'static>>,
+        layout: fn(u16, &Decoder, PointerSize) -> Option<T>,
     ) -> Self {
-        let (mut keys, mut layouts) = (Vec::new(), Vec::new());
-        for key in events {
-            keys.resize(usize::from(key), (0, 0));
-            let first = u16::try_from(layouts.len()).unwrap_or(u16::MAX);
-            let known: Vec<_> = (0..VERSIONS).map(|version| decoder(key, version)).collect();
-            let count = known.iter().rposition(Option::is_some).map_or(0, |newest| newest + 1);
-            let mut last = known.iter().copied().flatten().next();
-            for version in known.into_iter().take(count) {
-                last = version.or(last);
-                layouts.push(last.and_then(|decoder| {
-                    let of = |pointers| layout(key, decoder, pointers);
-                    Some([of(PointerSize::P4)?, of(PointerSize::P8)?])
-                }));
+        let mut all = Catalogue { keys: Vec::new(), versions: Vec::new(), layout };
+        for key in keys {
+            let known: Vec<_> = (0..VERSIONS).map(|version| entry(key, version)).collect();
+            let Some(mut last) = known.iter().copied().flatten().next() else { continue };
+            let newest = known.iter().rposition(Option::is_some).unwrap_or(0);
+            let first = u16::try_from(all.versions.len()).unwrap_or(u16::MAX);
+            all.keys.resize(usize::from(key), (0, 0));
+            all.keys.push((first, u8::try_from(newest + 1).unwrap_or(VERSIONS)));
+            for version in known.into_iter().take(newest + 1) {
+                last = version.unwrap_or(last);
+                all.versions.push(Version { entry: last, layouts: OnceLock::new() });
             }
-            keys.push((first, u8::try_from(count).unwrap_or(VERSIONS)));
         }
-        Catalogue { keys, layouts }
+        all
     }
 
     /// The layout of an event; `false` with it for a version newer than the tables have.
@@ -301,8 +309,12 @@ impl<T> Catalogue<T> {
     pub fn event(&self, key: u16, version: u8, pointers: PointerSize) -> Option<(&T, bool)> {
         let &(first, count) = self.keys.get(usize::from(key))?;
         let newest = count.checked_sub(1)?;
-        let at = usize::from(first) + usize::from(version.min(newest));
-        let [narrow, wide] = self.layouts.get(at)?.as_ref()?;
+        let at = self.versions.get(usize::from(first) + usize::from(version.min(newest)))?;
+        let layouts = at.layouts.get_or_init(|| {
+            let of = |pointers| (self.layout)(key, at.entry.decoder(), pointers);
+            Some([of(PointerSize::P4)?, of(PointerSize::P8)?])
+        });
+        let [narrow, wide] = layouts.as_ref()?;
         Some((if pointers == PointerSize::P8 { wide } else { narrow }, version <= newest))
     }
 }

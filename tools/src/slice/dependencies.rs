@@ -1,6 +1,6 @@
 //! The state that selected events need, and the records that define it.
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
 use etl_format::Guid;
 use etl_format::constants::hook;

@@ -27,13 +27,14 @@ pub(crate) use clr::ClrEvent;
 pub use dependencies::KeepReason;
 pub use subject::Subject;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use etl_format::compress::Effort;
 use etl_format::constants::{BUFFER_HEADER_SIZE, CompressionFormat};
 use etl_format::read::{Damage, Order, Record, Source, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::Output;
+use foldhash::{HashMap, HashMapExt as _};
 use serde::Serialize;
 
 use crate::compression::{self, Compression};

@@ -1,6 +1,8 @@
 //! The times and threads of selected events, for the stacks that are logged after them.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
+
+use foldhash::{HashSet, HashSetExt as _};
 
 /// Any thread.
 const ANY_THREAD: u32 = u32::MAX;

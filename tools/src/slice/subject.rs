@@ -3,7 +3,7 @@
 //! Kernel events name them in their payloads: the header of a thread's end names the thread that
 //! ended it, and a sample has no process or thread in its header.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use etl_format::constants::hook;
 use etl_format::read::Record;

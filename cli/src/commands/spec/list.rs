@@ -182,7 +182,7 @@ pub(super) fn headline(out: &mut String, provider: &Provider, event: &TableEvent
         schema.level.value,
         if names.is_empty() { "no keyword".to_owned() } else { names.join("|") },
         if event.stack { "  +stack" } else { "" },
-        in_brackets(&event.errata),
+        in_brackets(&event.errata()),
     )
 }
 
@@ -202,7 +202,7 @@ pub(super) fn event_json(provider: &Provider, event: &TableEvent) -> Value {
         "keywords": provider.keyword_names(schema.keywords).0,
         "stack": event.stack,
         "source": event.origin,
-        "errata": event.errata,
+        "errata": event.errata(),
         "fields": schema.fields.iter().map(|f| json!({
             "name": f.name,
             "type": text(|out| describe(out, f, &event.schema.fields)).split_once(' ').map(|(_, kind)| kind),

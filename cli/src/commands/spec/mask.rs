@@ -113,7 +113,7 @@ fn line(out: &mut String, raised: &Raised<'_>) -> fmt::Result {
         if raised.versions.len() == 1 { "" } else { "s" },
         join(&raised.versions),
         if raised.event.stack { "  +stack" } else { "" },
-        in_brackets(&raised.event.errata),
+        in_brackets(&raised.event.errata()),
     )
 }
 
@@ -143,7 +143,7 @@ fn to_json(provider: &Provider, mask: u64, level: u8, e: &Explanation<'_>) -> Va
             "level": r.event.schema.level.value,
             "keywords": provider.keyword_names(r.event.schema.keywords).0,
             "stack": r.event.stack,
-            "errata": r.event.errata,
+            "errata": r.event.errata(),
         })
     };
     json!({
