@@ -58,10 +58,24 @@ macro_rules! rules_of {
                 self.0.raises(level, keywords)
             }
 
+            /// The same check at the level of most events.
+            fn is_on(self, keywords: u64) -> bool {
+                self.is_enabled_for(INFORMATIONAL, keywords)
+            }
+
+            /// The keywords for loads of this are on. PerfTrackKeyword alone selects modules and
+            /// their ranges.
+            fn loader_is_on(self, what: Loader) -> bool {
+                match what {
+                    Loader::Module => self.is_on(LOADER) || self.is_on(PERF_TRACK),
+                    Loader::ModuleRange => self.is_on(PERF_TRACK),
+                    _ => self.is_on(LOADER),
+                }
+            }
+
             /// NGen is on and nothing turns it off again. A mask of all ones turns it off.
             fn precompiled(self) -> bool {
-                self.is_enabled_for(INFORMATIONAL, NGEN)
-                    && !self.is_enabled_for(INFORMATIONAL, OVERRIDE_NGEN)
+                self.is_on(NGEN) && !self.is_on(OVERRIDE_NGEN)
             }
         }
     };

@@ -21,26 +21,14 @@ pub struct Rundown(CombinedEnablement);
 rules_of!(Rundown);
 
 impl Rundown {
-    /// Whether the CLR does anything for this enumeration.
+    /// Whether the CLR does anything for this enumeration. `RuntimeInformationDCStart` comes before
+    /// each one whatever else is on; the name is the same for both.
     #[must_use]
     pub fn is_enabled(self, which: Enumeration) -> bool {
         match which {
-            Enumeration::Start => self.is_enabled_for(INFORMATIONAL, START_RUNDOWN),
-            Enumeration::End => self.is_enabled_for(INFORMATIONAL, END_RUNDOWN),
+            Enumeration::Start => self.is_on(START_RUNDOWN),
+            Enumeration::End => self.is_on(END_RUNDOWN),
         }
-    }
-
-    /// `RuntimeInformationDCStart`, which comes before each enumeration whatever else is on; the
-    /// name is the same for both.
-    #[must_use]
-    pub fn runtime_information(self, which: Enumeration) -> bool {
-        self.is_enabled(which)
-    }
-
-    /// `TieredCompilationSettingsDCStart`, likewise.
-    #[must_use]
-    pub fn tiered_settings(self, which: Enumeration) -> bool {
-        self.is_enabled(which) && self.is_enabled_for(INFORMATIONAL, COMPILATION)
     }
 
     /// Whether anything that the enumeration can list is on.
@@ -48,8 +36,7 @@ impl Rundown {
     pub fn enumerates(self, which: Enumeration) -> bool {
         // One check for each keyword: with a match-all mask that is not the same as one for all.
         let each = [LOADER, JIT, IL_MAP, PERF_TRACK, THREADING];
-        self.is_enabled(which)
-            && (each.iter().any(|&k| self.is_enabled_for(INFORMATIONAL, k)) || self.precompiled())
+        self.is_enabled(which) && (each.iter().any(|&k| self.is_on(k)) || self.precompiled())
     }
 
     /// The markers `Init` and `Complete` around the enumeration.
@@ -58,30 +45,20 @@ impl Rundown {
     /// enumeration comes without them (erratum X16).
     #[must_use]
     pub fn brackets(self, which: Enumeration) -> bool {
-        self.enumerates(which) && self.is_enabled_for(INFORMATIONAL, LOADER | JIT | NGEN | IL_MAP)
+        self.enumerates(which) && self.is_on(LOADER | JIT | NGEN | IL_MAP)
     }
 
     /// An event for each of these.
     #[must_use]
     pub fn loader(self, which: Enumeration, what: Loader) -> bool {
-        let on = match what {
-            Loader::AppDomain | Loader::Assembly | Loader::DomainModule => {
-                self.is_enabled_for(INFORMATIONAL, LOADER)
-            }
-            Loader::Module => {
-                self.is_enabled_for(INFORMATIONAL, LOADER)
-                    || self.is_enabled_for(INFORMATIONAL, PERF_TRACK)
-            }
-            Loader::ModuleRange => self.is_enabled_for(INFORMATIONAL, PERF_TRACK),
-        };
-        on && self.is_enabled(which)
+        self.loader_is_on(what) && self.is_enabled(which)
     }
 
     /// The event for this method.
     #[must_use]
     pub fn method(self, which: Enumeration, method: Method) -> Option<Form> {
         let on = match method.code {
-            Code::Jitted | Code::Dynamic => self.is_enabled_for(INFORMATIONAL, JIT),
+            Code::Jitted | Code::Dynamic => self.is_on(JIT),
             Code::Precompiled => self.precompiled(),
             Code::Helper => false,
         };
@@ -101,7 +78,7 @@ impl Rundown {
     /// CLR enumerate (erratum X17).
     #[must_use]
     pub fn threads(self, which: Enumeration) -> bool {
-        self.is_enabled(which) && self.is_enabled_for(INFORMATIONAL, THREADING)
+        self.is_enabled(which) && self.is_on(THREADING)
     }
 
     /// A stack event right after each event that has one.
@@ -133,8 +110,8 @@ impl Rundown {
             157 | 158 => self.loader(which, Loader::AppDomain),
             159 => any(Self::threads),
             160 | 161 => self.loader(which, Loader::ModuleRange),
-            187 => any(Self::runtime_information),
-            280 => any(Self::tiered_settings),
+            187 => any(Self::is_enabled),
+            280 => any(Self::is_enabled) && self.is_on(COMPILATION),
             _ => any(Self::is_enabled) && self.is_enabled_for(event.level.value, event.keywords),
         }
     }

@@ -15,49 +15,26 @@ pub struct Runtime(CombinedEnablement);
 rules_of!(Runtime);
 
 impl Runtime {
-    /// `RuntimeInformationStart`, when the CLR starts: no keyword, so any mask selects it.
-    #[must_use]
-    pub fn runtime_information(self) -> bool {
-        self.is_enabled_for(INFORMATIONAL, 0)
-    }
-
     /// A load event when this is loaded.
-    ///
-    /// PerfTrackKeyword alone selects modules and their ranges.
     #[must_use]
     pub fn loads(self, what: Loader) -> bool {
-        match what {
-            Loader::AppDomain | Loader::Assembly | Loader::DomainModule => {
-                self.is_enabled_for(INFORMATIONAL, LOADER)
-            }
-            Loader::Module => {
-                self.is_enabled_for(INFORMATIONAL, LOADER)
-                    || self.is_enabled_for(INFORMATIONAL, PERF_TRACK)
-            }
-            Loader::ModuleRange => self.is_enabled_for(INFORMATIONAL, PERF_TRACK),
-        }
+        self.loader_is_on(what)
     }
 
     /// An unload event when this goes, with its domain or assembly or at the end of the process.
     /// There is none for a module's part in a domain and for ranges.
     #[must_use]
     pub fn unloads(self, what: Loader) -> bool {
-        match what {
-            Loader::AppDomain | Loader::Assembly | Loader::Module => {
-                self.is_enabled_for(INFORMATIONAL, LOADER)
-            }
-            Loader::DomainModule | Loader::ModuleRange => false,
-        }
+        let unloads = matches!(what, Loader::AppDomain | Loader::Assembly | Loader::Module);
+        unloads && self.is_on(LOADER)
     }
 
     /// The load event when this method's code is compiled or, precompiled, is prepared.
     #[must_use]
     pub fn method_load(self, method: Method) -> Option<Form> {
         let raised = match method.code {
-            Code::Jitted | Code::Dynamic | Code::Helper => self.is_enabled_for(INFORMATIONAL, JIT),
-            Code::Precompiled => {
-                self.precompiled() && self.is_enabled_for(INFORMATIONAL, START_ENUMERATION)
-            }
+            Code::Jitted | Code::Dynamic | Code::Helper => self.is_on(JIT),
+            Code::Precompiled => self.precompiled() && self.is_on(START_ENUMERATION),
         };
         raised.then(|| method.form(self.is_enabled_for(VERBOSE, 0)))
     }
@@ -65,13 +42,11 @@ impl Runtime {
     /// The unload event when this method goes.
     #[must_use]
     pub fn method_unload(self, method: Method, why: Unload) -> Option<Form> {
-        let at_end = self.is_enabled_for(INFORMATIONAL, END_ENUMERATION);
+        let at_end = self.is_on(END_ENUMERATION);
         let raised = match (method.code, why) {
-            (Code::Dynamic, Unload::Destroyed) => self.is_enabled_for(INFORMATIONAL, JIT),
+            (Code::Dynamic, Unload::Destroyed) => self.is_on(JIT),
             (_, Unload::Destroyed) | (Code::Helper, _) => false,
-            (Code::Jitted | Code::Dynamic, Unload::OwnerGone) => {
-                self.is_enabled_for(INFORMATIONAL, JIT) && at_end
-            }
+            (Code::Jitted | Code::Dynamic, Unload::OwnerGone) => self.is_on(JIT) && at_end,
             (Code::Precompiled, Unload::OwnerGone) => self.precompiled() && at_end,
         };
         raised.then(|| method.form(self.is_enabled_for(VERBOSE, 0)))
@@ -92,7 +67,7 @@ impl Runtime {
     /// `ThreadCreated`, `ThreadTerminated` and `ThreadDomainEnter`: either keyword selects them.
     #[must_use]
     pub fn threads(self) -> bool {
-        self.is_enabled_for(INFORMATIONAL, APP_DOMAIN_RESOURCES | THREADING)
+        self.is_on(APP_DOMAIN_RESOURCES | THREADING)
     }
 
     /// A stack event right after each event that has one, on its thread. It has level 0.
@@ -131,7 +106,8 @@ impl Runtime {
             156 => self.loads(Loader::AppDomain),
             157 => self.unloads(Loader::AppDomain),
             158 => self.loads(Loader::ModuleRange),
-            187 => self.runtime_information(),
+            // No keyword, so any mask selects it.
+            187 => self.is_on(0),
             190 => self.il_map(),
             _ => self.is_enabled_for(event.level.value, event.keywords),
         }

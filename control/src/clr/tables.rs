@@ -4,69 +4,32 @@
 //! rundown provider. A third one has what the documents say in prose of markers and threads. Where
 //! documents and runtimes disagree, a cell holds what the documents say and the erratum's id.
 
-use std::fmt;
-
 use super::{Code, Enumeration, INFORMATIONAL, Loader, Method, Rundown, Runtime, Unload, VERBOSE};
 use etl_schema::clr::keyword::{
     APP_DOMAIN_RESOURCES, END_ENUMERATION, END_RUNDOWN, IL_MAP, JIT, LOADER, NGEN, PERF_TRACK,
     START_ENUMERATION, START_RUNDOWN, THREADING,
 };
 
-/// Which events of one kind a combination selects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Produces {
-    /// Nothing.
-    None,
-    /// Nothing, because there is no such thing: dynamic methods are never precompiled.
-    NotApplicable,
-    /// Events of loads.
-    Load,
-    /// Events of unloads.
-    Unload,
-    /// Both.
-    LoadAndUnload,
-    /// Events of a start enumeration.
-    DcStart,
-    /// Events of an end enumeration.
-    DcEnd,
-    /// Both.
-    DcStartAndEnd,
-    /// Of a start enumeration, without those of dynamic methods.
-    DcStartWithoutDynamic,
-    /// Of an end enumeration, without those of dynamic methods.
-    DcEndWithoutDynamic,
-}
-
-impl fmt::Display for Produces {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Produces::None => "None",
-            Produces::NotApplicable => "Not applicable",
-            Produces::Load => "Load events",
-            Produces::Unload => "Unload events",
-            Produces::LoadAndUnload => "Load and unload events",
-            Produces::DcStart => "DCStart events",
-            Produces::DcEnd => "DCEnd events",
-            Produces::DcStartAndEnd => "DCStart and DCEnd events",
-            Produces::DcStartWithoutDynamic => "DCStart events but of dynamic methods",
-            Produces::DcEndWithoutDynamic => "DCEnd events but of dynamic methods",
-        })
-    }
-}
+/// Nothing.
+const NONE: &str = "None";
+/// Nothing, because there is no such thing: dynamic methods are never precompiled.
+const NOT_APPLICABLE: &str = "Not applicable";
+const DC_START: &str = "DCStart events";
+const DC_END: &str = "DCEnd events";
 
 /// A cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cell {
-    /// What shipped runtimes raise, by the predicates.
-    pub shipped: Produces,
+    /// The events that shipped runtimes raise, by the predicates: "Load events" and the like.
+    pub shipped: &'static str,
     /// What the documents say.
-    pub documented: Produces,
+    pub documented: &'static str,
     /// The erratum that says why they differ; none when they agree.
     pub erratum: Option<&'static str>,
 }
 
 impl Cell {
-    fn new(shipped: Produces, documented: Produces, erratum: &'static str) -> Self {
+    fn new(shipped: &'static str, documented: &'static str, erratum: &'static str) -> Self {
         let erratum = (shipped != documented).then_some(erratum);
         Cell { shipped, documented, erratum }
     }
@@ -129,14 +92,14 @@ fn table_1(level: u8) -> Table {
         );
         let dynamic = Method::new(Code::Dynamic);
         let dynamics = if mask & (JIT | NGEN) == NGEN {
-            Produces::NotApplicable
+            NOT_APPLICABLE
         } else {
             of_loads(runtime.method_load(dynamic).is_some(), goes(dynamic))
         };
         // Dynamic methods always have the verbose events, which the documents put on level 5.
         let documented = match dynamics {
-            Produces::NotApplicable => Produces::NotApplicable,
-            _ if !shows_verbose(level) => Produces::None,
+            NOT_APPLICABLE => NOT_APPLICABLE,
+            _ if !shows_verbose(level) => NONE,
             as_shipped => as_shipped,
         };
         let same = |produces| Cell::new(produces, produces, "");
@@ -170,8 +133,8 @@ fn table_2(level: u8) -> Table {
             of_enumerations(|which| all.iter().any(|&m| rundown.method(which, m).is_some()));
         let without_dynamic = mask & JIT != 0 && !shows_verbose(level);
         let documented = match methods {
-            Produces::DcStart if without_dynamic => Produces::DcStartWithoutDynamic,
-            Produces::DcEnd if without_dynamic => Produces::DcEndWithoutDynamic,
+            DC_START if without_dynamic => "DCStart events but of dynamic methods",
+            DC_END if without_dynamic => "DCEnd events but of dynamic methods",
             as_shipped => as_shipped,
         };
         let cells = vec![Cell::new(loader, loader, ""), Cell::new(methods, documented, "X02")];
@@ -222,18 +185,18 @@ fn shows_verbose(level: u8) -> bool {
     level == 0 || !(INFORMATIONAL..VERBOSE).contains(&level)
 }
 
-fn of_loads(load: bool, unload: bool) -> Produces {
-    of_pair(load, unload, [Produces::Load, Produces::Unload, Produces::LoadAndUnload])
+fn of_loads(load: bool, unload: bool) -> &'static str {
+    of_pair(load, unload, ["Load events", "Unload events", "Load and unload events"])
 }
 
-fn of_enumerations(raised: impl Fn(Enumeration) -> bool) -> Produces {
+fn of_enumerations(raised: impl Fn(Enumeration) -> bool) -> &'static str {
     let (start, end) = (raised(Enumeration::Start), raised(Enumeration::End));
-    of_pair(start, end, [Produces::DcStart, Produces::DcEnd, Produces::DcStartAndEnd])
+    of_pair(start, end, [DC_START, DC_END, "DCStart and DCEnd events"])
 }
 
-fn of_pair(first: bool, second: bool, [one, other, both]: [Produces; 3]) -> Produces {
+fn of_pair(first: bool, second: bool, [one, other, both]: [&'static str; 3]) -> &'static str {
     match (first, second) {
-        (false, false) => Produces::None,
+        (false, false) => NONE,
         (true, false) => one,
         (false, true) => other,
         (true, true) => both,

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use etl_format::Guid;
+use strsim::levenshtein;
 
 use super::error::{Found, LineError};
 use super::model::{Keywords, OtherOption, ProviderRef};
@@ -167,32 +168,13 @@ pub(super) fn wrong(word: &Word, expected: &str) -> LineError {
 pub(super) fn unknown(switch: &Switch, expected: &str, known: &str) -> LineError {
     let found = Found::Text(switch.text.clone());
     let error = LineError::new(switch.span.clone(), expected, found);
-    let near = known.split_ascii_whitespace().map(|k| (distance(k, &switch.name), k)).min();
+    let near = known.split_ascii_whitespace().map(|k| (levenshtein(k, &switch.name), k)).min();
     match near {
         Some((distance, name)) if distance <= 2 && distance < name.len() => {
             error.hint(format!("did you mean -{name}?"))
         }
         _ => error,
     }
-}
-
-/// How many letters to change, leave out or add; names are short.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = i;
-        let mut left = i.saturating_add(1);
-        if let Some(first) = row.first_mut() {
-            *first = left;
-        }
-        for (cell, y) in row.iter_mut().skip(1).zip(b.bytes()) {
-            let up = *cell;
-            let change = diagonal.saturating_add(usize::from(x != y));
-            left = change.min(up.saturating_add(1)).min(left.saturating_add(1));
-            (diagonal, *cell) = (up, left);
-        }
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 /// A number, decimal or 0x and hexadecimal.

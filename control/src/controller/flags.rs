@@ -21,17 +21,16 @@ pub struct KernelFlag {
 }
 
 impl KernelFlag {
-    /// The word of the group masks that it stands in, 0 to 7, and its bits there.
-    #[must_use]
-    pub const fn place(&self) -> (usize, u32) {
-        ((self.group >> 29) as usize, self.group & 0x1fff_ffff)
-    }
-
     /// Whether group masks hold all of its bits.
     #[must_use]
     pub fn is_in(&self, masks: &GroupMasks) -> bool {
         masks.has(self.group)
     }
+}
+
+/// The word of the group masks that a group stands in, 0 to 7, and its bits there.
+const fn place(group: u32) -> (usize, u32) {
+    ((group >> 29) as usize, group & 0x1fff_ffff)
 }
 
 /// The eight words by which a session says what the kernel is to log for it.
@@ -59,15 +58,9 @@ impl GroupMasks {
 
     /// Adds a group.
     pub fn add(&mut self, group: u32) {
-        if let Some(word) = self.0.get_mut((group >> 29) as usize) {
-            *word |= group & 0x1fff_ffff;
-        }
-    }
-
-    /// Takes a group away.
-    pub fn remove(&mut self, group: u32) {
-        if let Some(word) = self.0.get_mut((group >> 29) as usize) {
-            *word &= !(group & 0x1fff_ffff);
+        let (word, bits) = place(group);
+        if let Some(word) = self.0.get_mut(word) {
+            *word |= bits;
         }
     }
 
@@ -88,8 +81,8 @@ impl GroupMasks {
     /// Whether all bits of a group are there.
     #[must_use]
     pub fn has(&self, group: u32) -> bool {
-        let bits = group & 0x1fff_ffff;
-        self.0.get((group >> 29) as usize).is_some_and(|word| word & bits == bits)
+        let (word, bits) = place(group);
+        self.0.get(word).is_some_and(|word| word & bits == bits)
     }
 
     /// Whether nothing is asked for.
@@ -103,7 +96,8 @@ impl GroupMasks {
     pub fn flags(self) -> impl Iterator<Item = &'static KernelFlag> {
         let part = move |flag: &KernelFlag| {
             let whole = |other: &KernelFlag| {
-                let ((word, bits), (other_word, other_bits)) = (flag.place(), other.place());
+                let [(word, bits), (other_word, other_bits)] =
+                    [flag, other].map(|f| place(f.group));
                 word == other_word && bits != other_bits && bits & other_bits == bits
             };
             kernel_flags().iter().any(|other| whole(other) && other.is_in(&self))

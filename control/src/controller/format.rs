@@ -4,14 +4,14 @@ use std::fmt::{self, Write};
 
 use super::args::word;
 use super::model::{
-    Action, ClockType, CommandLine, FileMode, KERNEL_SESSION, Keywords, OtherOption, ProviderRef,
-    ProviderSpec, Session, Tool,
+    Action, CommandLine, KERNEL_SESSION, Keywords, OtherOption, ProviderRef, ProviderSpec, Session,
+    Tool,
 };
 use super::tokens::quote;
 use super::{logman, tracelog, xperf};
 use crate::enable::{EnableProperties, IdFilter};
 use etl_format::Guid;
-use etl_format::constants::LogFileMode;
+use etl_format::constants::{ClockType, LogFileMode};
 
 impl fmt::Display for CommandLine {
     /// One spelling of the line: the tool's switches in one order, numbers in hexadecimal where
@@ -63,7 +63,7 @@ impl Line {
 
     /// A mask or another number, in hexadecimal.
     fn hex(&mut self, name: &str, value: Option<impl fmt::UpperHex>) {
-        self.option(name, value.map(|value| format!("0x{value:X}")));
+        self.option(name, value.map(hex));
     }
 
     /// Names with a separator between them, unless there are none.
@@ -146,16 +146,16 @@ impl Line {
         self.option("MinBuffers", s.min_buffers);
         self.option("MaxBuffers", s.max_buffers);
         self.option("FileMode", s.file_mode.and_then(|mode| word(xperf::FILE_MODES, mode)));
-        if s.file_mode == Some(FileMode::Buffering) {
+        if s.file_mode == Some(LogFileMode::BUFFERING) {
             self.switch("Buffering");
         }
         self.option("MaxFile", s.max_file);
         self.option("FlushTimer", s.flush_seconds);
         self.option("ClockType", s.clock.and_then(|clock| word(xperf::CLOCKS, clock)));
-        if s.modes.0 & LogFileMode::REAL_TIME.0 != 0 {
+        if s.modes.has(LogFileMode::REAL_TIME) {
             self.switch("RealTime");
         }
-        if s.modes.0 & LogFileMode::NO_PER_PROCESSOR_BUFFERING.0 != 0 {
+        if s.modes.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING) {
             self.switch("LowCapacity");
         }
         if !s.processes.is_empty() {
@@ -221,16 +221,15 @@ impl Line {
                 ProviderRef::File(file) => self.option("pf", Some(file)),
                 provider => self.option("p", Some(logman_provider(provider))),
             }
-            match (&spec.keywords, spec.level) {
-                (Some(Keywords::Names(names)), _) => self.parentheses(names),
-                (Some(Keywords::Mask(mask)), _) => self.word(&format!("0x{mask:X}")),
-                (Some(Keywords::Flags(flags)), _) => self.word(&format!("0x{flags:X}")),
-                (None, Some(_)) => self.word("0x0"),
-                (None, None) => {}
+            match &spec.keywords {
+                Some(Keywords::Names(names)) => self.parentheses(names),
+                None if spec.level.is_none() => {}
+                number => {
+                    let number = number.as_ref().and_then(Keywords::number);
+                    self.word(&hex(number.unwrap_or(0)));
+                }
             }
-            if let Some(level) = spec.level {
-                self.word(&format!("0x{level:X}"));
-            }
+            spec.level.into_iter().for_each(|level| self.word(&hex(level)));
         }
         for spec in &s.removed {
             self.option("-p", Some(logman_provider(&spec.provider)));
@@ -243,12 +242,12 @@ impl Line {
         }
         let mut modes = s.modes.0;
         match s.file_mode {
-            Some(FileMode::Sequential) => self.option("f", Some("bin")),
-            Some(FileMode::Circular) => self.option("f", Some("bincirc")),
-            Some(FileMode::Append) => self.switch("a"),
-            Some(FileMode::NewFile) => self.switch("cnf"),
-            Some(FileMode::Buffering) => modes |= LogFileMode::BUFFERING.0,
-            None => {}
+            Some(LogFileMode::SEQUENTIAL) => self.option("f", Some("bin")),
+            Some(LogFileMode::CIRCULAR) => self.option("f", Some("bincirc")),
+            Some(LogFileMode::APPEND) => self.switch("a"),
+            Some(LogFileMode::NEWFILE) => self.switch("cnf"),
+            Some(LogFileMode::BUFFERING) => modes |= LogFileMode::BUFFERING.0,
+            _ => {}
         }
         self.option("max", s.max_file);
         self.option("ft", s.flush_seconds);
@@ -355,32 +354,32 @@ impl Line {
         self.option("min", s.min_buffers);
         self.option("max", s.max_buffers);
         let sized = match s.file_mode {
-            Some(FileMode::Circular) => "cir",
-            Some(FileMode::NewFile) => "newfile",
-            Some(FileMode::Sequential | FileMode::Append | FileMode::Buffering) | None => "seq",
+            Some(LogFileMode::CIRCULAR) => "cir",
+            Some(LogFileMode::NEWFILE) => "newfile",
+            _ => "seq",
         };
-        if s.file_mode == Some(FileMode::Append) {
+        if s.file_mode == Some(LogFileMode::APPEND) {
             self.switch("append");
         }
         self.option(sized, s.max_file);
         // Its size came before it: that of a sequential file.
-        if s.file_mode == Some(FileMode::Buffering) {
+        if s.file_mode == Some(LogFileMode::BUFFERING) {
             self.switch("buffering");
         }
         self.option("ft", s.flush_seconds);
         match s.clock {
-            Some(ClockType::PerfCounter) => self.switch("UsePerfCounter"),
-            Some(ClockType::SystemTime) => self.switch("UseSystemTime"),
-            Some(ClockType::Cycle) => self.switch("UseCPUCycle"),
-            None => {}
+            Some(ClockType::QPC) => self.switch("UsePerfCounter"),
+            Some(ClockType::SYSTEM_TIME) => self.switch("UseSystemTime"),
+            Some(ClockType::CPU_CYCLE) => self.switch("UseCPUCycle"),
+            _ => {}
         }
         for (name, mode) in tracelog::MODES {
-            if s.modes.0 & mode.0 != 0 {
+            if s.modes.has(*mode) {
                 self.switch(name);
             }
         }
         for (word, mode) in tracelog::HYBRID_SHUTDOWN {
-            if s.modes.0 & mode.0 != 0 {
+            if s.modes.has(*mode) {
                 self.option("hybridshutdown", Some(word));
             }
         }
@@ -392,13 +391,16 @@ impl Line {
     }
 }
 
+/// A mask or another number, in hexadecimal.
+fn hex(value: impl fmt::UpperHex) -> String {
+    format!("0x{value:X}")
+}
+
 /// `logman` wants braces around a GUID.
 fn logman_provider(provider: &ProviderRef) -> String {
     match provider {
         ProviderRef::Guid(guid) => format!("{{{guid}}}"),
-        ProviderRef::Name(name) | ProviderRef::Hashed(name) | ProviderRef::File(name) => {
-            name.clone()
-        }
+        provider => provider.text(),
     }
 }
 
@@ -417,25 +419,18 @@ fn plain_providers(providers: &[ProviderSpec]) -> String {
 }
 
 fn xperf_provider(spec: &ProviderSpec) -> String {
-    let mut parts = vec![match &spec.provider {
-        ProviderRef::Guid(guid) => guid.to_string(),
-        ProviderRef::Name(name) | ProviderRef::Hashed(name) | ProviderRef::File(name) => {
-            name.clone()
-        }
-    }];
-    parts.push(match &spec.keywords {
-        Some(Keywords::Mask(mask)) => format!("0x{mask:X}"),
-        Some(Keywords::Flags(flags)) => format!("0x{flags:X}"),
-        Some(Keywords::Names(_)) | None => String::new(),
-    });
-    parts.push(spec.level.map(|level| format!("0x{level:X}")).unwrap_or_default());
     let known =
-        EnableProperties::SID.0 | EnableProperties::TS_ID.0 | EnableProperties::STACK_TRACE.0;
-    parts.push(match spec.properties.0 {
-        0 => String::new(),
-        bits if bits & !known == 0 => format!("'{}'", spec.properties),
-        bits => format!("0x{bits:X}"),
-    });
+        EnableProperties::SID.with(EnableProperties::TS_ID).with(EnableProperties::STACK_TRACE);
+    let mut parts = vec![
+        spec.provider.text(),
+        spec.keywords.as_ref().and_then(Keywords::number).map(hex).unwrap_or_default(),
+        spec.level.map(hex).unwrap_or_default(),
+        match spec.properties.0 {
+            0 => String::new(),
+            _ if known.has(spec.properties) => format!("'{}'", spec.properties),
+            bits => hex(bits),
+        },
+    ];
     while parts.last().is_some_and(String::is_empty) {
         parts.pop();
     }

@@ -4,11 +4,9 @@
 
 use super::args::{Args, Switch, Values, mask, number, provider, unknown, values_of, wrong};
 use super::error::LineError;
-use super::model::{
-    Action, ClockType, FileMode, Keywords, OtherOption, ProviderRef, ProviderSpec, Session,
-};
+use super::model::{Action, Keywords, OtherOption, ProviderRef, ProviderSpec, Session};
 use super::tokens::Word;
-use etl_format::constants::LogFileMode;
+use etl_format::constants::{ClockType, LogFileMode};
 
 /// Switches that may be meant by one that is not known.
 const KNOWN: &str = "p pf o n ets rt bs nb mode ct max ft f a cnf ul";
@@ -32,9 +30,9 @@ const MODES: &[(&str, LogFileMode)] = &[
 
 /// Words of `-ct`.
 pub(super) const CLOCKS: &[(&str, ClockType)] = &[
-    ("perf", ClockType::PerfCounter),
-    ("system", ClockType::SystemTime),
-    ("cycle", ClockType::Cycle),
+    ("perf", ClockType::QPC),
+    ("system", ClockType::SYSTEM_TIME),
+    ("cycle", ClockType::CPU_CYCLE),
 ];
 
 /// Levels by name, with or without `win:`.
@@ -147,13 +145,13 @@ fn option(
         }
         ("rt", _) => turn(session, LogFileMode::REAL_TIME, off),
         ("ul", _) => turn(session, LogFileMode::PRIVATE, off),
-        ("a", false) => session.file_mode = Some(FileMode::Append),
+        ("a", false) => session.file_mode = Some(LogFileMode::APPEND),
         ("cnf", false) => match args.optional() {
             Some(time) => {
                 let name = switch.name.clone();
                 session.others.push(OtherOption { name, values: vec![time.text] });
             }
-            None => session.file_mode = Some(FileMode::NewFile),
+            None => session.file_mode = Some(LogFileMode::NEWFILE),
         },
         ("bs", false) => session.buffer_kb = Some(args.number("the size of a buffer, in KB")?),
         ("nb", false) => {
@@ -171,10 +169,10 @@ fn option(
             session.flush_seconds = Some(seconds?);
         }
         ("f", false) => {
-            let modes = [("bin", FileMode::Sequential), ("bincirc", FileMode::Circular)];
+            let modes = [("bin", LogFileMode::SEQUENTIAL), ("bincirc", LogFileMode::CIRCULAR)];
             let mode = args.choice("bin or bincirc", &modes)?;
             // A file that is appended to is sequential.
-            if (mode, session.file_mode) != (FileMode::Sequential, Some(FileMode::Append)) {
+            if (mode, session.file_mode) != (LogFileMode::SEQUENTIAL, Some(LogFileMode::APPEND)) {
                 session.file_mode = Some(mode);
             }
         }

@@ -43,7 +43,7 @@ pub use flags::{
     tracelog_groups,
 };
 pub use model::{
-    Action, ClockType, CommandLine, FileMode, KERNEL_SESSION, Keywords, OtherOption, ProviderRef,
+    Action, CommandLine, FILE_MODES, KERNEL_SESSION, Keywords, OtherOption, ProviderRef,
     ProviderSpec, Session, Tool,
 };
 pub use provider_file::{ProviderFile, parse_provider_file};

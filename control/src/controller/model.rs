@@ -1,7 +1,7 @@
 //! Parsed command lines: actions, sessions, providers and their settings.
 
 use etl_format::Guid;
-use etl_format::constants::LogFileMode;
+use etl_format::constants::{ClockType, LogFileMode};
 
 use super::error::Error;
 use crate::enable::{EnableProperties, Enablement, IdFilter, Scope};
@@ -143,8 +143,8 @@ pub struct Session {
     pub min_buffers: Option<u32>,
     /// Most buffers.
     pub max_buffers: Option<u32>,
-    /// How the file is filled.
-    pub file_mode: Option<FileMode>,
+    /// How the file is filled: one of [`FILE_MODES`].
+    pub file_mode: Option<LogFileMode>,
     /// Largest size of the file, in MB, or in KB with
     /// [`USE_KBYTES_FOR_SIZE`](LogFileMode::USE_KBYTES_FOR_SIZE) in `modes`.
     pub max_file: Option<u32>,
@@ -181,28 +181,27 @@ impl Session {
     /// `LogFileMode` as the session's properties have it: the file mode with the further modes.
     #[must_use]
     pub fn log_file_mode(&self) -> LogFileMode {
-        let file = self.file_mode.map_or(0, |mode| mode.bits().0);
-        LogFileMode(file | self.modes.0 & !self.modes_off.0)
+        self.file_mode.unwrap_or_default() | self.modes.without(self.modes_off)
     }
 
     /// Takes the bits of `LogFileMode` in: those that say how the file is filled as its mode, the
     /// others as further modes.
     pub(super) fn absorb(&mut self, mode: LogFileMode) {
-        let mut rest = mode.0;
-        for file in FileMode::ALL {
-            if rest & file.bits().0 != 0 {
+        let mut rest = mode;
+        for file in FILE_MODES {
+            if rest.has(file) {
                 self.file_mode = Some(file);
-                rest &= !file.bits().0;
+                rest = rest.without(file);
             }
         }
-        self.modes.0 |= rest;
-        self.modes_off.0 &= !rest;
+        self.modes.0 |= rest.0;
+        self.modes_off = self.modes_off.without(rest);
     }
 
     /// Whether events are delivered in real time.
     #[must_use]
     pub fn real_time(&self) -> bool {
-        self.log_file_mode().0 & LogFileMode::REAL_TIME.0 != 0
+        self.log_file_mode().has(LogFileMode::REAL_TIME)
     }
 }
 
@@ -211,66 +210,14 @@ pub(super) fn is_kernel(name: &str) -> bool {
     name.eq_ignore_ascii_case(KERNEL_SESSION)
 }
 
-/// How a file is filled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FileMode {
-    /// From front to end, until it is full.
-    Sequential,
-    /// The newest over the oldest.
-    Circular,
-    /// After what is in it.
-    Append,
-    /// A file is begun when one is full.
-    NewFile,
-    /// Not at all: events stay in memory until they are asked for.
-    Buffering,
-}
-
-impl FileMode {
-    /// All of them.
-    pub const ALL: [FileMode; 5] = [
-        FileMode::Sequential,
-        FileMode::Circular,
-        FileMode::Append,
-        FileMode::NewFile,
-        FileMode::Buffering,
-    ];
-
-    /// As `LogFileMode` has it.
-    #[must_use]
-    pub const fn bits(self) -> LogFileMode {
-        match self {
-            FileMode::Sequential => LogFileMode::SEQUENTIAL,
-            FileMode::Circular => LogFileMode::CIRCULAR,
-            FileMode::Append => LogFileMode::APPEND,
-            FileMode::NewFile => LogFileMode::NEWFILE,
-            FileMode::Buffering => LogFileMode::BUFFERING,
-        }
-    }
-}
-
-/// Where timestamps come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ClockType {
-    /// The performance counter.
-    PerfCounter,
-    /// The system time.
-    SystemTime,
-    /// The processor's cycle counter.
-    Cycle,
-}
-
-impl ClockType {
-    /// `ReservedFlags` of the header event, `ClientContext` of the session.
-    #[must_use]
-    pub const fn raw(self) -> u32 {
-        match self {
-            ClockType::PerfCounter => 1,
-            ClockType::SystemTime => 2,
-            ClockType::Cycle => 3,
-        }
-    }
-}
+/// The modes that say how a file is filled. A session has one of them at most.
+pub const FILE_MODES: [LogFileMode; 5] = [
+    LogFileMode::SEQUENTIAL,
+    LogFileMode::CIRCULAR,
+    LogFileMode::APPEND,
+    LogFileMode::NEWFILE,
+    LogFileMode::BUFFERING,
+];
 
 /// An option that is kept as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -328,9 +275,6 @@ impl ProviderSpec {
     /// The first keyword that the provider does not have, or whose provider is not known.
     pub fn enablement(&self, registry: &Registry) -> Result<Enablement, Error> {
         let any = match &self.keywords {
-            None => 0,
-            Some(Keywords::Mask(mask)) => *mask,
-            Some(Keywords::Flags(flags)) => u64::from(*flags),
             Some(Keywords::Names(names)) => {
                 let provider = self.provider.guid(registry).and_then(|g| registry.provider(g));
                 let mut any = 0;
@@ -340,6 +284,7 @@ impl ProviderSpec {
                 }
                 any
             }
+            numbers => numbers.as_ref().and_then(Keywords::number).unwrap_or(0),
         };
         Ok(Enablement {
             all: self.all,
@@ -379,6 +324,18 @@ impl ProviderRef {
     }
 }
 
+impl ProviderRef {
+    /// The GUID, the name or the file.
+    pub(super) fn text(&self) -> String {
+        match self {
+            ProviderRef::Guid(guid) => guid.to_string(),
+            ProviderRef::Name(text) | ProviderRef::Hashed(text) | ProviderRef::File(text) => {
+                text.clone()
+            }
+        }
+    }
+}
+
 impl core::fmt::Display for ProviderRef {
     /// What it is called: its GUID, or its name in quotes.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
@@ -399,4 +356,15 @@ pub enum Keywords {
     Flags(u32),
     /// By name, as `logman` takes them in parentheses.
     Names(Vec<String>),
+}
+
+impl Keywords {
+    /// The mask or the flags; `None` for names.
+    pub(super) fn number(&self) -> Option<u64> {
+        match self {
+            Keywords::Mask(mask) => Some(*mask),
+            Keywords::Flags(flags) => Some(u64::from(*flags)),
+            Keywords::Names(_) => None,
+        }
+    }
 }

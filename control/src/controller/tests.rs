@@ -3,7 +3,7 @@
 use super::tokens::quote;
 use super::*;
 use crate::enable::{EnableProperties, Enablement, EventKey, IdFilter, Scope};
-use etl_format::constants::LogFileMode;
+use etl_format::constants::{ClockType, LogFileMode};
 use etl_schema::tables::Registry;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -68,7 +68,7 @@ fn parse_reads_common_xperf_lines() {
     assert_eq!(clr.providers[1].keywords, None);
     assert_eq!(clr.file.as_deref(), Some("my clr.etl"));
     assert_eq!(clr.log_file_mode(), LogFileMode(0x102));
-    assert_eq!(clr.clock, Some(ClockType::PerfCounter));
+    assert_eq!(clr.clock, Some(ClockType::QPC));
 
     let line = "xperf -stop clr -stop -d merged.etl";
     assert_eq!(read(line).actions.len(), 3);
@@ -77,7 +77,7 @@ fn parse_reads_common_xperf_lines() {
     assert_eq!(started(line).processes, [0, 12]);
     let line = "xperf -start UserTrace -on Microsoft-Windows-Diagtrack+43ac453b-97cd-4b51-4376-db7c9bb963ac \
                 -f C:\\tmp\\diaglog%d.etl -FileMode Newfile -MaxFile 50";
-    assert_eq!(started(line).file_mode, Some(FileMode::NewFile));
+    assert_eq!(started(line).file_mode, Some(LogFileMode::NEWFILE));
 }
 
 #[test]
@@ -355,11 +355,11 @@ fn tracelog_specs() -> impl Strategy<Value = Vec<ProviderSpec>> {
 fn session(specs: impl Strategy<Value = Vec<ProviderSpec>>) -> impl Strategy<Value = Session> {
     let some = || proptest::option::of(number());
     let clock = proptest::option::of(select(vec![
-        ClockType::PerfCounter,
-        ClockType::SystemTime,
-        ClockType::Cycle,
+        ClockType::QPC,
+        ClockType::SYSTEM_TIME,
+        ClockType::CPU_CYCLE,
     ]));
-    let mode = proptest::option::of(select(FileMode::ALL.to_vec()));
+    let mode = proptest::option::of(select(FILE_MODES.to_vec()));
     let head = (name(), specs, proptest::option::of(name()), mode, clock, any::<bool>());
     (head, (some(), some(), some(), some(), some())).prop_map(
         |((name, providers, file, file_mode, clock, rt), (kb, min, max, size, flush))| Session {
@@ -416,7 +416,7 @@ fn logman() -> impl Strategy<Value = CommandLine> {
         (session(vec(logman_spec(), 0..3)), vec(named(), 0..2), modes, any::<[bool; 3]>());
     let session = session
         .prop_map(|(s, removed, modes, [off, direct, kernel])| {
-            let file: u32 = FileMode::ALL.iter().map(|mode| mode.bits().0).sum();
+            let file: u32 = FILE_MODES.iter().map(|mode| mode.0).sum();
             let on = s.modes.0 | modes & !file;
             let off = if off { LogFileMode::REAL_TIME.0 & !on } else { 0 };
             Box::new(Session {
@@ -450,7 +450,8 @@ fn tracelog() -> impl Strategy<Value = CommandLine> {
                 modes: LogFileMode(s.modes.0 | more & modes),
                 // A file's mode is said with its size.
                 file_mode: s.file_mode.filter(|mode| {
-                    s.max_file.is_some() || matches!(mode, FileMode::Append | FileMode::Buffering)
+                    s.max_file.is_some()
+                        || [LogFileMode::APPEND, LogFileMode::BUFFERING].contains(mode)
                 }),
                 max_file: s.max_file.filter(|_| s.file_mode.is_some()),
                 ..s

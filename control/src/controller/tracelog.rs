@@ -6,12 +6,10 @@ use std::ops::Range;
 
 use super::args::{Args, GUID, Switch, unknown, values_of, wrong};
 use super::error::{Found, LineError};
-use super::model::{
-    Action, ClockType, FileMode, KERNEL_SESSION, Keywords, ProviderRef, ProviderSpec, Session,
-};
+use super::model::{Action, KERNEL_SESSION, Keywords, ProviderRef, ProviderSpec, Session};
 use super::tokens::Word;
 use crate::enable::{EnableProperties, IdFilter, MAX_IDS, MAX_PROCESSES};
-use etl_format::constants::LogFileMode;
+use etl_format::constants::{ClockType, LogFileMode};
 
 /// Switches that may be meant by one that is not known.
 const KNOWN: &str = "start stop update enable disable flush capturestate q l guid matchanykw \
@@ -151,17 +149,17 @@ impl Tracelog {
                 let size = args.number("the file's largest size");
                 session.max_file = Some(size.map_err(|error| error.hint(hint))?);
                 match switch.name.as_str() {
-                    "cir" => session.file_mode = Some(FileMode::Circular),
-                    "newfile" => session.file_mode = Some(FileMode::NewFile),
-                    _ if session.file_mode == Some(FileMode::Append) => {}
-                    _ => session.file_mode = Some(FileMode::Sequential),
+                    "cir" => session.file_mode = Some(LogFileMode::CIRCULAR),
+                    "newfile" => session.file_mode = Some(LogFileMode::NEWFILE),
+                    _ if session.file_mode == Some(LogFileMode::APPEND) => {}
+                    _ => session.file_mode = Some(LogFileMode::SEQUENTIAL),
                 }
             }
-            "append" => session.file_mode = Some(FileMode::Append),
-            "buffering" => session.file_mode = Some(FileMode::Buffering),
-            "useperfcounter" => session.clock = Some(ClockType::PerfCounter),
-            "usesystemtime" => session.clock = Some(ClockType::SystemTime),
-            "usecpucycle" => session.clock = Some(ClockType::Cycle),
+            "append" => session.file_mode = Some(LogFileMode::APPEND),
+            "buffering" => session.file_mode = Some(LogFileMode::BUFFERING),
+            "useperfcounter" => session.clock = Some(ClockType::QPC),
+            "usesystemtime" => session.clock = Some(ClockType::SYSTEM_TIME),
+            "usecpucycle" => session.clock = Some(ClockType::CPU_CYCLE),
             "hybridshutdown" => {
                 session.modes.0 |= args.choice("stop or persist", HYBRID_SHUTDOWN)?.0;
             }

@@ -6,12 +6,10 @@ use std::ops::Range;
 
 use super::args::{Args, GUID, Switch, mask, number, provider, unknown, values_of, wrong};
 use super::error::{Found, LineError};
-use super::model::{
-    Action, ClockType, FileMode, KERNEL_SESSION, ProviderRef, ProviderSpec, Session,
-};
+use super::model::{Action, KERNEL_SESSION, ProviderRef, ProviderSpec, Session};
 use super::tokens::Word;
 use crate::enable::EnableProperties;
-use etl_format::constants::LogFileMode;
+use etl_format::constants::{ClockType, LogFileMode};
 
 /// Switches that may be meant by one that is not known.
 const KNOWN: &str = "start update on stop d flush capturestate merge loggers f buffersize \
@@ -23,18 +21,18 @@ const OTHERS: &str = "agelimit=1 critsec heap pidnewproc=1 pmc=* pmcprofile=1 po
     resetprofint seteresourcesample=* setprofint=* setspinlocksample=*";
 
 /// Words of `-FileMode`.
-pub(super) const FILE_MODES: &[(&str, FileMode)] = &[
-    ("Sequential", FileMode::Sequential),
-    ("Circular", FileMode::Circular),
-    ("Append", FileMode::Append),
-    ("NewFile", FileMode::NewFile),
+pub(super) const FILE_MODES: &[(&str, LogFileMode)] = &[
+    ("Sequential", LogFileMode::SEQUENTIAL),
+    ("Circular", LogFileMode::CIRCULAR),
+    ("Append", LogFileMode::APPEND),
+    ("NewFile", LogFileMode::NEWFILE),
 ];
 
 /// Words of `-ClockType`.
 pub(super) const CLOCKS: &[(&str, ClockType)] = &[
-    ("PerfCounter", ClockType::PerfCounter),
-    ("SystemTime", ClockType::SystemTime),
-    ("Cycle", ClockType::Cycle),
+    ("PerfCounter", ClockType::QPC),
+    ("SystemTime", ClockType::SYSTEM_TIME),
+    ("Cycle", ClockType::CPU_CYCLE),
 ];
 
 /// Switches of a merge. The first one stands in the documents' own line, where it means nothing.
@@ -182,7 +180,7 @@ impl Xperf {
             "maxbuffers" => session.max_buffers = Some(args.number("how many buffers at most")?),
             "maxfile" => session.max_file = Some(args.number("the file's largest size, in MB")?),
             "flushtimer" => session.flush_seconds = Some(args.number("seconds")?),
-            "buffering" => session.file_mode = Some(FileMode::Buffering),
+            "buffering" => session.file_mode = Some(LogFileMode::BUFFERING),
             "realtime" => session.modes.0 |= LogFileMode::REAL_TIME.0,
             "lowcapacity" => session.modes.0 |= LogFileMode::NO_PER_PROCESSOR_BUFFERING.0,
             "filemode" => {

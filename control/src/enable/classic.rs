@@ -30,55 +30,13 @@ impl ClassicEnablement {
     /// (`WPP_LEVEL_FLAGS_ENABLED`): its flag is on, and its level is not above that of the session.
     #[must_use]
     pub const fn traces(&self, level: u8, flag: u32) -> bool {
-        self.traces_flag(flag) && level <= self.level
-    }
-
-    /// Whether a WPP message of this flag is traced, by WPP's own condition, which knows no level.
-    #[must_use]
-    pub const fn traces_flag(&self, flag: u32) -> bool {
-        self.flags & flag != 0
-    }
-}
-
-/// A classic provider: which session has it. `S` names sessions.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ClassicProvider<S> {
-    owner: Option<(S, ClassicEnablement)>,
-}
-
-impl<S: PartialEq> ClassicProvider<S> {
-    /// A provider that is not enabled.
-    #[must_use]
-    pub const fn new() -> Self {
-        ClassicProvider { owner: None }
-    }
-
-    /// A session enables it. Returns the session that had it before and receives no more events.
-    pub fn enable(&mut self, session: S, enablement: ClassicEnablement) -> Option<S> {
-        let before = self.owner.replace((session, enablement))?.0;
-        let same = self.owner.as_ref().is_some_and(|(now, _)| *now == before);
-        (!same).then_some(before)
-    }
-
-    /// A session disables it or ends. Has an effect for the owner only; no other session takes
-    /// over.
-    pub fn disable(&mut self, session: &S) {
-        if self.owner.as_ref().is_some_and(|(owner, _)| owner == session) {
-            self.owner = None;
-        }
-    }
-
-    /// The session that receives its events, and how it enabled the provider.
-    #[must_use]
-    pub fn owner(&self) -> Option<(&S, ClassicEnablement)> {
-        self.owner.as_ref().map(|(session, enablement)| (session, *enablement))
+        self.flags & flag != 0 && level <= self.level
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn classic_enablement_has_the_low_half_of_a_mask() {
@@ -87,32 +45,5 @@ mod tests {
         assert!(low.traces(4, 1) && !low.traces(5, 1) && !low.traces(4, 2));
         let all = ClassicEnablement::from(&Enablement::new(0, 0));
         assert!(!all.traces(0, u32::MAX), "0 is not all");
-    }
-
-    proptest! {
-        /// Enable and disable by a handful of sessions, against a naive reading of the calls.
-        #[test]
-        fn owner_is_the_last_session_that_enabled_the_provider(
-            calls in proptest::collection::vec((0u8..4, proptest::option::of(0u32..3)), 0..20),
-        ) {
-            let mut provider = ClassicProvider::new();
-            for (at, &(session, call)) in calls.iter().enumerate() {
-                match call {
-                    Some(flags) => {
-                        provider.enable(session, ClassicEnablement { level: 1, flags });
-                    }
-                    None => provider.disable(&session),
-                }
-                let past = &calls[..=at];
-                let last = past.iter().rposition(|(_, call)| call.is_some());
-                let owner = last.and_then(|last| {
-                    let (session, flags) = past[last];
-                    let gone = past[last..].contains(&(session, None));
-                    flags.filter(|_| !gone).map(|flags| (session, flags))
-                });
-                let has = provider.owner().map(|(session, enablement)| (*session, enablement.flags));
-                prop_assert_eq!(has, owner);
-            }
-        }
     }
 }

@@ -29,12 +29,11 @@
 //! Older reference pages say that `all` is not looked at when `any` is 0; [`Variant::Legacy`] does
 //! so.
 //!
-//! Classic providers (MOF, WPP) receive level and mask and decide themselves. Nothing is filtered
-//! for them, and of several sessions only the last one to enable them receives their events:
-//! [`ClassicProvider`].
+//! Classic providers (MOF, WPP) receive level and mask and decide themselves
+//! ([`ClassicEnablement`]). Nothing is filtered for them, and of several sessions only the last one
+//! to enable them receives their events.
 //!
-//! Filters by process, by event name and on stacks look at more than the event's level, keyword and
-//! id: [`Scope`], [`NameFilter`], [`StackFilter`].
+//! The filter by process looks at more than the event's level, keyword and id: [`Scope`].
 //!
 //! Source: the reference of `EnableTraceEx2`, checked against the masks of real sessions.
 
@@ -42,10 +41,8 @@ mod classic;
 mod filters;
 mod properties;
 
-pub use classic::{ClassicEnablement, ClassicProvider};
-pub use filters::{
-    MAX_IDS, MAX_PROCESSES, NameFilter, ProcessKey, Scope, StackFilter, StackLevels,
-};
+pub use classic::ClassicEnablement;
+pub use filters::{MAX_IDS, MAX_PROCESSES, ProcessKey, Scope};
 pub use properties::EnableProperties;
 
 /// What the rule looks at of an event.

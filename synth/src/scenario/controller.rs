@@ -5,7 +5,7 @@ use etl_control::controller::{
     Action as Command, CommandLine, KERNEL_SESSION, Keywords, LineError, ProviderRef, ProviderSpec,
     Session, Tool, kernel_groups, parse_provider_file, tracelog_changes, tracelog_groups,
 };
-use etl_format::constants::{ClockType, LogFileMode};
+use etl_format::constants::LogFileMode;
 use etl_schema::providers::KERNEL_TRACE;
 use etl_schema::tables::Registry;
 
@@ -334,7 +334,7 @@ fn plan(tool: Tool, session: &Session) -> Result<SessionPlan, String> {
         plan.flush_timer = u64::from(seconds) * SECOND;
     }
     if let Some(clock) = session.clock {
-        plan.clock = ClockType(clock.raw());
+        plan.clock = clock;
     }
     plan.kernel = kernel(tool, session)?;
     for provider in session.providers.iter().filter(|p| !is_kernel(p)) {

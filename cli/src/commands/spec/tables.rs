@@ -33,8 +33,8 @@ pub(super) fn tables(profile: TableSet, level: u8) -> Printed {
                     "mask_hex": format!("{:#x}", row.mask),
                     "keywords": combination(table, row.mask),
                     "cells": row.cells.iter().map(|cell| json!({
-                        "shipped": cell.shipped.to_string(),
-                        "documented": cell.documented.to_string(),
+                        "shipped": cell.shipped,
+                        "documented": cell.documented,
                         "erratum": cell.erratum,
                     })).collect::<Vec<_>>(),
                 })).collect::<Vec<_>>(),
@@ -78,7 +78,7 @@ fn cell_text(profile: TableSet, cell: &Cell) -> String {
     };
     match cell.erratum {
         Some(id) => format!("{here} ({other}: {there}) [{id}]"),
-        None => here.to_string(),
+        None => here.to_owned(),
     }
 }
 

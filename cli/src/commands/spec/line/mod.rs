@@ -5,9 +5,10 @@ mod text;
 
 use std::io::Read;
 
-use etl_control::controller::{ClockType, CommandLine, FileMode, LineError, ProviderRef};
+use etl_control::controller::{CommandLine, LineError, ProviderRef};
 use etl_control::enable::{Enablement, EventKey};
 use etl_control::mask;
+use etl_format::constants::{ClockType, LogFileMode};
 use etl_schema::tables::{Provider, Registry, TableEvent};
 use serde_json::Value;
 
@@ -128,21 +129,21 @@ fn raised<'a>(explained: &mask::Explanation<'a>, enabled: &Enablement) -> Vec<&'
 }
 
 /// A file mode in JSON and in text.
-const fn file_mode(mode: FileMode) -> (&'static str, &'static str) {
+const fn file_mode(mode: LogFileMode) -> (&'static str, &'static str) {
     match mode {
-        FileMode::Sequential => ("sequential", "sequential"),
-        FileMode::Circular => ("circular", "circular"),
-        FileMode::Append => ("append", "append"),
-        FileMode::NewFile => ("new_file", "new files"),
-        FileMode::Buffering => ("buffering", "in memory"),
+        LogFileMode::CIRCULAR => ("circular", "circular"),
+        LogFileMode::APPEND => ("append", "append"),
+        LogFileMode::NEWFILE => ("new_file", "new files"),
+        LogFileMode::BUFFERING => ("buffering", "in memory"),
+        _ => ("sequential", "sequential"),
     }
 }
 
 /// A clock in JSON and in text.
 const fn clock(clock: ClockType) -> (&'static str, &'static str) {
     match clock {
-        ClockType::PerfCounter => ("qpc", "performance counter"),
-        ClockType::SystemTime => ("system_time", "system time"),
-        ClockType::Cycle => ("cpu_cycles", "processor cycles"),
+        ClockType::SYSTEM_TIME => ("system_time", "system time"),
+        ClockType::CPU_CYCLE => ("cpu_cycles", "processor cycles"),
+        _ => ("qpc", "performance counter"),
     }
 }
