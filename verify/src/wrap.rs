@@ -1,25 +1,25 @@
 //! Text in lines of a terminal's width, without anything that acts on a terminal.
 
-use std::fmt::{self, Write};
-
 /// Columns of a terminal.
-pub(crate) const WIDTH: usize = 80;
+const WIDTH: usize = 80;
 
-/// Appends text in lines that end before the edge. The first line is indented by `first` columns,
-/// the others by `rest`.
-pub(crate) fn wrap(out: &mut String, first: usize, rest: usize, text: &str) -> fmt::Result {
+/// Text in lines that end before the edge of a terminal. The first line is indented by `first`
+/// columns, the others by `rest`.
+pub(crate) fn wrap(first: usize, rest: usize, text: &str) -> String {
+    wrap_at(WIDTH, first, rest, text)
+}
+
+/// Text in lines that end before column `width`.
+pub(crate) fn wrap_at(width: usize, first: usize, rest: usize, text: &str) -> String {
     let text = printable(text.trim());
-    if text.is_empty() {
-        return Ok(());
-    }
-    write!(out, "{:first$}", "")?;
+    let mut out = " ".repeat(first);
     let (mut column, mut fresh) = (first, true);
-    // Runs of spaces are columns of a table: they stay unless the line breaks there.
     for word in text.split_inclusive(' ') {
         let length = word.trim_end().chars().count();
-        if column + length > WIDTH - 1 && length > 0 && !fresh {
+        if column + length >= width && length > 0 && !fresh {
             out.truncate(out.trim_end().len());
-            write!(out, "\n{:rest$}", "")?;
+            out.push('\n');
+            out.extend(std::iter::repeat_n(' ', rest));
             column = rest;
         }
         out.push_str(word);
@@ -27,7 +27,7 @@ pub(crate) fn wrap(out: &mut String, first: usize, rest: usize, text: &str) -> f
         fresh = false;
     }
     out.truncate(out.trim_end().len());
-    writeln!(out)
+    out
 }
 
 /// Escapes control characters and marks of text direction: names come from the trace and must not
@@ -54,16 +54,12 @@ mod tests {
 
     #[test]
     fn wrap_ends_lines_before_the_edge() {
-        let mut out = String::new();
-        let text = format!("{} {}", "word ".repeat(40), "x".repeat(90));
-        wrap(&mut out, 2, 6, &text).unwrap();
+        let out = wrap(2, 6, &format!("{} {}", "word ".repeat(40), "x".repeat(90)));
         let lines: Vec<&str> = out.lines().collect();
         assert!(lines.len() > 3, "{out}");
         assert!(lines.iter().all(|l| l.len() < WIDTH || l.trim().len() == 90), "{out}");
         assert!(lines[0].starts_with("  word") && lines[1].starts_with("      word"), "{out}");
         assert_eq!(out.split_whitespace().count(), 41, "all words are there: {out}");
-        let mut out = String::new();
-        wrap(&mut out, 2, 6, "a    b").unwrap();
-        assert_eq!(out, "  a    b\n", "columns stay");
+        assert_eq!(wrap(2, 6, "a    b"), "  a    b", "columns stay");
     }
 }

@@ -4,10 +4,10 @@
 
 use askama::Template;
 
-use super::words::{INFERRED, counts, duration, percent, sentence, source, time_of_day};
+use super::words::{INFERRED, duration, percent, time_of_day};
 use super::{Coverage, EnabledReport, Report, Severity};
 use crate::facts::Tally;
-use crate::finding::{Finding, Outcome};
+use crate::finding::Outcome;
 use crate::rules::Rule;
 use crate::wrap::printable;
 
@@ -17,43 +17,18 @@ const MAX_LANES: usize = 40;
 /// Processes whose lanes and bars are not folded, so that the findings are not far down the page.
 const MAX_UNFOLDED_PROCESSES: usize = 8;
 
+/// Groups of bars before those that are folded: all processes, and some of them.
+const GROUPS_SHOWN: usize = 1 + MAX_UNFOLDED_PROCESSES;
+
 /// Enabled providers that are not folded; if there are more, those other than the CLR's are.
 const MAX_UNFOLDED_PROVIDERS: usize = 8;
 
 #[derive(Template)]
 #[template(path = "report.html")]
-struct Document {
+struct Document<'a> {
     version: &'static str,
-    inferred: &'static str,
     title: String,
-    pages: Vec<Page>,
-}
-
-/// One trace.
-struct Page {
-    file: String,
-    verdict: &'static str,
-    counts: String,
-    sentence: &'static str,
-    start: String,
-    end: String,
-    length: String,
-    records: u64,
-    holds: usize,
-    broken: usize,
-    undecided: usize,
-    left_out: u64,
-    lanes: Vec<Lane>,
-    /// Lanes before those that are folded.
-    lanes_shown: usize,
-    lanes_left_out: usize,
-    coverage: Vec<Group>,
-    /// Groups before those that are folded.
-    groups_shown: usize,
-    findings: Vec<FindingRow>,
-    unresolved: Vec<AddressRow>,
-    enabled: Vec<EnabledGroup>,
-    rules: Vec<RuleRow>,
+    reports: &'a [Report],
 }
 
 /// A row of the timeline.
@@ -86,161 +61,31 @@ struct CoverageRow {
     bars: Vec<Bar>,
 }
 
-struct FindingRow {
-    rank: u8,
-    severity: &'static str,
-    open: bool,
-    rule: &'static str,
-    pid: String,
-    pid_key: i64,
-    name: String,
-    when: String,
-    time: String,
-    message: String,
-    because: String,
-    location: String,
-    statement: &'static str,
-    meaning: &'static str,
-    remedy: &'static str,
-    commands: Vec<String>,
-}
-
-struct AddressRow {
-    address: String,
-    count: u64,
-    pid: u32,
-    name: String,
-    message: &'static str,
-}
-
-/// The CLR's providers, or the others if there are too many to show.
-struct EnabledGroup {
-    folded: bool,
-    rows: Vec<EnabledRow>,
-}
-
-struct EnabledRow {
-    name: String,
-    mask: String,
-    keywords: String,
-    level: String,
-    source: String,
-    remarks: Vec<String>,
-}
-
-struct RuleRow {
-    id: &'static str,
-    outcome: &'static str,
-    statement: &'static str,
-}
-
 pub(super) fn render(reports: &[Report]) -> String {
     let names: Vec<_> = reports.iter().map(|r| printable(&r.file)).collect();
-    let document = Document {
-        version: env!("CARGO_PKG_VERSION"),
-        inferred: INFERRED,
-        title: names.join(", "),
-        pages: reports.iter().map(page).collect(),
-    };
-    // The template only writes strings and numbers into a string, which does not fail.
-    document.render().unwrap_or_default()
-}
-
-fn page(report: &Report) -> Page {
-    let managed = report.processes.iter().filter(|p| p.clr_events > 0).count();
-    let lanes = lanes(report);
-    Page {
-        file: printable(&report.file),
-        verdict: report.verdict.name(),
-        counts: counts(report),
-        sentence: sentence(report),
-        start: report.start_time.clone(),
-        end: report.end_time.clone(),
-        length: duration(report.duration_us),
-        records: report.records,
-        holds: report.count(Outcome::Holds),
-        broken: report.count(Outcome::Broken),
-        undecided: report.count(Outcome::Undecided),
-        left_out: report.findings_left_out,
-        lanes_shown: lanes.len().saturating_sub(managed.min(MAX_LANES)) + MAX_UNFOLDED_PROCESSES,
-        lanes,
-        lanes_left_out: managed.saturating_sub(MAX_LANES),
-        coverage: groups(report),
-        groups_shown: 1 + MAX_UNFOLDED_PROCESSES,
-        findings: report.findings.iter().map(|f| finding(report, f)).collect(),
-        unresolved: report
-            .unresolved
-            .iter()
-            .map(|a| AddressRow {
-                address: a.address.clone(),
-                count: a.count,
-                pid: a.pid,
-                name: printable(&a.process),
-                message: a.message,
-            })
-            .collect(),
-        enabled: enabled(report),
-        rules: report
-            .rules
-            .iter()
-            .filter_map(|r| {
-                let statement = Rule::find(r.rule)?.statement;
-                Some(RuleRow { id: r.rule, outcome: r.outcome.name(), statement })
-            })
-            .collect(),
-    }
+    let (version, title) = (env!("CARGO_PKG_VERSION"), names.join(", "));
+    Document { version, title, reports }.render().unwrap_or_default()
 }
 
 /// Known masks: those of the CLR's providers first, many others folded.
-fn enabled(report: &Report) -> Vec<EnabledGroup> {
-    let row = |e: &EnabledReport| EnabledRow {
-        name: printable(&e.provider),
-        mask: e.mask.clone().unwrap_or_default(),
-        keywords: e.keywords.join(", "),
-        level: e.level.map_or_else(String::new, |l| l.to_string()),
-        source: source(e),
-        remarks: e.remarks.clone(),
-    };
+fn enabled(report: &Report) -> Vec<(bool, Vec<&EnabledReport>)> {
     let known = report.enabled.iter().filter(|e| e.mask.is_some());
-    let (clr, others): (Vec<_>, Vec<_>) = known.partition(|e| e.is_clr());
-    let rows = |list: Vec<&EnabledReport>| list.into_iter().map(row).collect::<Vec<_>>();
-    let groups = if clr.len() + others.len() <= MAX_UNFOLDED_PROVIDERS {
-        vec![EnabledGroup { folded: false, rows: rows([clr, others].concat()) }]
-    } else {
-        vec![
-            EnabledGroup { folded: false, rows: rows(clr) },
-            EnabledGroup { folded: true, rows: rows(others) },
-        ]
-    };
-    groups.into_iter().filter(|group| !group.rows.is_empty()).collect()
+    let (mut clr, mut others): (Vec<_>, Vec<_>) = known.partition(|e| e.is_clr());
+    if clr.len() + others.len() <= MAX_UNFOLDED_PROVIDERS {
+        clr.append(&mut others);
+    }
+    let groups = [(false, clr), (true, others)].into_iter();
+    groups.filter(|(_, rows)| !rows.is_empty()).collect()
 }
 
-fn finding(report: &Report, f: &Finding) -> FindingRow {
-    let rule = Rule::find(f.rule);
-    let named = |pid| report.processes.iter().find(|p| p.pid == pid).map(|p| printable(&p.name));
-    let commands = rule.map(|r| report.commands(r)).unwrap_or_default();
-    FindingRow {
-        rank: match f.severity {
-            Severity::Error => 0,
-            Severity::Warning => 1,
-            Severity::Note => 2,
-        },
-        severity: f.severity.name(),
-        open: !f.is_decided(),
-        rule: f.rule,
-        pid: f.pid.map_or_else(String::new, |pid| pid.to_string()),
-        pid_key: f.pid.map_or(-1, i64::from),
-        name: f.pid.and_then(named).unwrap_or_default(),
-        when: f.time.clone().unwrap_or_default(),
-        time: f.time.as_deref().map_or_else(String::new, time_of_day),
-        message: printable(&f.message),
-        because: printable(f.because.as_deref().unwrap_or_default()),
-        location: printable(&f.location(&report.file).unwrap_or_default()),
-        statement: rule.map_or("", |r| r.statement),
-        meaning: rule.map_or("", |r| r.meaning),
-        remedy: rule.map_or("", |r| r.remedy),
-        commands: commands.iter().map(|line| printable(line)).collect(),
-    }
+/// The order of findings by severity: the most severe first.
+fn rank(severity: Severity) -> u8 {
+    Severity::Error as u8 - severity as u8
+}
+
+/// Lanes before those that are folded.
+fn lanes_shown(report: &Report, lanes: &[Lane]) -> usize {
+    lanes.len().saturating_sub(report.managed().take(MAX_LANES).count()) + MAX_UNFOLDED_PROCESSES
 }
 
 /// Sessions, losses, and processes with managed code, from start to end, with their rundowns.
@@ -270,7 +115,7 @@ fn lanes(report: &Report) -> Vec<Lane> {
             bars: bars.collect(),
         });
     }
-    for p in report.processes.iter().filter(|p| p.clr_events > 0).take(MAX_LANES) {
+    for p in report.managed().take(MAX_LANES) {
         let name = format!("{} {}", p.pid, printable(&p.name));
         let life = format!("{name}: {}", when(p.span_us));
         let mut bars = vec![bar(p.span_us, "life", (5, 6), life.clone())];
@@ -305,7 +150,7 @@ fn bar(
 /// Coverage of all processes, then of each.
 fn groups(report: &Report) -> Vec<Group> {
     let mut groups = vec![Group { name: "All processes".to_owned(), rows: rows(&report.coverage) }];
-    for p in report.processes.iter().filter(|p| p.clr_events > 0).take(MAX_LANES) {
+    for p in report.managed().take(MAX_LANES) {
         let name = format!("{} {}", p.pid, printable(&p.name));
         groups.push(Group { name, rows: rows(&p.coverage) });
     }

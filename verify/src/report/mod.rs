@@ -249,13 +249,14 @@ impl Report {
         self.rules.iter().filter(|rule| rule.outcome == outcome).count()
     }
 
-    /// A process for people: its id, and its name if it is known.
-    fn process_name(&self, pid: u32) -> String {
-        let process = self.processes.iter().find(|p| p.pid == pid);
-        match process.filter(|p| !p.name.is_empty()) {
-            Some(process) => format!("pid {pid} {}", process.name),
-            None => format!("pid {pid}"),
-        }
+    fn managed(&self) -> impl Iterator<Item = &ProcessReport> {
+        self.processes.iter().filter(|p| p.clr_events > 0)
+    }
+
+    /// The name of the process that a finding is about; empty where none is known.
+    fn name_of(&self, finding: &Finding) -> &str {
+        let process = self.processes.iter().find(|p| Some(p.pid) == finding.pid);
+        process.map_or("", |p| &p.name)
     }
 
     /// The command lines of a rule's remedy, for this trace.

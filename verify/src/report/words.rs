@@ -4,36 +4,39 @@ use super::{EnabledReport, Report, Severity, Verdict};
 use crate::facts::enable::Knowledge;
 use crate::finding::Finding;
 
-/// The findings of a verdict: `1 error, 2 warnings`; empty if there are none.
-pub(super) fn counts(report: &Report) -> String {
-    let of = |severity, decided| {
-        let own = |f: &&Finding| f.severity == severity && f.is_decided() == decided;
-        report.findings.iter().filter(own).count()
-    };
-    let severities = [
-        (Severity::Error, "error", "errors"),
-        (Severity::Warning, "warning", "warnings"),
-        (Severity::Note, "note", "notes"),
-    ];
-    let number = |n: usize, one: &str, many: &str| {
-        (n > 0).then(|| format!("{n} {}", if n == 1 { one } else { many }))
-    };
-    let decided = severities.iter().filter_map(|&(s, one, many)| number(of(s, true), one, many));
-    let undecided: usize = severities.iter().map(|&(s, ..)| of(s, false)).sum();
-    let undecided = (undecided > 0).then(|| format!("{undecided} undecided"));
-    decided.chain(undecided).collect::<Vec<_>>().join(", ")
-}
+impl Report {
+    /// The findings of a verdict: `1 error, 2 warnings`; empty if there are none.
+    pub(super) fn counts(&self) -> String {
+        let of = |severity, decided| {
+            let own = |f: &&Finding| f.severity == severity && f.is_decided() == decided;
+            self.findings.iter().filter(own).count()
+        };
+        let severities = [
+            (Severity::Error, "error", "errors"),
+            (Severity::Warning, "warning", "warnings"),
+            (Severity::Note, "note", "notes"),
+        ];
+        let number = |n: usize, one: &str, many: &str| {
+            (n > 0).then(|| format!("{n} {}", if n == 1 { one } else { many }))
+        };
+        let decided =
+            severities.iter().filter_map(|&(s, one, many)| number(of(s, true), one, many));
+        let undecided: usize = severities.iter().map(|&(s, ..)| of(s, false)).sum();
+        let undecided = (undecided > 0).then(|| format!("{undecided} undecided"));
+        decided.chain(undecided).collect::<Vec<_>>().join(", ")
+    }
 
-/// The verdict as a sentence.
-pub(super) fn sentence(report: &Report) -> &'static str {
-    let lost = report.findings.iter().any(|f| !f.is_decided() && f.severity > Severity::Note);
-    match report.verdict {
-        Verdict::Sound => "The trace is complete: everything that was checked is there.",
-        Verdict::Broken => "Something is missing from the trace, or wrong in it.",
-        Verdict::Undecided if lost => {
-            "Something was lost while recording; it may be what the checks miss."
+    /// The verdict as a sentence.
+    pub(super) fn sentence(&self) -> &'static str {
+        let lost = self.findings.iter().any(|f| !f.is_decided() && f.severity > Severity::Note);
+        match self.verdict {
+            Verdict::Sound => "The trace is complete: everything that was checked is there.",
+            Verdict::Broken => "Something is missing from the trace, or wrong in it.",
+            Verdict::Undecided if lost => {
+                "Something was lost while recording; it may be what the checks miss."
+            }
+            Verdict::Undecided => "There is nothing to check: no managed code and no addresses.",
         }
-        Verdict::Undecided => "There is nothing to check: no managed code and no addresses.",
     }
 }
 
@@ -61,13 +64,15 @@ pub(super) fn time_of_day(iso: &str) -> String {
     format!("{seconds}.{thousandths}Z")
 }
 
-/// How an enablement is known.
-pub(super) fn source(e: &EnabledReport) -> String {
-    match &e.time {
-        Some(time) if e.source == Knowledge::Recorded.name() => {
-            format!("recorded at {}", time_of_day(time))
+impl EnabledReport {
+    /// How the enablement is known.
+    pub(super) fn knowledge(&self) -> String {
+        match &self.time {
+            Some(time) if self.source == Knowledge::Recorded.name() => {
+                format!("recorded at {}", time_of_day(time))
+            }
+            _ => self.source.to_owned(),
         }
-        _ => e.source.to_owned(),
     }
 }
 
@@ -104,12 +109,12 @@ mod tests {
             Finding { severity, outcome, ..rule.finding(String::new()) }
         };
         let mut report = Report { verdict: Verdict::Sound, ..Report::default() };
-        assert_eq!(counts(&report), "");
+        assert_eq!(report.counts(), "");
         report.findings.push(finding(Severity::Note, Outcome::Broken));
-        assert_eq!(counts(&report), "1 note");
+        assert_eq!(report.counts(), "1 note");
         report.verdict = Verdict::Broken;
         report.findings.push(finding(Severity::Error, Outcome::Broken));
         report.findings.push(finding(Severity::Error, Outcome::Undecided));
-        assert_eq!(counts(&report), "1 error, 1 note, 1 undecided");
+        assert_eq!(report.counts(), "1 error, 1 note, 1 undecided");
     }
 }
