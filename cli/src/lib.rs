@@ -18,6 +18,7 @@ macro_rules! stderr_line {
     };
 }
 
+mod choice;
 mod commands;
 mod diagnostics;
 mod error;

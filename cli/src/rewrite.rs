@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::diagnostics;
 use crate::error::Failure;
-use crate::input::{self, AnySource, Input, InputArgs};
+use crate::input::{AnySource, Input, InputArgs};
 use crate::missing_header;
 use crate::output::{self, ReportFormat};
 use crate::progress::Progress;
@@ -70,7 +70,7 @@ pub(crate) fn finish<R: Report>(
 
 /// A trace that is read, and the one that is written from its intact parts.
 pub(crate) struct Rewrite<'a> {
-    name: String,
+    name: &'a str,
     pub trace: Trace<AnySource<'a>>,
     pub sink: Sink,
     format: ReportFormat,
@@ -84,11 +84,10 @@ impl<'a> Rewrite<'a> {
         inputs: impl IntoIterator<Item = &'f Path>,
         file: &'f Path,
     ) -> Result<Self, Failure> {
-        let name = input::display(file);
         let options = Options { threads: args.threads.count(), ..Options::salvage() };
-        let trace = input.trace(&name, &options)?;
+        let (trace, about) = input.trace(&options)?;
         let sink = Sink::create(&args.sink, inputs.into_iter().chain([file]))?;
-        Ok(Rewrite { name, trace, sink, format: args.format })
+        Ok(Rewrite { name: &about.name, trace, sink, format: args.format })
     }
 
     /// A progress bar for so many passes over the trace.
@@ -98,19 +97,19 @@ impl<'a> Rewrite<'a> {
 
     /// The failure of reading the one trace or writing the other.
     pub fn failure(&self, error: &Error) -> Failure {
-        self.sink.operation_failure(&self.name, error)
+        self.sink.operation_failure(self.name, error)
     }
 
     /// The failure of the command for this trace.
     pub fn refusal(&self, message: impl Into<String>) -> Failure {
-        Failure::new(&self.name, message)
+        Failure::new(self.name, message)
     }
 
     /// Keeps the new trace, prints its report, and warns of damage of the old one.
     pub fn finish(self, report: &impl Report, damage: &[Damage]) -> Result<Outcome, Failure> {
-        missing_header::warn_if_missing(&self.name, &self.trace);
-        diagnostics::warn(&self.name, damage);
-        finish(self.sink, &self.name, self.format, report)?;
+        missing_header::warn_if_missing(self.name, &self.trace);
+        diagnostics::warn(self.name, damage);
+        finish(self.sink, self.name, self.format, report)?;
         Ok(if damage.is_empty() { Outcome::Success } else { Outcome::Findings })
     }
 }

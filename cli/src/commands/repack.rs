@@ -4,7 +4,6 @@ use std::fmt;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
 use etl_format::compress::Effort;
 use etl_format::constants::CompressionFormat;
 use etl_format::read::{PipeSource, Source};
@@ -13,8 +12,9 @@ use etl_format::write::BufferCompressor;
 use serde::Serialize;
 
 use crate::Outcome;
+use crate::choice::{Choice, one_of};
 use crate::error::Failure;
-use crate::input::{self, Input};
+use crate::input::{self, About, Input};
 use crate::output;
 use crate::progress::Progress;
 use crate::rewrite::{self, RewriteArgs};
@@ -40,11 +40,11 @@ pub(crate) struct CompressCommand {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Compression format of the buffers; Windows uses xpress
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
-    algorithm: Algorithm,
+    #[arg(long, value_parser = one_of(ALGORITHMS), value_name = "FORMAT", default_value = "xpress")]
+    algorithm: CompressionFormat,
     /// Trade speed for size
-    #[arg(long, value_enum, value_name = "LEVEL", default_value_t)]
-    compression_level: Level,
+    #[arg(long, value_parser = one_of(LEVELS), value_name = "LEVEL", default_value = "default")]
+    compression_level: Effort,
     #[command(flatten)]
     rewrite: RewriteArgs,
 }
@@ -73,17 +73,19 @@ pub(crate) struct CompressArgs {
     #[arg(long)]
     compress: bool,
     /// Compression format of the buffers; Windows uses xpress
-    #[arg(long, value_enum, value_name = "FORMAT", default_value_t, requires = "compress")]
-    algorithm: Algorithm,
+    #[arg(long, value_parser = one_of(ALGORITHMS), value_name = "FORMAT", default_value = "xpress",
+        requires = "compress")]
+    algorithm: CompressionFormat,
     /// Trade speed for size
-    #[arg(long, value_enum, value_name = "LEVEL", default_value_t, requires = "compress")]
-    compression_level: Level,
+    #[arg(long, value_parser = one_of(LEVELS), value_name = "LEVEL", default_value = "default",
+        requires = "compress")]
+    compression_level: Effort,
 }
 
 impl CompressArgs {
     /// Format and effort, with `--compress`.
     pub fn chosen(&self) -> Option<(CompressionFormat, Effort)> {
-        self.compress.then(|| (self.algorithm.format(), self.compression_level.effort()))
+        self.compress.then_some((self.algorithm, self.compression_level))
     }
 
     /// A compressor, with `--compress`.
@@ -95,52 +97,23 @@ impl CompressArgs {
     }
 }
 
-impl Algorithm {
-    fn format(self) -> CompressionFormat {
-        match self {
-            Algorithm::Xpress => CompressionFormat::XPRESS,
-            Algorithm::Lznt1 => CompressionFormat::LZNT1,
-            Algorithm::XpressHuff => CompressionFormat::XPRESS_HUFF,
-        }
-    }
-}
+/// The words of `--algorithm`.
+const ALGORITHMS: &[Choice<CompressionFormat>] = &[
+    ("xpress", "Plain LZ77", CompressionFormat::XPRESS),
+    ("lznt1", "LZ77 in chunks of 4 KB", CompressionFormat::LZNT1),
+    ("xpress-huff", "LZ77 with Huffman coding", CompressionFormat::XPRESS_HUFF),
+];
 
-impl Level {
-    fn effort(self) -> Effort {
-        match self {
-            Level::Fast => Effort::Fast,
-            Level::Default => Effort::Default,
-            Level::Best => Effort::Best,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Algorithm {
-    /// Plain LZ77
-    #[default]
-    Xpress,
-    /// LZ77 in chunks of 4 KB
-    Lznt1,
-    /// LZ77 with Huffman coding
-    XpressHuff,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Level {
-    /// Fastest
-    Fast,
-    /// Balanced
-    #[default]
-    Default,
-    /// Smallest
-    Best,
-}
+/// The words of `--compression-level`.
+const LEVELS: &[Choice<Effort>] = &[
+    ("fast", "Fastest", Effort::Fast),
+    ("default", "Balanced", Effort::Default),
+    ("best", "Smallest", Effort::Best),
+];
 
 pub(crate) fn compress(args: &CompressCommand) -> Result<Outcome, Failure> {
-    let (format, effort) = (args.algorithm.format(), args.compression_level.effort());
-    let compressor =
-        BufferCompressor::new(format, effort).map_err(|e| Failure::new("", e.to_string()))?;
+    let compressor = BufferCompressor::new(args.algorithm, args.compression_level)
+        .map_err(|e| Failure::new("", e.to_string()))?;
     let compressor = compressor.with_threads(args.rewrite.threads.count());
     run(&args.file, &args.rewrite, Repacker::compress(compressor))
 }
@@ -154,13 +127,12 @@ fn run(file: &Path, args: &RewriteArgs, repacker: Repacker<'_>) -> Result<Outcom
     let (name, compress) = (input::display(file), repacker.compresses());
     let mut sink = Sink::create(&args.sink, [file])?;
     let done = if input::is_stdin(file) {
-        let input::Stream { reader, head, from } = input::stdin_stream(&args.input)?;
-        repack(PipeSource::new(reader), &name, &head, &mut sink, repacker)
-            .map_err(|failure| failure.unpacked(from.as_deref()))?
+        let input::Stream { reader, about } = input::stdin_stream(&args.input)?;
+        repack(PipeSource::new(reader), &about, &mut sink, repacker)?
     } else {
         let mut input = Input::open(file, &args.input)?;
-        let head = input.head();
-        repack(input.source(), &name, &head, &mut sink, repacker)?
+        let about = input.about().clone();
+        repack(input.source(), &about, &mut sink, repacker)?
     };
     rewrite::finish(sink, &name, args.format, &Report::new(&done, compress))?;
     Ok(Outcome::Success)
@@ -168,8 +140,7 @@ fn run(file: &Path, args: &RewriteArgs, repacker: Repacker<'_>) -> Result<Outcom
 
 fn repack<S: Source>(
     source: S,
-    name: &str,
-    head: &[u8],
+    about: &About,
     sink: &mut Sink,
     repacker: Repacker<'_>,
 ) -> Result<RepackReport, Failure> {
@@ -181,7 +152,7 @@ fn repack<S: Source>(
     drop(out);
     done.map_err(|e| {
         let hint = "the trace is damaged: `etlkit repair` writes an intact one from it";
-        if failed { sink.failure(&e) } else { input::not_intact(name, &e, head, hint) }
+        if failed { sink.failure(&e) } else { about.not_intact(&e, hint) }
     })
 }
 

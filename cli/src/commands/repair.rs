@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::path::PathBuf;
 
-use etl_format::read::{Mode, Options, Order, OrderCheck, Source as _, Trace};
+use etl_format::read::{Mode, Options, Order, OrderCheck, Trace};
 use etl_format::rewrite::repair::{RepairReport, Repairer};
 use etl_format::write::File;
 use etl_tools::problem::Problem;
@@ -47,8 +47,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let (name, threads) = (input::display(&args.file), args.rewrite.threads.count());
     let mut sink = Sink::create(&args.rewrite.sink, [args.file.as_path()])?;
     let mut input = Input::open(&args.file, &args.rewrite.input)?;
-    let head = input.head();
-    let mut progress = Progress::new(input.source().size().unwrap_or(0), false);
+    let mut progress = Progress::new(input.size(), false);
     let done = Repairer::new()
         .compress(args.packing.compressor(&args.rewrite.threads))
         .threads(threads)
@@ -61,7 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         }
         Ok(report) => report,
         Err(e) if e.is_io() => return Err(sink.failure(&e)),
-        Err(e) => return Err(input::not_a_trace(&name, &e, &head)),
+        Err(e) => return Err(input.about().not_a_trace(&e)),
     };
     // Its memory is free before the output is read.
     drop(input);

@@ -4,10 +4,10 @@ use std::fmt::{self, Write};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
 use etl_tools::scrub::{Action, Category, Lengths, Mask, Policy, Scrubber, Summary};
 
 use crate::Outcome;
+use crate::choice::{Choice, one_of};
 use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
 use crate::escape::one_line;
@@ -46,8 +46,8 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Categories to replace; --set and --field change single ones
-    #[arg(long, value_enum, default_value_t)]
-    preset: Preset,
+    #[arg(long, value_parser = one_of(PRESETS), default_value = "usual")]
+    preset: fn() -> Policy,
     /// Set the action of a category; may be repeated
     #[arg(long, value_name = "CATEGORY=ACTION", value_parser = category)]
     set: Vec<(Category, Action)>,
@@ -64,33 +64,30 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT")]
     salt: Option<String>,
     /// Length of the replacements
-    #[arg(long, value_enum, default_value_t)]
-    lengths: Length,
+    #[arg(long, value_parser = one_of(LENGTHS), default_value = "keep")]
+    lengths: Lengths,
     #[command(flatten)]
     packing: CompressArgs,
     #[command(flatten)]
     rewrite: RewriteArgs,
 }
 
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Preset {
-    /// Nothing
-    None,
-    /// Users, machines, command-lines and sids
-    #[default]
-    Usual,
-    /// Also paths and ips; drops command-lines
-    Strict,
-}
+/// The words of `--preset`.
+const PRESETS: &[Choice<fn() -> Policy>] = &[
+    ("none", "Nothing", Policy::none),
+    ("usual", "Users, machines, command-lines and sids", Policy::usual),
+    ("strict", "Also paths and ips; drops command-lines", Policy::strict),
+];
 
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Length {
-    /// The same as of the replaced text
-    #[default]
-    Keep,
-    /// Short tokens, and empty text for dropped values; records are encoded again
-    Free,
-}
+/// The words of `--lengths`.
+const LENGTHS: &[Choice<Lengths>] = &[
+    ("keep", "The same as of the replaced text", Lengths::Keep),
+    (
+        "free",
+        "Short tokens, and empty text for dropped values; records are encoded again",
+        Lengths::Free,
+    ),
+];
 
 fn action(text: &str) -> Result<Action, String> {
     match text {
@@ -142,11 +139,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 }
 
 fn scrubber(args: &Args) -> Result<Scrubber<'static>, Failure> {
-    let mut policy = match args.preset {
-        Preset::None => Policy::none(),
-        Preset::Usual => Policy::usual(),
-        Preset::Strict => Policy::strict(),
-    };
+    let mut policy = (args.preset)();
     for (category, action) in &args.set {
         policy = policy.with(*category, *action);
     }
@@ -166,11 +159,7 @@ fn scrubber(args: &Args) -> Result<Scrubber<'static>, Failure> {
         Some(salt) => Mask::new(salt.as_bytes()),
         None => Mask::new(&random()),
     };
-    let lengths = match args.lengths {
-        Length::Keep => Lengths::Keep,
-        Length::Free => Lengths::Free,
-    };
-    Ok(Scrubber::new(mask).policy(policy).secrets(secrets).lengths(lengths))
+    Ok(Scrubber::new(mask).policy(policy).secrets(secrets).lengths(args.lengths))
 }
 
 /// The lines of a file of texts.

@@ -1,5 +1,6 @@
 //! Opens the inputs that the user named: files or standard input, packed or not.
 
+mod about;
 mod any;
 mod args;
 mod map;
@@ -15,12 +16,13 @@ use etl_format::read::{FileSource, Options, Records, Source, Spooled, Trace};
 use crate::error::Failure;
 use crate::missing_header;
 
+pub(crate) use about::About;
 use any::AnyBlock;
 pub(crate) use any::AnySource;
 pub(crate) use args::{InputArgs, byte_size};
 pub(crate) use map::Mapped;
 use sniff::reject_other_formats;
-pub(crate) use sniff::{binary_format, not_a_trace, not_intact, unreadable, what};
+pub(crate) use sniff::{binary_format, what};
 use unpack::Packing;
 
 /// Bytes of a pipe, or of unpacked input, that are kept in memory. Longer input goes to a temporary
@@ -35,8 +37,14 @@ const HEAD: usize = 512;
 
 /// An opened input.
 #[derive(Debug)]
-pub(crate) enum Input {
-    /// All its bytes: mapped, or in memory.
+pub(crate) struct Input {
+    about: About,
+    data: Data,
+}
+
+#[derive(Debug)]
+enum Data {
+    /// All bytes of the input: mapped, or in memory.
     Bytes(Mapped),
     /// A file that is read in blocks.
     File(FileSource<File>),
@@ -49,14 +57,14 @@ impl Input {
     /// # Errors
     /// When the file does not exist, cannot be read or cannot be unpacked.
     pub fn open(path: &Path, args: &InputArgs) -> Result<Self, Failure> {
-        let name = display(path);
         if is_stdin(path) {
-            return Self::streamed(stdin_stream(args)?, &name, args);
+            return Self::streamed(stdin_stream(args)?, args);
         }
+        let name = display(path);
         let mut file = open_file(path)?;
         if !file.metadata().is_ok_and(|m| m.is_file()) {
             // A named pipe cannot seek: it is read like standard input.
-            return Self::streamed(unpacked(file, &name, args)?, &name, args);
+            return Self::streamed(unpacked(file, &name, args)?, args);
         }
         let failure = |e: io::Error| Failure::io(&name, &e);
         let mut head = Vec::new();
@@ -64,85 +72,89 @@ impl Input {
         file.seek(SeekFrom::Start(0)).map_err(failure)?;
         let packing = Packing::of(&head);
         check_member(packing, &name, args)?;
-        match packing {
-            Some(packing) => {
-                let (spooled, from) = unpack::file(file, packing, &name, args)?;
-                Self::spooled(spooled, &name, args)?.ensure_trace(&name, Some(&from))
-            }
-            None => {
-                reject_other_formats(&name, &head)?;
-                Self::plain(file, &name, args)
-            }
-        }
+        let Some(packing) = packing else {
+            reject_other_formats(&name, &head)?;
+            let data = Data::of(file, &name, args)?;
+            return Ok(Input { about: About { name, head, from: None }, data });
+        };
+        let (spooled, from) = unpack::file(file, packing, &name, args)?;
+        Self::spooled(spooled, &name, Some(&from), args)
     }
 
-    /// Opens a file that is not packed.
-    fn plain(file: File, name: &str, args: &InputArgs) -> Result<Self, Failure> {
-        if args.no_mmap {
-            FileSource::new(file).map(Input::File).map_err(|e| Failure::io(name, &e))
-        } else {
-            Mapped::new(&file, name).map(Input::Bytes)
-        }
+    fn streamed(Stream { reader, about }: Stream, args: &InputArgs) -> Result<Self, Failure> {
+        let spooled = unpack::spool(reader, &about.name)?;
+        Self::spooled(spooled, &about.name, about.from.as_deref(), args)
     }
 
-    fn streamed(stream: Stream, name: &str, args: &InputArgs) -> Result<Self, Failure> {
-        let Stream { reader, from, .. } = stream;
-        Self::spooled(unpack::spool(reader, name)?, name, args)?.ensure_trace(name, from.as_deref())
+    /// Checks that what was unpacked (`from` something) is a trace. Only here its error can name
+    /// what it was unpacked from.
+    fn spooled(
+        spooled: Spooled<File>,
+        name: &str,
+        from: Option<&str>,
+        args: &InputArgs,
+    ) -> Result<Self, Failure> {
+        let mut data = match spooled {
+            Spooled::Memory(bytes) => Data::Bytes(Mapped::Memory(bytes)),
+            Spooled::File(file) => Data::of(file.into_inner(), name, args)?,
+        };
+        let mut block = AnyBlock::default();
+        let read = data.source().read(0, HEAD, &mut block);
+        let head = read.map_or_else(|_| Vec::new(), |()| block.as_ref().to_vec());
+        drop(block);
+        let mut about = About { name: name.to_owned(), head, from: from.map(str::to_owned) };
+        if from.is_some() {
+            reject_other_formats(name, &about.head).map_err(|failure| failure.unpacked(from))?;
+            Records::stream(data.source(), &Options::salvage())
+                .map_err(|error| about.not_a_trace(&error))?;
+        }
+        about.from = None;
+        Ok(Input { about, data })
     }
 
-    /// Checks that unpacked input is a trace. Only here its error can name what it was unpacked
-    /// from.
-    fn ensure_trace(mut self, name: &str, from: Option<&str>) -> Result<Self, Failure> {
-        if from.is_none() {
-            return Ok(self);
-        }
-        let head = self.head();
-        reject_other_formats(name, &head).map_err(|failure| failure.unpacked(from))?;
-        if let Err(error) = Records::stream(self.source(), &Options::salvage()) {
-            return Err(not_a_trace(name, &error, &head).unpacked(from));
-        }
-        Ok(self)
+    /// What messages about the input need.
+    pub fn about(&self) -> &About {
+        &self.about
     }
 
-    fn spooled(spooled: Spooled<File>, name: &str, args: &InputArgs) -> Result<Self, Failure> {
-        match spooled {
-            Spooled::Memory(bytes) => Ok(Input::Bytes(Mapped::Memory(bytes))),
-            Spooled::File(file) if args.no_mmap => Ok(Input::File(file)),
-            Spooled::File(file) => Mapped::new(&file.into_inner(), name).map(Input::Bytes),
-        }
+    /// Bytes of the input.
+    pub fn size(&mut self) -> u64 {
+        self.source().size().unwrap_or(0)
     }
 
     /// The source of a reader.
     pub fn source(&mut self) -> AnySource<'_> {
-        match self {
-            Input::Bytes(mapped) => AnySource::Bytes(mapped.bytes()),
-            Input::File(file) => AnySource::File(file),
-        }
+        self.data.source()
     }
 
-    /// Opens the trace.
+    /// The trace, and what messages about it need.
     ///
     /// # Errors
     /// When this is not a trace, when it has neither a header event nor a record, and for damage in
     /// strict mode.
-    pub fn trace(
-        &mut self,
-        name: &str,
-        options: &Options,
-    ) -> Result<Trace<AnySource<'_>>, Failure> {
-        let head = self.head();
-        let mut trace = Trace::open(self.source(), options)
-            .map_err(|error| unreadable(options.mode, name, &error, &head))?;
-        missing_header::ensure_records(name, &mut trace)?;
-        Ok(trace)
+    pub fn trace(&mut self, options: &Options) -> Result<(Trace<AnySource<'_>>, &About), Failure> {
+        let Input { about, data } = self;
+        let mut trace = Trace::open(data.source(), options)
+            .map_err(|error| about.unreadable(options.mode, &error))?;
+        missing_header::ensure_records(&about.name, &mut trace)?;
+        Ok((trace, about))
+    }
+}
+
+impl Data {
+    /// A file that is not packed.
+    fn of(file: File, name: &str, args: &InputArgs) -> Result<Self, Failure> {
+        if args.no_mmap {
+            FileSource::new(file).map(Data::File).map_err(|e| Failure::io(name, &e))
+        } else {
+            Mapped::new(&file, name).map(Data::Bytes)
+        }
     }
 
-    /// The first bytes, to recognize the type of the file.
-    pub fn head(&mut self) -> Vec<u8> {
-        let (mut source, mut block) = (self.source(), AnyBlock::default());
-        match source.read(0, HEAD, &mut block) {
-            Ok(()) => block.as_ref().to_vec(),
-            Err(_) => Vec::new(),
+    fn source(&mut self) -> AnySource<'_> {
+        match self {
+            Data::Bytes(mapped) => AnySource::Bytes(mapped.bytes()),
+            Data::File(file) => AnySource::File(file),
         }
     }
 }
@@ -161,10 +173,7 @@ pub(crate) fn display(path: &Path) -> String {
 pub(crate) struct Stream {
     /// Its bytes, unpacked.
     pub reader: Box<dyn Read>,
-    /// The first of them, to recognize the type of the file.
-    pub head: Vec<u8>,
-    /// What they were unpacked from, in words.
-    pub from: Option<String>,
+    pub about: About,
 }
 
 /// Standard input, unpacked, for reading front to back.
@@ -187,12 +196,14 @@ fn unpacked(stream: impl Read + 'static, name: &str, args: &InputArgs) -> Result
     check_member(packing, name, args)?;
     let Some(packing) = packing else {
         reject_other_formats(name, &head)?;
-        return Ok(Stream { reader: Box::new(stream), head, from: None });
+        let about = About { name: name.to_owned(), head, from: None };
+        return Ok(Stream { reader: Box::new(stream), about });
     };
     let (stream, from) = unpack::pipe(stream, packing, name, args)?;
     let (head, stream) = unpack::peek(stream, HEAD).map_err(|e| unpack::failure(name, &e))?;
     reject_other_formats(name, &head).map_err(|failure| failure.unpacked(Some(&from)))?;
-    Ok(Stream { reader: Box::new(stream), head, from: Some(from) })
+    let about = About { name: name.to_owned(), head, from: Some(from) };
+    Ok(Stream { reader: Box::new(stream), about })
 }
 
 /// Checks that `--member` was given for a ZIP archive only.

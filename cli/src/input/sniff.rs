@@ -1,61 +1,8 @@
 //! Recognizes files that are not traces, and says what to do with them.
 
 use etl_format::constants::BUFFER_HEADER_SIZE;
-use etl_format::read::Mode;
 
 use crate::error::Failure;
-
-use super::unpack;
-
-/// The failure of opening bytes as a trace: names their format, if it is a known one.
-pub(crate) fn not_a_trace(path: &str, error: &etl_format::Error, head: &[u8]) -> Failure {
-    if let etl_format::ErrorKind::Io(error) = &error.kind {
-        return unpack::failure(path, error);
-    }
-    let failure = Failure::trace(path, error);
-    match own_format(path, head).or_else(|| sniff(head)) {
-        Some(named) => other(path, named),
-        None => match error.code() {
-            "not-etl" if head.is_empty() => Failure::new(path, "this file is empty")
-                .hint("stop the recording before copying its file, and copy it again"),
-            "not-etl" => failure
-                .hint("an .etl trace starts with a buffer whose first record is the header event"),
-            "truncated" | "invalid" => {
-                failure.hint("no part of it can be read: copy the file again, it may be incomplete")
-            }
-            _ => failure,
-        },
-    }
-}
-
-/// The failure of a command that needs an intact trace: `hint` says what to do with a damaged one.
-pub(crate) fn not_intact(
-    path: &str,
-    error: &etl_format::Error,
-    head: &[u8],
-    hint: &str,
-) -> Failure {
-    match error.code() {
-        "truncated" | "invalid" | "compression" if sniff(head).is_none() => {
-            Failure::trace(path, error).hint(hint)
-        }
-        _ => not_a_trace(path, error, head),
-    }
-}
-
-/// The failure of reading a trace in this mode; `--strict` chooses [`Mode::Strict`].
-pub(crate) fn unreadable(
-    mode: Mode,
-    path: &str,
-    error: &etl_format::Error,
-    head: &[u8],
-) -> Failure {
-    let hint = "omit --strict to read the intact parts of a damaged trace";
-    match mode {
-        Mode::Strict => not_intact(path, error, head, hint),
-        Mode::Salvage => not_a_trace(path, error, head),
-    }
-}
 
 /// The format of a file with these first bytes, if it is a known one.
 pub(crate) fn what(head: &[u8]) -> Option<&'static str> {
@@ -63,7 +10,7 @@ pub(crate) fn what(head: &[u8]) -> Option<&'static str> {
 }
 
 /// The name of a format, and what to do with such a file.
-type Named = (&'static str, &'static str);
+pub(super) type Named = (&'static str, &'static str);
 
 const CAPTURE: Named = ("a packet capture (.pcap)", "Wireshark and tcpdump read it");
 const TWICE: &str =
@@ -148,6 +95,11 @@ pub(crate) fn binary_format(head: &[u8]) -> Option<&'static str> {
     known(head).filter(|_| !may_be_text(head)).map(|(what, _)| what)
 }
 
+/// The format of the file with this name and these first bytes, if it is a known one.
+pub(super) fn named(name: &str, head: &[u8]) -> Option<Named> {
+    own_format(name, head).or_else(|| sniff(head))
+}
+
 /// The text formats of this project.
 fn own_format(path: &str, head: &[u8]) -> Option<Named> {
     text(head)?;
@@ -169,7 +121,7 @@ fn starts_like_trace(head: &[u8]) -> bool {
 }
 
 /// The failure of a file of another format.
-fn other(name: &str, (what, next): Named) -> Failure {
+pub(super) fn other(name: &str, (what, next): Named) -> Failure {
     Failure::new(name, format!("this is {what}, not an .etl trace")).hint(next)
 }
 

@@ -3,20 +3,16 @@
 use std::collections::BTreeMap;
 
 use etl_format::clock::iso_utc;
-use etl_tools::diff::{Change, Difference, Event, EventIdentity, ProviderIdentity, Summary};
+use etl_tools::diff::{Change, EventIdentity, ProviderIdentity, Summary};
 use serde::Serialize;
 
+use super::{Found, Kind};
 use crate::output;
 
 /// Incremented when a field changes its meaning or is removed.
 const SCHEMA_VERSION: u32 = 1;
 
-#[derive(Debug, Default)]
-pub(super) struct Json {
-    differences: Vec<EventDifference>,
-}
-
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 struct Report<'a> {
     schema_version: u32,
     first: &'a str,
@@ -24,64 +20,55 @@ struct Report<'a> {
     differs: bool,
     #[serde(flatten)]
     summary: &'a Summary,
-    differences: &'a [EventDifference],
+    differences: Vec<EventDifference<'a>>,
     differences_left_out: u64,
     damaged: [bool; 2],
 }
 
-#[derive(Debug, Serialize)]
-struct EventDifference {
+#[derive(Serialize)]
+struct EventDifference<'a> {
     kind: &'static str,
     time: String,
     #[serde(flatten)]
-    provider: ProviderIdentity,
-    event: EventIdentity,
+    provider: &'a ProviderIdentity,
+    event: &'a EventIdentity,
     /// For a changed event: what differs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    changes: Option<Vec<Change>>,
+    changes: Option<&'a [Change]>,
     /// For a missing or extra event: all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    parts: Option<BTreeMap<String, String>>,
+    parts: Option<BTreeMap<&'a str, &'a str>>,
 }
 
-impl EventDifference {
-    fn new(kind: &'static str, event: &Event, changes: Option<Vec<Change>>) -> Self {
-        let parts = event.parts().iter().map(|p| (p.name.to_string(), p.value.clone()));
+impl<'a> From<&'a Found> for EventDifference<'a> {
+    fn from(Found { event, kind }: &'a Found) -> Self {
+        let (kind, changes) = match kind {
+            Kind::Missing => ("missing", None),
+            Kind::Extra => ("extra", None),
+            Kind::Changed(changes) => ("changed", Some(changes.as_slice())),
+        };
+        let parts = event.parts().iter().map(|part| (&*part.name, part.value.as_str()));
         EventDifference {
             kind,
             time: iso_utc(event.filetime()),
-            provider: event.provider().clone(),
-            event: event.identity().clone(),
+            provider: event.provider(),
+            event: event.identity(),
             parts: changes.is_none().then(|| parts.collect()),
             changes,
         }
     }
 }
 
-impl Json {
-    pub fn difference(&mut self, difference: &Difference<'_>) {
-        self.differences.push(match difference {
-            Difference::Missing(event) => EventDifference::new("missing", event, None),
-            Difference::Extra(event) => EventDifference::new("extra", event, None),
-            Difference::Changed { before, changes, .. } => {
-                EventDifference::new("changed", before, Some(changes.to_vec()))
-            }
-            _ => return,
-        });
-    }
-
-    pub fn finish(self, names: &[String; 2], summary: &Summary) -> String {
-        let all = summary.changed + summary.missing + summary.extra;
-        let [first, second] = names;
-        output::json(&Report {
-            schema_version: SCHEMA_VERSION,
-            first,
-            second,
-            differs: summary.differs(),
-            summary,
-            differences: &self.differences,
-            differences_left_out: all.saturating_sub(self.differences.len() as u64),
-            damaged: summary.damage.each_ref().map(|d| !d.is_empty()),
-        })
-    }
+pub(super) fn render([first, second]: [&str; 2], summary: &Summary, found: &[Found]) -> String {
+    let all = summary.changed + summary.missing + summary.extra;
+    output::json(&Report {
+        schema_version: SCHEMA_VERSION,
+        first,
+        second,
+        differs: summary.differs(),
+        summary,
+        differences: found.iter().map(EventDifference::from).collect(),
+        differences_left_out: all.saturating_sub(found.len() as u64),
+        damaged: summary.damage.each_ref().map(|d| !d.is_empty()),
+    })
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use etl_format::read::Options;
 use etl_tools::Side;
-use etl_tools::diff::{Differ, Difference, Ignore, Summary};
+use etl_tools::diff::{Change, Differ, Difference, Event, Ignore};
 
 use crate::Outcome;
 use crate::diagnostics;
@@ -89,18 +89,16 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
                 .hint("`etlkit diff --help` lists the values; give an unknown provider by its GUID")
         })?;
     }
-    let names = [input::display(&args.first), input::display(&args.second)];
     let mut first = Input::open(&args.first, &args.input)?;
     let mut second = Input::open(&args.second, &args.input)?;
-    let mut first = first.trace(&names[0], &Options::salvage())?;
-    let mut second = second.trace(&names[1], &Options::salvage())?;
+    let (mut first, about_first) = first.trace(&Options::salvage())?;
+    let (mut second, about_second) = second.trace(&Options::salvage())?;
+    let names = [about_first.name.as_str(), about_second.name.as_str()];
     let mut progress = Progress::of_trace(&first, 1, false);
-    let mut left = args.limit;
-    let mut render = Renderer::new(args.format, first.clock().start_time);
+    let mut found = Vec::new();
     let sink = |difference: Difference<'_>| {
-        if left > 0 {
-            left -= 1;
-            render.difference(&difference);
+        if (found.len() as u64) < args.limit {
+            found.extend(Found::new(difference));
         }
     };
     let summary = Differ::new()
@@ -110,43 +108,43 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         .on_record(move |record| progress.pass(record.bytes().len()))
         .run(&mut first, &mut second, sink)
         .map_err(|error| {
-            let name = &names[usize::from(error.side() == Side::SecondInput)];
+            let name = names[usize::from(error.side() == Side::SecondInput)];
             Failure::trace(name, error.format_error())
         })?;
-    let text = render.finish(&names, &summary, args.limit);
+    let text = match args.format {
+        ReportFormat::Json => json::render(names, &summary, &found),
+        ReportFormat::Text => text::render(names, &summary, &found, first.clock().start_time),
+    };
     output::ignore_broken_pipe(output::print_colored(&text))?;
-    for (name, damage) in names.iter().zip(&summary.damage) {
+    for (name, damage) in names.into_iter().zip(&summary.damage) {
         diagnostics::warn(name, damage);
     }
-    missing_header::warn_if_missing(&names[0], &first);
-    missing_header::warn_if_missing(&names[1], &second);
+    missing_header::warn_if_missing(names[0], &first);
+    missing_header::warn_if_missing(names[1], &second);
     Ok(if summary.differs() { Outcome::Findings } else { Outcome::Success })
 }
 
-enum Renderer {
-    Text(text::Text),
-    Json(json::Json),
+/// A difference between events that is printed.
+struct Found {
+    /// The event; for a changed one that of the first trace.
+    event: Event,
+    kind: Kind,
 }
 
-impl Renderer {
-    fn new(format: ReportFormat, start: i64) -> Self {
-        match format {
-            ReportFormat::Text => Renderer::Text(text::Text::new(start)),
-            ReportFormat::Json => Renderer::Json(json::Json::default()),
-        }
-    }
+enum Kind {
+    Missing,
+    Extra,
+    Changed(Vec<Change>),
+}
 
-    fn difference(&mut self, difference: &Difference<'_>) {
-        match self {
-            Renderer::Text(text) => text.difference(difference),
-            Renderer::Json(json) => json.difference(difference),
-        }
-    }
-
-    fn finish(self, names: &[String; 2], summary: &Summary, limit: u64) -> String {
-        match self {
-            Renderer::Text(text) => text.finish(names, summary, limit),
-            Renderer::Json(json) => json.finish(names, summary),
-        }
+impl Found {
+    fn new(difference: Difference<'_>) -> Option<Self> {
+        let (event, kind) = match difference {
+            Difference::Missing(event) => (event, Kind::Missing),
+            Difference::Extra(event) => (event, Kind::Extra),
+            Difference::Changed { before, changes, .. } => (before, Kind::Changed(changes.into())),
+            _ => return None,
+        };
+        Some(Found { event: event.clone(), kind })
     }
 }

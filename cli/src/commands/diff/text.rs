@@ -1,14 +1,14 @@
 //! The text of `etlkit diff`: `-` only in the first trace, `+` only in the second.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::io::IsTerminal;
 
-use etl_tools::diff::{
-    Change, CountDifference, Difference, Event, EventIdentity, ProviderIdentity, Summary,
-};
+use etl_tools::diff::{Change, CountDifference, Event, EventIdentity, ProviderIdentity, Summary};
 use similar::{ChangeTag, TextDiff};
 
+use super::{Found, Kind};
 use crate::escape::one_line;
+use crate::output;
 
 const RED: &str = "\x1b[31m";
 const GREEN: &str = "\x1b[32m";
@@ -18,123 +18,109 @@ const PLAIN: &str = "\x1b[0m";
 /// Bytes of a value that are shown.
 const MAX_VALUE: usize = 400;
 
-pub(super) struct Text {
-    events: String,
-    shown: u64,
+/// The text. Times are shown in seconds since `start`, the start of the first trace.
+pub(super) fn render(
+    [first, second]: [&str; 2],
+    summary: &Summary,
+    found: &[Found],
     start: i64,
-    colours: bool,
-}
-
-impl Text {
-    /// Times are shown in seconds since `start`, the start of the first trace.
-    pub fn new(start: i64) -> Self {
-        let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        Text { events: String::new(), shown: 0, start, colours }
-    }
-
-    pub fn difference(&mut self, difference: &Difference<'_>) {
-        self.shown += 1;
-        match difference {
-            Difference::Missing(event) => self.event('-', event),
-            Difference::Extra(event) => self.event('+', event),
-            Difference::Changed { before, changes, .. } => {
-                let head = self.head(before);
-                let _ = writeln!(self.events, "! {head}");
-                for change in *changes {
-                    let lines = self.change("    ", change);
-                    self.events.push_str(&lines);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    pub fn finish(self, names: &[String; 2], summary: &Summary, limit: u64) -> String {
-        let mut out = String::new();
-        let [first, second] = names;
-        let _ = writeln!(out, "--- {}\n+++ {}", one_line(first), one_line(second));
+) -> String {
+    let colours = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    output::text(|out| {
+        writeln!(out, "--- {}\n+++ {}", one_line(first), one_line(second))?;
         if !summary.header.is_empty() {
             out.push_str("\nheader\n");
-            for change in &summary.header {
-                out.push_str(&self.change("", change));
+        }
+        for change in &summary.header {
+            write_change(out, "", change, colours)?;
+        }
+        write_counts(out, "providers", &summary.providers)?;
+        write_counts(out, "counts", &summary.counts)?;
+        if !found.is_empty() {
+            out.push_str("\nevents\n");
+        }
+        for Found { event, kind } in found {
+            match kind {
+                Kind::Missing => write_event(out, '-', event, start, colours)?,
+                Kind::Extra => write_event(out, '+', event, start, colours)?,
+                Kind::Changed(changes) => {
+                    writeln!(out, "! {}", head(event, start))?;
+                    for change in changes {
+                        write_change(out, "    ", change, colours)?;
+                    }
+                }
             }
         }
-        counts(&mut out, "providers", &summary.providers);
-        counts(&mut out, "counts", &summary.counts);
-        if !self.events.is_empty() {
-            out.push_str("\nevents\n");
-            out.push_str(&self.events);
+        let (all, shown) = (summary.changed + summary.missing + summary.extra, found.len() as u64);
+        if all > shown {
+            // No more are shown than the limit allows.
+            writeln!(out, "... and {} more (--limit {shown})", all - shown)?;
         }
-        let all = summary.changed + summary.missing + summary.extra;
-        if all > self.shown {
-            let _ = writeln!(out, "... and {} more (--limit {limit})", all - self.shown);
-        }
-        let _ = writeln!(
+        writeln!(
             out,
             "\n{} changed, {} missing, {} extra, {} the same",
             summary.changed, summary.missing, summary.extra, summary.same
-        );
-        out
-    }
+        )
+    })
+}
 
-    fn event(&mut self, sign: char, event: &Event) {
-        let head = self.head(event);
-        let fields: Vec<_> = event
-            .payload()
-            .iter()
-            .map(|part| format!("{}={}", shown(&part.name), shown(&part.value)))
-            .collect();
-        let colour = if sign == '-' { RED } else { GREEN };
-        let (on, off) = if self.colours { (colour, PLAIN) } else { ("", "") };
-        let _ = writeln!(self.events, "{on}{sign} {head} {}{off}", fields.join(" "));
-    }
+fn write_event(
+    out: &mut String,
+    sign: char,
+    event: &Event,
+    start: i64,
+    colours: bool,
+) -> fmt::Result {
+    let fields: Vec<_> = event
+        .payload()
+        .iter()
+        .map(|part| format!("{}={}", shown(&part.name), shown(&part.value)))
+        .collect();
+    let colour = if sign == '-' { RED } else { GREEN };
+    let (on, off) = if colours { (colour, PLAIN) } else { ("", "") };
+    writeln!(out, "{on}{sign} {} {}{off}", head(event, start), fields.join(" "))
+}
 
-    /// Time, name, process and thread of an event.
-    fn head(&self, event: &Event) -> String {
-        let seconds = (i128::from(event.filetime()) - i128::from(self.start)) as f64 / 1e7;
-        let mut out = format!("{seconds:.7}  ");
-        let (provider, event_name) =
-            (provider_name(event.provider()), event_name(event.identity()));
-        let _ = write!(out, "{provider}/{event_name}");
-        for (name, short) in [("process", "pid"), ("thread", "tid")] {
-            if let Some(value) = event.property(name) {
-                let _ = write!(out, "  {short} {value}");
+/// Time, name, process and thread of an event.
+fn head(event: &Event, start: i64) -> String {
+    let seconds = (i128::from(event.filetime()) - i128::from(start)) as f64 / 1e7;
+    let (provider, name) = (provider_name(event.provider()), event_name(event.identity()));
+    let mut out = format!("{seconds:.7}  {provider}/{name}");
+    for (name, short) in [("process", "pid"), ("thread", "tid")] {
+        if let Some(value) = event.property(name) {
+            out.push_str(&format!("  {short} {value}"));
+        }
+    }
+    out
+}
+
+/// A change as two lines; on a terminal the differing words are bold.
+fn write_change(out: &mut String, indent: &str, change: &Change, colours: bool) -> fmt::Result {
+    let before = change.before.as_deref().map(shown);
+    let after = change.after.as_deref().map(shown);
+    let diff = TextDiff::from_words(
+        before.as_deref().unwrap_or_default(),
+        after.as_deref().unwrap_or_default(),
+    );
+    for (value, sign, own, colour) in
+        [(&before, '-', ChangeTag::Delete, RED), (&after, '+', ChangeTag::Insert, GREEN)]
+    {
+        if value.is_none() {
+            continue;
+        }
+        let (on, off) = if colours { (colour, PLAIN) } else { ("", "") };
+        write!(out, "{on}{indent}{sign} {}: ", shown(&change.name))?;
+        for piece in diff.iter_all_changes() {
+            match piece.tag() {
+                ChangeTag::Equal => out.push_str(piece.value()),
+                tag if tag == own && colours => write!(out, "{BOLD}{}{PLAIN}{on}", piece.value())?,
+                tag if tag == own => out.push_str(piece.value()),
+                _ => {}
             }
         }
-        out
+        writeln!(out, "{off}")?;
     }
-
-    /// A change as two lines; on a terminal the differing words are bold.
-    fn change(&self, indent: &str, change: &Change) -> String {
-        let before = change.before.as_deref().map(shown);
-        let after = change.after.as_deref().map(shown);
-        let mut out = String::new();
-        let diff = TextDiff::from_words(
-            before.as_deref().unwrap_or_default(),
-            after.as_deref().unwrap_or_default(),
-        );
-        for (value, sign, own, colour) in
-            [(&before, '-', ChangeTag::Delete, RED), (&after, '+', ChangeTag::Insert, GREEN)]
-        {
-            if value.is_none() {
-                continue;
-            }
-            let (on, off) = if self.colours { (colour, PLAIN) } else { ("", "") };
-            let _ = write!(out, "{on}{indent}{sign} {}: ", shown(&change.name));
-            for piece in diff.iter_all_changes() {
-                match piece.tag() {
-                    ChangeTag::Equal => out.push_str(piece.value()),
-                    tag if tag == own && self.colours => {
-                        let _ = write!(out, "{BOLD}{}{PLAIN}{on}", piece.value());
-                    }
-                    tag if tag == own => out.push_str(piece.value()),
-                    _ => {}
-                }
-            }
-            let _ = writeln!(out, "{off}");
-        }
-        out
-    }
+    Ok(())
 }
 
 fn provider_name(provider: &ProviderIdentity) -> String {
@@ -151,19 +137,19 @@ fn event_name(event: &EventIdentity) -> String {
     }
 }
 
-fn counts(out: &mut String, title: &str, counts: &[CountDifference]) {
-    if counts.is_empty() {
-        return;
+fn write_counts(out: &mut String, title: &str, counts: &[CountDifference]) -> fmt::Result {
+    if !counts.is_empty() {
+        writeln!(out, "\n{title:<60} {:>10} {:>10}", "-", "+")?;
     }
-    let _ = writeln!(out, "\n{title:<60} {:>10} {:>10}", "-", "+");
     for c in counts {
         let mut name = provider_name(&c.provider);
         if let Some(event) = &c.event {
             name.push('/');
             name.push_str(&event_name(event));
         }
-        let _ = writeln!(out, "{name:<60} {:>10} {:>10}", c.before, c.after);
+        writeln!(out, "{name:<60} {:>10} {:>10}", c.before, c.after)?;
     }
+    Ok(())
 }
 
 /// Text of a trace on one line, escaped and shortened.

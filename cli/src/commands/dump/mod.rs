@@ -7,18 +7,19 @@ mod schemas;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use etl_format::Clock;
 use etl_format::read::{
     Damage, Mode, Note, Options, Order, OrderCheck, PipeSource, Records, Source, Trace,
 };
-use etl_format::{Clock, Error};
+use etl_schema::tables::TableSet;
 use etl_tools::rows;
 
 use crate::Outcome;
-use crate::commands::spec::EventTables;
+use crate::choice::{EVENT_TABLES, one_of};
 use crate::diagnostics;
 use crate::error::Failure;
 use crate::filter::{self, FilterArgs};
-use crate::input::{self, Input, InputArgs};
+use crate::input::{self, About, Input, InputArgs};
 use crate::missing_header;
 use crate::progress::Progress;
 use crate::threads::ThreadArgs;
@@ -61,8 +62,8 @@ pub(crate) struct Args {
     #[arg(long)]
     strict: bool,
     /// Definitions of the CLR events to use where the reference pages and the runtimes disagree
-    #[arg(long, value_enum, value_name = "TABLES", default_value_t)]
-    event_tables: EventTables,
+    #[arg(long, value_parser = one_of(EVENT_TABLES), value_name = "TABLES", default_value = "shipped")]
+    event_tables: TableSet,
     /// Decode events with this XML instrumentation manifest; may be repeated
     #[arg(long, value_name = "FILE")]
     manifest: Vec<PathBuf>,
@@ -105,20 +106,16 @@ impl From<Format> for rows::Format {
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let (name, options) = (input::display(&args.file), options(args));
     let dump = Dump { args, name: &name };
-    let failure = |e: &Error, head: &[u8]| input::unreadable(options.mode, &name, e, head);
     if args.file_order && input::is_stdin(&args.file) {
-        let input::Stream { reader, head, from } = input::stdin_stream(&args.input)?;
-        let mut records = Records::stream(PipeSource::new(reader), &options)
-            .map_err(|e| failure(&e, &head).unpacked(from.as_deref()))?;
-        return dump.file_order(&mut records);
+        let input::Stream { reader, about } = input::stdin_stream(&args.input)?;
+        return dump.file_order(PipeSource::new(reader), &about, &options);
     }
     let mut input = Input::open(&args.file, &args.input)?;
     if args.file_order {
-        let head = input.head();
-        let records = Records::stream(input.source(), &options);
-        return dump.file_order(&mut records.map_err(|e| failure(&e, &head))?);
+        let about = input.about().clone();
+        return dump.file_order(input.source(), &about, &options);
     }
-    dump.ordered(&mut input.trace(&name, &options)?)
+    dump.ordered(&mut input.trace(&options)?.0)
 }
 
 fn options(args: &Args) -> Options {
@@ -134,7 +131,14 @@ struct Dump<'a> {
 }
 
 impl Dump<'_> {
-    fn file_order<S: Source>(&self, records: &mut Records<S>) -> Result<Outcome, Failure> {
+    fn file_order<S: Source>(
+        &self,
+        source: S,
+        about: &About,
+        options: &Options,
+    ) -> Result<Outcome, Failure> {
+        let mut records =
+            Records::stream(source, options).map_err(|e| about.unreadable(options.mode, &e))?;
         // The size of a pipe is unknown.
         let start = |clock| Printer::new(self.args, &clock, Progress::new(0, true));
         let has_header = records.header().is_known();

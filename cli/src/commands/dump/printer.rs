@@ -9,7 +9,7 @@ use super::Args;
 use super::schemas::{columns, store};
 use crate::Outcome;
 use crate::error::Failure;
-use crate::input;
+use crate::input::About;
 use crate::output::Output;
 use crate::progress::Progress;
 
@@ -85,7 +85,7 @@ impl Printer {
     pub(super) fn fail(&mut self, name: &str, error: &Error) -> Result<Outcome, Failure> {
         self.finish()?;
         Err(match self.mode {
-            Mode::Strict => input::unreadable(self.mode, name, error, &[]),
+            Mode::Strict => About::named(name).unreadable(self.mode, error),
             Mode::Salvage => Failure::trace(name, error),
         })
     }

@@ -27,7 +27,7 @@ pub(super) fn store(args: &Args) -> Result<SchemaStore, Failure> {
     const MANIFEST: &str =
         "name an instrumentation manifest: the XML (.man, .xml) that a provider is compiled from";
     const TMF: &str = "name a TMF file; tracepdb extracts them from a PDB";
-    let mut store = SchemaStore::default().with_tables(args.event_tables.into());
+    let mut store = SchemaStore::default().with_tables(args.event_tables);
     let read = |path: &PathBuf, hint: &str| {
         let bytes = input::read_all(path).map_err(|failure| failure.hint(hint))?;
         let name = input::display(path);

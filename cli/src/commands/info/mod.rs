@@ -4,13 +4,13 @@ mod text;
 
 use std::path::{Path, PathBuf};
 
-use etl_format::read::{Mode, Options, Source as _};
+use etl_format::read::{Mode, Options};
 use etl_tools::survey::{Survey, Surveyor};
 use serde::Serialize;
 
 use crate::Outcome;
 use crate::error::Failure;
-use crate::input::{self, Input, InputArgs};
+use crate::input::{Input, InputArgs};
 use crate::output::{self, ReportFormat};
 use crate::progress::Progress;
 use crate::threads::{self, ThreadArgs};
@@ -98,14 +98,14 @@ fn all(args: &Args) -> Vec<Result<Report, Failure>> {
 }
 
 fn survey(path: &Path, options: &Options, args: &InputArgs) -> Result<Report, Failure> {
-    let file = input::display(path);
     let mut input = Input::open(path, args)?;
-    let (head, bytes) = (input.head(), input.source().size().unwrap_or(0));
-    let mut trace = input.trace(&file, options)?;
+    let bytes = input.size();
+    let (mut trace, about) = input.trace(options)?;
     let mut progress = Progress::of_trace(&trace, 1, false);
     let survey = Surveyor::new()
         .on_record(move |record| progress.pass(record.bytes().len()))
         .run(&mut trace)
-        .map_err(|e| input::unreadable(options.mode, &file, e.format_error(), &head))?;
+        .map_err(|e| about.unreadable(options.mode, e.format_error()))?;
+    let file = about.name.clone();
     Ok(Report { schema_version: SCHEMA_VERSION, file, bytes, survey })
 }

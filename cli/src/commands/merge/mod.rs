@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use etl_format::ErrorKind;
-use etl_format::read::{Mode, Record, Source as _};
+use etl_format::read::{Mode, Record};
 use etl_format::rewrite::merge::{Allow, MergeReport, Merger, Relation};
 use etl_format::write::File;
 use etl_tools::problem::Problem;
@@ -69,29 +69,28 @@ enum Mismatch {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let names: Vec<String> = args.files.iter().map(|f| input::display(f)).collect();
     check_unique(args)?;
     let mut sink = Sink::create(&args.rewrite.sink, args.files.iter().map(PathBuf::as_path))?;
     let mut inputs: Vec<Input> =
         args.files.iter().map(|f| Input::open(f, &args.rewrite.input)).collect::<Result<_, _>>()?;
-    let heads: Vec<_> = inputs.iter_mut().map(Input::head).collect();
-    for (input, name) in inputs.iter_mut().zip(&names).filter(|_| args.salvage) {
-        if missing_header::is_missing(name, input.source())? {
-            missing_header::warn(name);
+    for input in inputs.iter_mut().filter(|_| args.salvage) {
+        let name = input.about().name.clone();
+        if missing_header::is_missing(&name, input.source())? {
+            missing_header::warn(&name);
         }
     }
-    let total = inputs.iter_mut().filter_map(|input| input.source().size()).sum();
+    let total = inputs.iter_mut().map(Input::size).sum();
     let mut progress = Progress::new(total, false);
     let mut watch = |record: &Record<'_>| progress.pass(record.bytes().len());
     let file: &std::fs::File = sink.file();
     let merged = passes::merge(&mut inputs, || File::new(file), &|| merger(args), &mut watch);
     let done = match merged {
         Ok(done) => done,
-        Err(error) => return Err(failure(&error, args.salvage, &names, &heads, &sink)),
+        Err(error) => return Err(failure(&error, args.salvage, &inputs, &sink)),
     };
     drop(progress);
     let size = sink.size()?;
-    rewrite::finish(sink, "", args.rewrite.format, &Report::new(&names, size, &done))?;
+    rewrite::finish(sink, "", args.rewrite.format, &Report::new(&inputs, size, &done))?;
     let damaged = done.inputs.iter().any(|i| !i.damage.is_empty());
     Ok(if damaged { Outcome::Findings } else { Outcome::Success })
 }
@@ -127,19 +126,13 @@ fn merger(args: &Args) -> Merger<'static> {
         .max_memory(args.max_memory)
 }
 
-fn failure(
-    error: &etl_format::Error,
-    salvage: bool,
-    names: &[String],
-    heads: &[Vec<u8>],
-    sink: &Sink,
-) -> Failure {
-    let name = |input: usize| names.get(input).map_or("", String::as_str);
+fn failure(error: &etl_format::Error, salvage: bool, inputs: &[Input], sink: &Sink) -> Failure {
+    let about = |input: usize| inputs.get(input).map(Input::about).cloned().unwrap_or_default();
     match (&error.kind, error.input) {
         (ErrorKind::Refused(refusal), _) => {
-            let with = name(refusal.with);
+            let with = about(refusal.with).name;
             let message = format!("cannot be merged with {with}: {}", refusal.reason);
-            Failure::new(name(refusal.input), message)
+            Failure::new(about(refusal.input).name, message)
                 .hint(format!("--allow-mismatch {} merges them anyway", refusal.reason.name()))
         }
         (ErrorKind::Memory { inputs, needed, max }, _) => {
@@ -153,14 +146,13 @@ fn failure(
         }
         (ErrorKind::NoInput, _) => Failure::new("", error.to_string()),
         (_, Some(input)) => {
-            let head = heads.get(input).map_or(&[][..], Vec::as_slice);
             // The name of the trace replaces its index.
             let error = &etl_format::Error { input: None, ..error.clone() };
             if salvage {
-                return input::not_a_trace(name(input), error, head);
+                return about(input).not_a_trace(error);
             }
             let hint = "the trace is damaged: --salvage merges its intact parts, `etlkit repair` lists the damage";
-            input::not_intact(name(input), error, head, hint)
+            about(input).not_intact(error, hint)
         }
         (_, None) => sink.failure(error),
     }
@@ -189,9 +181,9 @@ struct Source<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn new(names: &'a [String], bytes: u64, done: &MergeReport) -> Self {
-        let inputs = names.iter().zip(&done.inputs).map(|(file, input)| Source {
-            file,
+    fn new(inputs: &'a [Input], bytes: u64, done: &MergeReport) -> Self {
+        let inputs = inputs.iter().zip(&done.inputs).map(|(file, input)| Source {
+            file: &file.about().name,
             records: input.records,
             clock: input.relation.name(),
             frequency: match input.relation {

@@ -5,11 +5,12 @@ mod list;
 mod mask;
 mod tables;
 
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use etl_schema::tables::{Provider, Registry, TableSet};
 use serde_json::Value;
 
 use crate::Outcome;
+use crate::choice::{EVENT_TABLES, one_of};
 use crate::error::Failure;
 use crate::filter::number;
 use crate::output::{self, ReportFormat};
@@ -36,26 +37,9 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t, global = true)]
     format: ReportFormat,
     /// Definitions of the CLR events to use where the reference pages and the runtimes disagree
-    #[arg(long, value_enum, value_name = "TABLES", default_value_t, global = true)]
-    event_tables: EventTables,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub(crate) enum EventTables {
-    /// As the runtimes write events
-    #[default]
-    Shipped,
-    /// As the reference pages describe events
-    Documented,
-}
-
-impl From<EventTables> for TableSet {
-    fn from(tables: EventTables) -> Self {
-        match tables {
-            EventTables::Shipped => TableSet::Shipped,
-            EventTables::Documented => TableSet::Documented,
-        }
-    }
+    #[arg(long, value_parser = one_of(EVENT_TABLES), value_name = "TABLES", default_value = "shipped",
+        global = true)]
+    event_tables: TableSet,
 }
 
 #[derive(Debug, Subcommand)]
@@ -127,7 +111,7 @@ Examples:
 type Printed = (String, Value);
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let profile = args.event_tables.into();
+    let profile = args.event_tables;
     let search = |s: &Option<String>| s.as_deref().map(str::to_ascii_lowercase);
     let printed = match &args.what {
         What::Providers { search: s } => list::providers(profile, search(s).as_deref())?,

@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use etl_format::read::Source as _;
 use etl_verify::{Error, Report};
 
 use super::settings::Settings;
 use crate::error::Failure;
-use crate::input::{self, Input, InputArgs};
+use crate::input::{self, About, Input, InputArgs};
 use crate::missing_header;
 use crate::progress::Progress;
 use crate::threads;
@@ -32,12 +31,10 @@ pub(super) fn verify_one(
     input: &InputArgs,
     quiet: bool,
 ) -> Result<Report, Failure> {
-    let name = input::display(path);
     let mut input = Input::open(path, input)?;
-    let head = input.head();
+    let about = input.about().clone();
     // The decompressed size is not known yet; the stored size is an estimate.
-    let size = input.source().size().unwrap_or(0);
-    let mut progress = (!quiet).then(|| Progress::new(size, false));
+    let mut progress = (!quiet).then(|| Progress::new(input.size(), false));
     let on_progress = move |bytes| {
         if let Some(progress) = &mut progress {
             progress.add(bytes);
@@ -46,10 +43,10 @@ pub(super) fn verify_one(
     let report = settings
         .verifier()
         .on_progress(on_progress)
-        .verify(input.source(), &name)
-        .map_err(|e| not_a_trace(&name, e, &head))?;
+        .verify(input.source(), &about.name)
+        .map_err(|e| not_a_trace(&about, e))?;
     if report.records == 0 {
-        missing_header::is_missing(&name, input.source())?;
+        missing_header::is_missing(&about.name, input.source())?;
     }
     Ok(report)
 }
@@ -71,26 +68,24 @@ pub(super) fn verify_together(
             .hint("--together needs different files of one recording"));
     }
     let mut inputs = files.iter().map(|f| Input::open(f, args)).collect::<Result<Vec<_>, _>>()?;
-    let names: Vec<_> = files.iter().map(|f| input::display(f)).collect();
-    let heads: Vec<_> = inputs.iter_mut().map(Input::head).collect();
+    let abouts: Vec<_> = inputs.iter().map(|input| input.about().clone()).collect();
     // The report mentions a lost header event.
-    for (input, name) in inputs.iter_mut().zip(&names) {
-        missing_header::is_missing(name, input.source())?;
+    for (input, about) in inputs.iter_mut().zip(&abouts) {
+        missing_header::is_missing(&about.name, input.source())?;
     }
-    let sources: Vec<_> = inputs.iter_mut().map(Input::source).zip(names.iter().cloned()).collect();
-    let all = sources.iter().filter_map(|(source, _)| source.size()).sum();
-    let mut progress = Progress::new(all, false);
+    let mut progress = Progress::new(inputs.iter_mut().map(Input::size).sum(), false);
+    let names = abouts.iter().map(|about| about.name.clone());
+    let sources: Vec<_> = inputs.iter_mut().map(Input::source).zip(names).collect();
     let mut verifier = settings.verifier().on_progress(|bytes| progress.add(bytes));
     verifier.verify_together(sources).map_err(|e| {
         let file = if let Error::Trace(e) = &e { e.file() } else { 0 };
-        let name = names.get(file).map_or("", String::as_str);
-        not_a_trace(name, e, heads.get(file).map_or(&[], Vec::as_slice))
+        not_a_trace(abouts.get(file).unwrap_or(&About::default()), e)
     })
 }
 
-fn not_a_trace(name: &str, error: Error, head: &[u8]) -> Failure {
+fn not_a_trace(about: &About, error: Error) -> Failure {
     match error {
-        Error::Trace(error) => input::not_a_trace(name, &error.into_source(), head),
-        error => Failure::new(name, error.to_string()),
+        Error::Trace(error) => about.not_a_trace(&error.into_source()),
+        error => Failure::new(&about.name, error.to_string()),
     }
 }

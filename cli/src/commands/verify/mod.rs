@@ -9,10 +9,11 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use etl_verify::Report;
+use etl_schema::tables::TableSet;
+use etl_verify::{Format, Report};
 
 use crate::Outcome;
-use crate::commands::spec::EventTables;
+use crate::choice::{Choice, EVENT_TABLES, one_of};
 use crate::error::Failure;
 use crate::input::{self, InputArgs};
 use crate::output;
@@ -54,8 +55,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: Option<u16>,
     /// Definitions of the CLR events to compare payloads with
-    #[arg(long, value_enum, value_name = "TABLES", default_value_t)]
-    event_tables: EventTables,
+    #[arg(long, value_parser = one_of(EVENT_TABLES), value_name = "TABLES", default_value = "shipped")]
+    event_tables: TableSet,
     /// A provider that a session enabled, with mask and level, or the command line of xperf, logman
     /// or tracelog that started the session; may be repeated
     #[arg(long, value_name = "PROVIDER:MASK:LEVEL")]
@@ -72,7 +73,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "config")]
     no_config: bool,
     /// Output format
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_parser = one_of(FORMATS), default_value = "text")]
     format: Format,
     /// When to color the text
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
@@ -108,22 +109,19 @@ pub(crate) struct Args {
     input: InputArgs,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// Text for people
-    #[default]
-    Text,
-    /// A report, or an array of reports for several files (docs/json-verify.md)
-    Json,
-    /// SARIF 2.1.0, for code scanning tools
-    Sarif,
-    /// JUnit XML, for build servers
-    Junit,
-    /// Annotations of a GitHub Actions run
-    Github,
-    /// One self-contained page: timeline, coverage, findings
-    Html,
-}
+/// The words of `--format`.
+const FORMATS: &[Choice<Format>] = &[
+    ("text", "Text for people", Format::Text),
+    (
+        "json",
+        "A report, or an array of reports for several files (docs/json-verify.md)",
+        Format::Json,
+    ),
+    ("sarif", "SARIF 2.1.0, for code scanning tools", Format::Sarif),
+    ("junit", "JUnit XML, for build servers", Format::Junit),
+    ("github", "Annotations of a GitHub Actions run", Format::Github),
+    ("html", "One self-contained page: timeline, coverage, findings", Format::Html),
+];
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Color {
@@ -196,7 +194,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 /// Prints the reports of one recording, or of several files.
 fn print(args: &Args, reports: &[Report], several: bool) -> Result<Outcome, Failure> {
     let color = args.format == Format::Text && args.color.is_enabled();
-    let text = render(args.format, reports, several, color);
+    let format = if color { Format::ColorText } else { args.format };
+    let text = render(format, reports, several);
     let printed = if color { output::print_colored(&text) } else { output::print(&text) };
     output::ignore_broken_pipe(printed)?;
     Ok(outcome(reports))
@@ -207,11 +206,7 @@ pub(crate) fn report_on(files: &[PathBuf]) -> Result<Outcome, Failure> {
     let settings = vec![Settings::default(); files.len()];
     let reports = verify_all(files, 1, &settings, &InputArgs::default());
     let reports = reports.into_iter().collect::<Result<Vec<_>, _>>()?;
-    output::ignore_broken_pipe(output::print(&render(
-        Format::Text,
-        &reports,
-        files.len() > 1,
-        false,
-    )))?;
+    let text = render(Format::Text, &reports, files.len() > 1);
+    output::ignore_broken_pipe(output::print(&text))?;
     Ok(outcome(&reports))
 }

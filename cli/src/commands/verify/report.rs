@@ -1,8 +1,7 @@
 //! The reports of `etlverify` in all formats, and the descriptions of rules.
 
-use etl_verify::{Report, Rule, Verdict};
+use etl_verify::{Format, Report, Rule, Verdict};
 
-use super::Format;
 use crate::Outcome;
 use crate::error::Failure;
 use crate::escape::{Style, escape_controls};
@@ -19,23 +18,13 @@ pub(super) fn outcome(reports: &[Report]) -> Outcome {
 }
 
 /// The reports in a format. `several`: whether several files were named, so that JSON is a list.
-pub(super) fn render(format: Format, reports: &[Report], several: bool, color: bool) -> String {
-    use etl_verify::Format as To;
-    let format = match format {
-        Format::Text if color => To::ColorText,
-        Format::Text => To::Text,
-        Format::Json => To::Json,
-        Format::Sarif => To::Sarif,
-        Format::Junit => To::Junit,
-        Format::Github => To::Github,
-        Format::Html => To::Html,
-    };
+pub(super) fn render(format: Format, reports: &[Report], several: bool) -> String {
     let text = match reports {
         [report] if !several => report.render(format),
         reports => etl_verify::render(reports, format),
     };
     match format {
-        To::Json | To::Sarif => escape_controls(&text, Style::Json).into_owned(),
+        Format::Json | Format::Sarif => escape_controls(&text, Style::Json).into_owned(),
         _ => text,
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn settings(args: &Args) -> Result<Settings, Failure> {
     for text in &args.enable {
         config.enabled.extend(enabled(text)?);
     }
-    Ok(Settings { config, threads, tables: args.event_tables.into() })
+    Ok(Settings { config, threads, tables: args.event_tables })
 }
 
 pub(super) fn read_truth(file: &Path) -> Result<Truth, Failure> {

@@ -1,0 +1,24 @@
+//! Arguments that are one of several words, each with its help and its value.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use etl_schema::tables::TableSet;
+
+/// A word, what it means, and its value.
+pub(crate) type Choice<T> = (&'static str, &'static str, T);
+
+/// The words of `--event-tables`.
+pub(crate) const EVENT_TABLES: &[Choice<TableSet>] = &[
+    ("shipped", "As the runtimes write events", TableSet::Shipped),
+    ("documented", "As the reference pages describe events", TableSet::Documented),
+];
+
+/// A parser of one of these words.
+pub(crate) fn one_of<T: Copy + Send + Sync + 'static>(
+    choices: &'static [Choice<T>],
+) -> impl TypedValueParser<Value = T> {
+    let words = choices.iter().map(|(word, help, _)| PossibleValue::new(*word).help(*help));
+    PossibleValuesParser::new(words).try_map(|given| {
+        let value = choices.iter().find(|(word, ..)| *word == given).map(|(.., value)| *value);
+        value.ok_or("not one of the words")
+    })
+}
