@@ -30,13 +30,6 @@ impl TableError {
     }
 }
 
-/// A line without its indentation.
-struct Line<'a> {
-    number: usize,
-    indent: usize,
-    words: Vec<&'a str>,
-}
-
 /// A table of classic events: a part for each class, which begins with its line.
 pub(super) fn classes(file: &str, text: &str) -> Result<Vec<Provider>, TableError> {
     let mut out = Vec::new();
@@ -62,28 +55,22 @@ fn lines_of<'a>(
     first: usize,
     lines: impl Iterator<Item = &'a str>,
 ) -> Result<Provider, TableError> {
-    let lines = lines.enumerate().filter_map(|(n, line)| {
-        let body = line.trim_start();
-        let indent = line.len() - body.len();
-        let words: Vec<_> = body.split_whitespace().collect();
-        (!body.is_empty() && !body.starts_with('#')).then_some(Line {
-            number: first + n + 1,
-            indent,
-            words,
-        })
-    });
     let mut table = Table { file, ..Table::default() };
-    for line in lines {
-        table.line(&line).map_err(|what| TableError {
-            file: file.to_owned(),
-            line: line.number,
-            what,
-        })?;
+    let mut words = Vec::new();
+    for (n, line) in lines.enumerate() {
+        words.clear();
+        words.extend(line.split_ascii_whitespace());
+        if words.first().is_some_and(|word| !word.starts_with('#')) {
+            let indent = line.len() - line.trim_ascii_start().len();
+            table
+                .line(indent, &words)
+                .map_err(|what| TableError::new(file, first + n + 1, what))?;
+        }
     }
     table.close_layout();
     let Some((name, guid)) = table.provider else {
         let what = "expected a line `provider NAME GUID`".to_owned();
-        return Err(TableError { file: file.to_owned(), line: 1, what });
+        return Err(TableError::new(file, 1, what));
     };
     Ok(Provider { name, guid, keywords: table.keywords, events: table.events })
 }
@@ -103,12 +90,12 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
-    fn line(&mut self, line: &Line<'_>) -> Result<(), String> {
-        if line.indent == 0 {
+    fn line(&mut self, indent: usize, words: &[&str]) -> Result<(), String> {
+        if indent == 0 {
             self.close_map();
             self.close_layout();
         }
-        match (line.indent, line.words.as_slice()) {
+        match (indent, words) {
             (0, ["provider" | "class", name, guid]) => {
                 let guid = guid.parse().map_err(|e| format!("{e}"))?;
                 self.provider = Some(((*name).to_owned(), guid));
