@@ -104,40 +104,6 @@ impl Finding {
         }
     }
 
-    /// The finding is about a process, and perhaps a time.
-    pub(crate) fn of(mut self, facts: &Facts, process: &Process, timestamp: Option<i64>) -> Self {
-        self.pid = Some(process.pid());
-        self.at(facts, timestamp)
-    }
-
-    /// The finding has a time.
-    pub(crate) fn at(mut self, facts: &Facts, timestamp: Option<i64>) -> Self {
-        self.time = timestamp.map(|timestamp| utc(facts.clock(), timestamp));
-        self.timestamp = timestamp;
-        self
-    }
-
-    /// The finding has a location in a file.
-    pub(crate) fn in_file(mut self, file: &str, offset: u64, processor: Option<u16>) -> Self {
-        (self.file, self.offset, self.processor) = (Some(file.to_owned()), Some(offset), processor);
-        self
-    }
-
-    /// The finding is undecided.
-    pub(crate) fn undecided(mut self, because: impl Into<String>) -> Self {
-        (self.outcome, self.because) = (Outcome::Undecided, Some(because.into()));
-        self
-    }
-
-    /// The finding is undecided if something was lost in the span in which the missing events would
-    /// have come.
-    pub(crate) fn unless_lost(self, facts: &Facts, from: Option<i64>, to: Option<i64>) -> Self {
-        match facts.lost_in(from, to) {
-            Some(lost) => self.undecided(loss::message(facts.clock(), lost)),
-            None => self,
-        }
-    }
-
     /// Whether it is not undecided.
     #[must_use]
     pub fn is_decided(&self) -> bool {
@@ -155,6 +121,61 @@ impl Finding {
         let file = self.file.as_deref().filter(|file| *file != report_file);
         let file = file.map_or(String::new(), |file| format!(" of {file}"));
         Some(format!("{processor}offset {offset:#x}{file}"))
+    }
+}
+
+/// A finding that was just added, to be completed.
+pub(crate) struct Found<'f> {
+    pub facts: &'f Facts,
+    pub finding: &'f mut Finding,
+}
+
+impl Found<'_> {
+    /// The finding is about a process, and perhaps a time.
+    pub fn of(self, process: &Process, timestamp: Option<i64>) -> Self {
+        self.finding.pid = Some(process.pid());
+        self.at(timestamp)
+    }
+
+    /// The finding has a time.
+    pub fn at(self, timestamp: Option<i64>) -> Self {
+        self.finding.time = timestamp.map(|timestamp| utc(self.facts.clock(), timestamp));
+        self.finding.timestamp = timestamp;
+        self
+    }
+
+    /// The finding has a location in a file.
+    pub fn in_file(self, file: &str, offset: u64, processor: Option<u16>) -> Self {
+        self.finding.file = Some(file.to_owned());
+        (self.finding.offset, self.finding.processor) = (Some(offset), processor);
+        self
+    }
+
+    /// The finding has another severity than its rule.
+    pub fn severity(self, severity: Severity) -> Self {
+        self.finding.severity = severity;
+        self
+    }
+
+    /// The finding is undecided, if it was decided.
+    pub fn undecided(self, because: impl Into<String>) -> Self {
+        if self.finding.is_decided() {
+            self.finding.outcome = Outcome::Undecided;
+            self.finding.because = Some(because.into());
+        }
+        self
+    }
+
+    /// The finding is undecided if something was lost in the span in which the missing events would
+    /// have come.
+    pub fn unless_lost(self, from: Option<i64>, to: Option<i64>) -> Self {
+        match self.facts.lost_in(from, to) {
+            Some(lost) => {
+                let because = loss::message(self.facts.clock(), lost);
+                self.undecided(because)
+            }
+            None => self,
+        }
     }
 }
 

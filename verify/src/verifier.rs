@@ -13,7 +13,7 @@ use crate::finding::Finding;
 use crate::locate::locate;
 use crate::policy::Policy;
 use crate::report::Report;
-use crate::rules::{self, Context};
+use crate::rules::Check;
 
 /// Verifies traces.
 ///
@@ -118,7 +118,7 @@ impl<'a> Verifier<'a> {
         let analysis = Analysis::new().threads(self.threads);
         let machine = analysis.run_split(&mut recording, &mut records, &mut stacks)?;
         let facts = Facts::new(machine, records, stacks);
-        let mut findings = rules::check_all(&Context { facts: &facts, gates: &self.policy.gates });
+        let mut findings = Check::all(&facts, &self.policy.gates);
         let left_out = self.policy.apply(&mut findings);
         findings.sort_by(|a, b| {
             let severity = b.severity.cmp(&a.severity);

@@ -200,8 +200,8 @@ mod tests {
     #[test]
     fn html_escapes_everything_from_a_trace() {
         let hostile = "</title><script>alert(1)</script>\" onload=x \u{202e}\u{1b}[31m".to_owned();
-        let rule = Rule::find("file.damaged").unwrap();
-        let finding = rule.finding(hostile.clone()).undecided(hostile.clone());
+        let finding = Finding::new("file.damaged", Severity::Error, hostile.clone());
+        let finding = Finding { because: Some(hostile.clone()), ..finding };
         let report = Report {
             file: hostile.clone(),
             findings: vec![finding],

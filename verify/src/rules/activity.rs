@@ -1,19 +1,13 @@
 //! Activities: starts, stops and parents.
 
-use super::{Context, Rule, plural};
+use super::{Check, Rule, plural};
 use crate::checks::Balance;
 use crate::facts::Counted;
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 
 /// A finding for each task in which activities lack an end.
-fn unbalanced(
-    context: &Context<'_>,
-    rule: &Rule,
-    missing: fn(&Balance) -> Counted,
-    what: [&str; 2],
-) -> Vec<Finding> {
-    let facts = context.facts;
-    let mut findings = Vec::new();
+fn unbalanced(check: &mut Check<'_>, missing: fn(&Balance) -> Counted, what: [&str; 2]) {
+    let facts = check.facts;
     for ((provider, task), balance) in facts.activities.balances() {
         let counted = missing(&balance);
         if counted.count == 0 {
@@ -25,10 +19,8 @@ fn unbalanced(
             facts.provider_name(provider),
             balance.paired
         );
-        let finding = rule.finding(message).at(facts, counted.first);
-        findings.push(finding.unless_lost(facts, None, None));
+        check.find(message).at(counted.first).unless_lost(None, None);
     }
-    findings
 }
 
 pub(super) const NO_STOP: Rule = Rule {
@@ -41,9 +33,9 @@ pub(super) const NO_STOP: Rule = Rule {
               missing.",
     remedy: "Nothing if they were still running.",
     commands: &[],
-    check: |context| {
+    check: |check| {
         let what = ["activity did not stop", "activities did not stop"];
-        unbalanced(context, &NO_STOP, |balance| balance.unstopped, what)
+        unbalanced(check, |balance| balance.unstopped, what)
     },
 };
 
@@ -57,9 +49,9 @@ pub(super) const NO_START: Rule = Rule {
               missing.",
     remedy: "Nothing if they were already running.",
     commands: &[],
-    check: |context| {
+    check: |check| {
         let what = ["activity did not start", "activities did not start"];
-        unbalanced(context, &NO_START, |balance| balance.unstarted, what)
+        unbalanced(check, |balance| balance.unstarted, what)
     },
 };
 
@@ -75,16 +67,15 @@ pub(super) const UNKNOWN_PARENT: Rule = Rule {
     check: unknown_parent,
 };
 
-fn unknown_parent(context: &Context<'_>) -> Vec<Finding> {
-    let facts = context.facts;
+fn unknown_parent(check: &mut Check<'_>) {
+    let facts = check.facts;
     let parents = facts.activities.unknown_parents();
     if parents.count == 0 {
-        return Vec::new();
+        return;
     }
     let message = format!(
         "{} named as the parent of another and without an event",
         plural(parents.count, "activity is", "activities are")
     );
-    let finding = UNKNOWN_PARENT.finding(message).at(facts, parents.first);
-    vec![finding.unless_lost(facts, None, None)]
+    check.find(message).at(parents.first).unless_lost(None, None);
 }

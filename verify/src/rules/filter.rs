@@ -6,10 +6,10 @@ use etl_schema::clr::keyword::{JIT, LOADER};
 use etl_schema::providers::CLR_RUNTIME;
 
 use super::commands::RUNTIME_LARGE;
-use super::{Context, Rule, plural};
+use super::{Check, Rule, plural};
 use crate::facts::enable::Knowledge;
 use crate::facts::{Bracket, Facts, Item, Process, Tag};
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 use etl_schema::clr::Enumeration;
 
 pub(super) const NOT_ENABLED: Rule = Rule {
@@ -26,9 +26,8 @@ pub(super) const NOT_ENABLED: Rule = Rule {
     check: not_enabled,
 };
 
-fn not_enabled(context: &Context<'_>) -> Vec<Finding> {
-    let facts = context.facts;
-    let mut findings = Vec::new();
+fn not_enabled(check: &mut Check<'_>) {
+    let facts = check.facts;
     for (provider, event, counted, knowledge) in facts.admission.not_admitted() {
         let known: Vec<_> = facts
             .admission
@@ -45,15 +44,13 @@ fn not_enabled(context: &Context<'_>) -> Vec<Finding> {
             knowledge.name(),
             known.join(", "),
         );
-        let finding = NOT_ENABLED.finding(message).at(facts, counted.first);
-        findings.push(match knowledge {
-            Knowledge::Recorded => finding.undecided(
+        let found = check.find(message).at(counted.first);
+        if knowledge == Knowledge::Recorded {
+            found.undecided(
                 "a session whose enablement is not in the trace may have requested them",
-            ),
-            _ => finding,
-        });
+            );
+        }
     }
-    findings
 }
 
 pub(super) const MISSING_LOADS: Rule = Rule {
@@ -71,16 +68,14 @@ pub(super) const MISSING_LOADS: Rule = Rule {
     check: missing_loads,
 };
 
-fn missing_loads(context: &Context<'_>) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for process in context.facts.processes() {
-        missing_loads_of(context.facts, process, &mut findings);
+fn missing_loads(check: &mut Check<'_>) {
+    for process in check.facts.processes() {
+        missing_loads_of(check, process);
     }
-    findings
 }
 
-fn missing_loads_of(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
-    // The code is searched once, for all CLRs.
+fn missing_loads_of(check: &mut Check<'_>, process: &Process) {
+    let facts = check.facts;
     let mut code: Option<BTreeMap<u16, Vec<u64>>> = None;
     let starts = start_rundowns(process);
     for (&instance, clr) in process.clrs() {
@@ -114,20 +109,15 @@ fn missing_loads_of(facts: &Facts, process: &Process, findings: &mut Vec<Finding
                 "the end rundown lists {} without a load event, although {proof} (first: {first:#x})",
                 plural(missing.len() as u64, one, many),
             );
-            let finding = MISSING_LOADS.finding(message);
-            let finding =
-                finding.of(facts, process, Some(from)).unless_lost(facts, Some(from), None);
-            // A runtime session that was stopped before the rundown recorded no later loads.
             let rundown = process.brackets().iter().filter_map(|b| b.opened).max();
             let stopped =
                 facts.runtime_span().zip(rundown).is_some_and(|((_, last), at)| last < at);
-            findings.push(if stopped && finding.is_decided() {
-                finding.undecided(
+            let found = check.find(message).of(process, Some(from)).unless_lost(Some(from), None);
+            if stopped {
+                found.undecided(
                     "the runtime session may have ended before the rundown: it has no later event",
-                )
-            } else {
-                finding
-            });
+                );
+            }
         }
     }
 }

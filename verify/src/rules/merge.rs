@@ -4,10 +4,10 @@ use etl_format::clock::iso_utc;
 use etl_format::constants::FILETIME_PER_SECOND;
 
 use super::commands::{MERGE, MERGE_KERNEL, RECORDING, RUNTIME_CLOCK};
-use super::{Context, Rule, plural};
+use super::{Check, Rule, plural};
 use crate::facts::Facts;
 use crate::facts::source::Session;
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 
 /// Whether the trace was merged, or consists of several files.
 fn is_joined(facts: &Facts) -> bool {
@@ -27,13 +27,13 @@ pub(super) const DIFFERENT_CLOCKS: Rule = Rule {
     check: different_clocks,
 };
 
-fn different_clocks(context: &Context<'_>) -> Vec<Finding> {
-    let facts = context.facts;
+fn different_clocks(check: &mut Check<'_>) {
+    let facts = check.facts;
     if facts.files().len() < 2 || facts.timeline().is_one_clock() {
-        return Vec::new();
+        return;
     }
     let message = "the clocks of the files differ; their events were ordered by time of day";
-    vec![DIFFERENT_CLOCKS.finding(message.to_owned())]
+    check.find(message.to_owned());
 }
 
 pub(super) const DIFFERENT_MACHINES: Rule = Rule {
@@ -52,9 +52,8 @@ pub(super) const DIFFERENT_MACHINES: Rule = Rule {
 /// How far boot times of one boot may differ: Windows adjusts the clock now and then.
 const BOOT_SKEW: u64 = 60 * FILETIME_PER_SECOND.unsigned_abs();
 
-fn different_machines(context: &Context<'_>) -> Vec<Finding> {
-    let Some((first, rest)) = context.facts.files().split_first() else { return Vec::new() };
-    let mut findings = Vec::new();
+fn different_machines(check: &mut Check<'_>) {
+    let Some((first, rest)) = check.facts.files().split_first() else { return };
     for other in rest {
         let (a, b) = (&first.header, &other.header);
         let mut differ = Vec::new();
@@ -74,10 +73,9 @@ fn different_machines(context: &Context<'_>) -> Vec<Finding> {
         }
         if !differ.is_empty() {
             let message = format!("{} and {}: {}", first.name, other.name, differ.join(", "));
-            findings.push(DIFFERENT_MACHINES.finding(message));
+            check.find(message);
         }
     }
-    findings
 }
 
 pub(super) const GAP: Rule = Rule {
@@ -94,25 +92,25 @@ pub(super) const GAP: Rule = Rule {
     check: gap,
 };
 
-fn gap(context: &Context<'_>) -> Vec<Finding> {
-    let facts = context.facts;
+fn gap(check: &mut Check<'_>) {
+    let facts = check.facts;
     let (Some((_, last)), Some((rundown, _))) = (facts.runtime_span(), facts.rundown_span()) else {
-        return Vec::new();
+        return;
     };
     // The runtime's session is among those that recorded then; the last one to be closed counts.
     let sessions = facts.files().iter().flat_map(|f| &f.sessions);
     let recording = |s: &&Session| s.from <= last;
     let ends: Option<Vec<i64>> = sessions.filter(recording).map(|s| s.to).collect();
-    let Some(end) = ends.and_then(|ends| ends.into_iter().max()) else { return Vec::new() };
+    let Some(end) = ends.and_then(|ends| ends.into_iter().max()) else { return };
     if facts.files().len() < 2 || end >= rundown {
-        return Vec::new();
+        return;
     }
     let gap = facts.clock().filetime(rundown).saturating_sub(facts.clock().filetime(end));
     let message = format!(
         "the runtime session ended {:.3} s before the rundown began",
         gap as f64 / FILETIME_PER_SECOND as f64
     );
-    vec![GAP.finding(message).at(facts, Some(end))]
+    check.find(message).at(Some(end));
 }
 
 pub(super) const ONE_SIDED: Rule = Rule {
@@ -128,18 +126,17 @@ pub(super) const ONE_SIDED: Rule = Rule {
     check: one_sided,
 };
 
-fn one_sided(context: &Context<'_>) -> Vec<Finding> {
-    let facts = context.facts;
+fn one_sided(check: &mut Check<'_>) {
+    let facts = check.facts;
     let message = match (facts.runtime_span(), facts.rundown_span()) {
         (Some(_), None) => "there are events of the CLR runtime, but no rundown",
         (None, Some(_)) => "there is a rundown, but no event of the CLR runtime",
-        _ => return Vec::new(),
+        _ => return,
     };
     if !is_joined(facts) {
-        return Vec::new();
+        return;
     }
-    let finding = ONE_SIDED.finding(message.to_owned());
-    vec![finding.unless_lost(facts, None, None)]
+    check.find(message.to_owned()).unless_lost(None, None);
 }
 
 pub(super) const NO_COMMON_PROCESS: Rule = Rule {
@@ -155,14 +152,13 @@ pub(super) const NO_COMMON_PROCESS: Rule = Rule {
     check: no_common_process,
 };
 
-fn no_common_process(context: &Context<'_>) -> Vec<Finding> {
-    let facts = context.facts;
+fn no_common_process(check: &mut Check<'_>) {
+    let facts = check.facts;
     if !are_unrelated(facts) {
-        return Vec::new();
+        return;
     }
     let message = "no process has both events of the runtime and a rundown";
-    let finding = NO_COMMON_PROCESS.finding(message.to_owned());
-    vec![finding.unless_lost(facts, None, None)]
+    check.find(message.to_owned()).unless_lost(None, None);
 }
 
 /// Whether files that are merged or checked together have no process with both events of the
@@ -191,11 +187,11 @@ pub(super) const NO_IMAGE_IDS: Rule = Rule {
     check: no_image_ids,
 };
 
-fn no_image_ids(context: &Context<'_>) -> Vec<Finding> {
-    let facts = context.facts;
+fn no_image_ids(check: &mut Check<'_>) {
+    let facts = check.facts;
     let hit = facts.images().list().iter().filter(|i| i.hits.iter().any(|&n| n > 0)).count();
     if hit == 0 || facts.images().identities() > 0 {
-        return Vec::new();
+        return;
     }
     let why =
         if is_joined(facts) { "the merge added no identities" } else { "the trace was not merged" };
@@ -203,5 +199,5 @@ fn no_image_ids(context: &Context<'_>) -> Vec<Finding> {
         "addresses are in {} without an identity: {why}",
         plural(hit as u64, "image", "images")
     );
-    vec![NO_IMAGE_IDS.finding(message)]
+    check.find(message);
 }

@@ -15,19 +15,50 @@ mod stacks;
 mod symbols;
 
 use crate::facts::{Counted, Facts, Process};
-use crate::finding::{Finding, Severity};
+use crate::finding::{Finding, Found, Severity};
 use crate::gates::Gates;
 
 pub(crate) use commands::{EXAMPLE_FILE, more_buffers};
 pub use page::rules_page;
 
-/// What a check looks at.
-pub(crate) struct Context<'a> {
+/// The check of a rule: what it looks at, and what it has found.
+pub(crate) struct Check<'a> {
     pub facts: &'a Facts,
     pub gates: &'a Gates,
+    rule: &'static Rule,
+    findings: Vec<Finding>,
 }
 
-type Check = fn(&Context<'_>) -> Vec<Finding>;
+impl<'a> Check<'a> {
+    /// Everything that breaks a rule, in the order of the rules.
+    pub fn all(facts: &'a Facts, gates: &'a Gates) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        for rule in RULES {
+            let mut check = Check { facts, gates, rule, findings };
+            (rule.check)(&mut check);
+            findings = check.findings;
+        }
+        findings
+    }
+
+    /// Adds a finding.
+    fn find(&mut self, message: String) -> Found<'_> {
+        let index = self.findings.len();
+        self.findings.push(Finding::new(self.rule.id, self.rule.severity, message));
+        Found { facts: self.facts, finding: &mut self.findings[index] }
+    }
+
+    /// Adds a finding for each process with a count of something other than zero. It is undecided
+    /// if something was lost before the first one.
+    fn each(&mut self, counted: fn(&Process) -> Counted, message: impl Fn(u64) -> String) {
+        for process in self.facts.processes() {
+            let Counted { count, first } = counted(process);
+            if count > 0 {
+                self.find(message(count)).of(process, first).unless_lost(None, first);
+            }
+        }
+    }
+}
 
 /// A rule: what holds in a good trace, and what to do where it does not.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +81,7 @@ pub struct Rule {
     /// Command lines that repair the trace or record a better one.
     pub commands: &'static [&'static str],
     /// Finds what breaks the rule.
-    pub(crate) check: Check,
+    pub(crate) check: fn(&mut Check<'_>),
 }
 
 /// Every rule, by family.
@@ -124,11 +155,6 @@ impl Rule {
         RULES.iter().find(|rule| rule.id == id)
     }
 
-    /// A finding of this rule.
-    pub(crate) fn finding(&self, message: String) -> Finding {
-        Finding::new(self.id, self.severity, message)
-    }
-
     /// The part of the id before the dot.
     #[must_use]
     pub fn family(&self) -> &'static str {
@@ -151,36 +177,7 @@ impl Rule {
     }
 }
 
-/// Everything that breaks a rule, in the order of the rules.
-pub(crate) fn check_all(context: &Context<'_>) -> Vec<Finding> {
-    RULES.iter().flat_map(|rule| (rule.check)(context)).collect()
-}
-
-/// A finding for each process that `check` has one for.
-fn each_process<'a>(
-    context: &Context<'a>,
-    check: impl Fn(&'a Facts, &'a Process) -> Option<Finding>,
-) -> Vec<Finding> {
-    let facts = context.facts;
-    facts.processes().iter().filter_map(|process| check(facts, process)).collect()
-}
-
 /// `1 module is`, `2 modules are`.
-/// A finding for each process with a count of something other than zero. It is undecided if
-/// something was lost before the first one.
-fn each_counted(
-    context: &Context<'_>,
-    rule: &Rule,
-    counted: fn(&Process) -> Counted,
-    message: impl Fn(u64) -> String,
-) -> Vec<Finding> {
-    each_process(context, |facts, process| {
-        let Counted { count, first } = counted(process);
-        let finding = rule.finding(message(count)).of(facts, process, first);
-        (count > 0).then(|| finding.unless_lost(facts, None, first))
-    })
-}
-
 fn plural(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

@@ -2,28 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use super::{Context, Rule, plural};
+use super::{Check, Rule, plural};
 use crate::facts::Counted;
 use crate::facts::payload::EventId;
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 
 /// A finding for each kind of event.
-fn each_event(
-    context: &Context<'_>,
-    rule: &Rule,
-    events: &BTreeMap<EventId, Counted>,
-    what: &str,
-) -> Vec<Finding> {
-    let facts = context.facts;
-    let finding = |(&(provider, id, version), counted): (&EventId, &Counted)| {
+fn each_event(check: &mut Check<'_>, events: &BTreeMap<EventId, Counted>, what: &str) {
+    for (&(provider, id, version), counted) in events {
         let message = format!(
             "{} of {} (id {id}, version {version}): {what}",
             plural(counted.count, "event", "events"),
-            facts.provider_name(provider)
+            check.facts.provider_name(provider)
         );
-        rule.finding(message).at(facts, counted.first)
-    };
-    events.iter().map(finding).collect()
+        check.find(message).at(counted.first);
+    }
 }
 
 pub(super) const SHORT: Rule = Rule {
@@ -37,9 +30,9 @@ pub(super) const SHORT: Rule = Rule {
     remedy: "Use the file that the session wrote. If you supplied a manifest, check that it is the \
              right one.",
     commands: &[],
-    check: |context| {
-        let events = &context.facts.payloads.short;
-        each_event(context, &SHORT, events, "the payload ends before its last field")
+    check: |check| {
+        let events = &check.facts.payloads.short;
+        each_event(check, events, "the payload ends before its last field")
     },
 };
 
@@ -53,9 +46,9 @@ pub(super) const LONG: Rule = Rule {
               without a new version.",
     remedy: "Nothing; the known fields are read.",
     commands: &[],
-    check: |context| {
-        let events = &context.facts.payloads.long;
-        each_event(context, &LONG, events, "the payload has bytes after its last field")
+    check: |check| {
+        let events = &check.facts.payloads.long;
+        each_event(check, events, "the payload has bytes after its last field")
     },
 };
 
@@ -69,10 +62,10 @@ pub(super) const WRONG_DESCRIPTOR: Rule = Rule {
               keywords: filters by level and keyword treat the event differently.",
     remedy: "Nothing if the runtime is new.",
     commands: &[],
-    check: |context| {
-        let events = &context.facts.payloads.descriptor;
+    check: |check| {
+        let events = &check.facts.payloads.descriptor;
         let what = "level and keywords are not those of its manifest";
-        each_event(context, &WRONG_DESCRIPTOR, events, what)
+        each_event(check, events, what)
     },
 };
 
@@ -86,8 +79,8 @@ pub(super) const UNKNOWN_VERSION: Rule = Rule {
               were not checked.",
     remedy: "Nothing.",
     commands: &[],
-    check: |context| {
-        let events = &context.facts.payloads.unknown_version;
-        each_event(context, &UNKNOWN_VERSION, events, "the version is unknown")
+    check: |check| {
+        let events = &check.facts.payloads.unknown_version;
+        each_event(check, events, "the version is unknown")
     },
 };

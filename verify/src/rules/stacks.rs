@@ -6,9 +6,9 @@ use etl_schema::clr::keyword::STACK;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 use super::commands::{MERGE_KERNEL, RUNTIME_CLOCK, RUNTIME_STACKS, STOP_KERNEL};
-use super::{Context, Rule, plural};
+use super::{Check, Rule, plural};
 use crate::facts::enable::Knowledge;
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 
 pub(super) const UNDEFINED_KEY: Rule = Rule {
     id: "stacks.undefined-key",
@@ -23,17 +23,16 @@ pub(super) const UNDEFINED_KEY: Rule = Rule {
     check: undefined_key,
 };
 
-fn undefined_key(context: &Context<'_>) -> Vec<Finding> {
-    let count = context.facts.undefined_stacks();
+fn undefined_key(check: &mut Check<'_>) {
+    let count = check.facts.undefined_stacks();
     if count == 0 {
-        return Vec::new();
+        return;
     }
     let message = format!(
         "{} a key that the trace never defines",
         plural(count, "kernel stack has", "kernel stacks have")
     );
-    let finding = UNDEFINED_KEY.finding(message);
-    vec![finding.unless_lost(context.facts, None, None)]
+    check.find(message).unless_lost(None, None);
 }
 
 pub(super) const WITHOUT_EVENT: Rule = Rule {
@@ -50,20 +49,19 @@ pub(super) const WITHOUT_EVENT: Rule = Rule {
     check: without_event,
 };
 
-fn without_event(context: &Context<'_>) -> Vec<Finding> {
-    let facts = context.facts;
+fn without_event(check: &mut Check<'_>) {
+    let facts = check.facts;
     let (unpaired, strayed) = (facts.stacks.unpaired, facts.stacks.strayed);
     let count = unpaired.count + strayed.count;
     if count == 0 {
-        return Vec::new();
+        return;
     }
     let message = format!(
         "{} no event before them on the same thread",
         plural(count, "stack of the CLR has", "stacks of the CLR have")
     );
     let first = unpaired.first.into_iter().chain(strayed.first).min();
-    let finding = WITHOUT_EVENT.finding(message).at(facts, first);
-    vec![finding.unless_lost(facts, None, first)]
+    check.find(message).at(first).unless_lost(None, first);
 }
 
 pub(super) const MISSING: Rule = Rule {
@@ -81,8 +79,8 @@ pub(super) const MISSING: Rule = Rule {
     check: missing,
 };
 
-fn missing(context: &Context<'_>) -> Vec<Finding> {
-    let facts = context.facts;
+fn missing(check: &mut Check<'_>) {
+    let facts = check.facts;
     // Until the provider's last event, if the user states that every session enabled stacks.
     let all = [(CLR_RUNTIME, facts.runtime_span()), (CLR_RUNDOWN, facts.rundown_span())].map(
         |(guid, span)| {
@@ -100,7 +98,6 @@ fn missing(context: &Context<'_>) -> Vec<Finding> {
     for ((process, kind), counted) in facts.stacks.missing(soon, all) {
         by_process.entry(process).or_default().push((kind, counted));
     }
-    let mut findings = Vec::new();
     for (index, kinds) in by_process {
         let Some(process) = facts.processes().get(index) else { continue };
         let first = kinds.iter().filter_map(|(_, counted)| counted.first).min();
@@ -114,10 +111,8 @@ fn missing(context: &Context<'_>) -> Vec<Finding> {
             plural(count, "event has", "events have"),
             kinds.join(", ")
         );
-        let finding = MISSING.finding(message).of(facts, process, first);
-        findings.push(finding.unless_lost(facts, first, None));
+        check.find(message).of(process, first).unless_lost(first, None);
     }
-    findings
 }
 
 pub(super) const FRAME_COUNT: Rule = Rule {
@@ -132,11 +127,11 @@ pub(super) const FRAME_COUNT: Rule = Rule {
     check: frame_count,
 };
 
-fn frame_count(context: &Context<'_>) -> Vec<Finding> {
-    let facts = context.facts;
+fn frame_count(check: &mut Check<'_>) {
+    let facts = check.facts;
     let (short, long) = (facts.stacks.truncated, facts.stacks.overlong);
     if short.count + long.count == 0 {
-        return Vec::new();
+        return;
     }
     let message = format!(
         "{} fewer addresses than stated, {} more",
@@ -144,7 +139,7 @@ fn frame_count(context: &Context<'_>) -> Vec<Finding> {
         plural(long.count, "holds", "hold")
     );
     let first = short.first.into_iter().chain(long.first).min();
-    vec![FRAME_COUNT.finding(message).at(facts, first)]
+    check.find(message).at(first);
 }
 
 pub(super) const BEFORE_EVENT: Rule = Rule {
@@ -159,14 +154,14 @@ pub(super) const BEFORE_EVENT: Rule = Rule {
     check: before_event,
 };
 
-fn before_event(context: &Context<'_>) -> Vec<Finding> {
-    let early = context.facts.stacks.early;
+fn before_event(check: &mut Check<'_>) {
+    let early = check.facts.stacks.early;
     if early.count == 0 {
-        return Vec::new();
+        return;
     }
     let message = format!(
         "{} to an event that comes later",
         plural(early.count, "kernel stack belongs", "kernel stacks belong")
     );
-    vec![BEFORE_EVENT.finding(message).at(context.facts, early.first)]
+    check.find(message).at(early.first);
 }

@@ -2,10 +2,10 @@
 
 use etl_format::read::Note;
 
-use super::{each_file, each_note, prefix};
-use crate::finding::{Finding, Severity};
+use super::{each_file, each_note, find};
+use crate::finding::Severity;
 use crate::rules::commands::{MERGE, REPAIR};
-use crate::rules::{Context, Rule};
+use crate::rules::{Check, Rule};
 
 pub(in crate::rules) const DAMAGED: Rule = Rule {
     id: "file.damaged",
@@ -21,26 +21,19 @@ pub(in crate::rules) const DAMAGED: Rule = Rule {
     check: damaged,
 };
 
-fn damaged(context: &Context<'_>) -> Vec<Finding> {
-    let facts = context.facts;
-    let mut findings = Vec::new();
-    for file in facts.files() {
-        let prefix = prefix(facts, file);
+fn damaged(check: &mut Check<'_>) {
+    for file in check.facts.files() {
         for fault in &file.faults {
             let (offset, message) = (fault.offset, &fault.message);
-            let message = format!("{prefix}the file is damaged at offset {offset:#x}: {message}");
-            let finding = DAMAGED.finding(message);
-            findings.push(finding.in_file(&file.name, offset, fault.processor));
+            let message = format!("the file is damaged at offset {offset:#x}: {message}");
+            find(check, file, message).in_file(&file.name, offset, fault.processor);
         }
         if !file.header.is_known() {
-            let message = format!(
-                "{prefix}the header event is lost: session, system and clock are unknown; times \
-                 count from the first record, at an assumed 10 MHz"
-            );
-            findings.push(DAMAGED.finding(message).in_file(&file.name, 0, None));
+            let message = "the header event is lost: session, system and clock are unknown; times \
+                           count from the first record, at an assumed 10 MHz";
+            find(check, file, message.to_owned()).in_file(&file.name, 0, None);
         }
     }
-    findings
 }
 
 pub(in crate::rules) const DUPLICATE_SEQUENCE: Rule = Rule {
@@ -57,10 +50,10 @@ pub(in crate::rules) const DUPLICATE_SEQUENCE: Rule = Rule {
     check: duplicate_sequence,
 };
 
-fn duplicate_sequence(context: &Context<'_>) -> Vec<Finding> {
+fn duplicate_sequence(check: &mut Check<'_>) {
     let message =
         |note: &Note| matches!(note, Note::SequenceTwice { .. }).then(|| note.to_string());
-    each_note(context, &DUPLICATE_SEQUENCE, message, |_| false)
+    each_note(check, message, |_| false)
 }
 
 pub(in crate::rules) const OUT_OF_ORDER: Rule = Rule {
@@ -76,8 +69,8 @@ pub(in crate::rules) const OUT_OF_ORDER: Rule = Rule {
     check: out_of_order,
 };
 
-fn out_of_order(context: &Context<'_>) -> Vec<Finding> {
-    each_file(context, &OUT_OF_ORDER, |file| {
+fn out_of_order(check: &mut Check<'_>) {
+    each_file(check, |file| {
         let count = file.disordered;
         (count > 0).then(|| format!("{count} buffers hold records that are not in time order"))
     })

@@ -6,9 +6,9 @@ use etl_format::read::Note;
 
 use super::{each_file, each_note};
 use crate::facts::source::FileFacts;
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 use crate::rules::commands::{REPAIR, STOP_RUNTIME};
-use crate::rules::{Context, Rule};
+use crate::rules::{Check, Rule};
 
 pub(in crate::rules) const UNCLOSED: Rule = Rule {
     id: "file.unclosed",
@@ -24,9 +24,9 @@ pub(in crate::rules) const UNCLOSED: Rule = Rule {
     check: unclosed,
 };
 
-fn unclosed(context: &Context<'_>) -> Vec<Finding> {
+fn unclosed(check: &mut Check<'_>) {
     let message = |note: &Note| matches!(note, Note::Unclosed).then(|| note.to_string());
-    each_note(context, &UNCLOSED, message, |_| false)
+    each_note(check, message, |_| false)
 }
 
 pub(in crate::rules) const BUFFER_COUNT: Rule = Rule {
@@ -42,9 +42,9 @@ pub(in crate::rules) const BUFFER_COUNT: Rule = Rule {
     check: buffer_count,
 };
 
-fn buffer_count(context: &Context<'_>) -> Vec<Finding> {
+fn buffer_count(check: &mut Check<'_>) {
     let message = |note: &Note| matches!(note, Note::BufferCount { .. }).then(|| note.to_string());
-    each_note(context, &BUFFER_COUNT, message, |_| false)
+    each_note(check, message, |_| false)
 }
 
 pub(in crate::rules) const OUTSIDE_SESSION: Rule = Rule {
@@ -64,26 +64,24 @@ pub(in crate::rules) const OUTSIDE_SESSION: Rule = Rule {
 /// How far records may be outside of the session's time: the rundown of a merge takes seconds.
 const GRACE: i64 = 60 * FILETIME_PER_SECOND;
 
-fn outside_session(context: &Context<'_>) -> Vec<Finding> {
-    let facts = context.facts;
+fn outside_session(check: &mut Check<'_>) {
+    let facts = check.facts;
     // With several files the span is not known for each.
     let ([file], Some((first, last))) = (facts.files(), facts.span()) else {
-        return Vec::new();
+        return;
     };
     let (first, last) = (facts.clock().filetime(first), facts.clock().filetime(last));
     let header = &file.header;
-    let mut findings = Vec::new();
     if first < header.start_time.saturating_sub(GRACE) {
         let seconds = header.start_time.saturating_sub(first) / FILETIME_PER_SECOND;
         let message = format!("the first record is {seconds} s before the session's start");
-        findings.push(OUTSIDE_SESSION.finding(message));
+        check.find(message);
     }
     if header.end_time > header.start_time && last > header.end_time.saturating_add(GRACE) {
         let seconds = last.saturating_sub(header.end_time) / FILETIME_PER_SECOND;
         let message = format!("the last record is {seconds} s after the session's end");
-        findings.push(OUTSIDE_SESSION.finding(message));
+        check.find(message);
     }
-    findings
 }
 
 pub(in crate::rules) const PROCESSOR_COUNT: Rule = Rule {
@@ -99,8 +97,8 @@ pub(in crate::rules) const PROCESSOR_COUNT: Rule = Rule {
     check: processor_count,
 };
 
-fn processor_count(context: &Context<'_>) -> Vec<Finding> {
-    each_file(context, &PROCESSOR_COUNT, |file| {
+fn processor_count(check: &mut Check<'_>) {
+    each_file(check, |file| {
         let stated = file.header.processors;
         let message = |processor| {
             format!(
@@ -126,8 +124,8 @@ pub(in crate::rules) const CLOCK: Rule = Rule {
     check: clock,
 };
 
-fn clock(context: &Context<'_>) -> Vec<Finding> {
-    each_file(context, &CLOCK, clock_problems)
+fn clock(check: &mut Check<'_>) {
+    each_file(check, clock_problems)
 }
 
 fn clock_problems(file: &FileFacts) -> Vec<String> {

@@ -2,11 +2,11 @@
 
 use etl_format::read::Note;
 
-use super::{each_note, locate, prefix};
+use super::{each_note, find, locate};
 use crate::facts::loss::LossKind;
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 use crate::rules::commands::{RECORDING, RUNTIME_DISK, RUNTIME_LARGE};
-use crate::rules::{Context, Rule, plural};
+use crate::rules::{Check, Rule, plural};
 
 pub(in crate::rules) const EVENTS_LOST: Rule = Rule {
     id: "file.events-lost",
@@ -21,25 +21,22 @@ pub(in crate::rules) const EVENTS_LOST: Rule = Rule {
     check: events_lost,
 };
 
-fn events_lost(context: &Context<'_>) -> Vec<Finding> {
+fn events_lost(check: &mut Check<'_>) {
     let is_flag = |note: &Note| matches!(note, Note::EventsLostInBuffer { .. });
     let is_count = |note: &Note| matches!(note, Note::EventsLost(_));
     let counted = |note: &Note| is_count(note).then(|| note.to_string());
-    let mut findings = each_note(context, &EVENTS_LOST, counted, is_flag);
+    each_note(check, counted, is_flag);
     // Some headers have no count although buffers are flagged.
-    for file in context.facts.files() {
+    for file in check.facts.files() {
         let count = file.notes.iter().filter(|note| is_flag(note)).count() as u64;
         let first = file.notes.iter().find(|note| is_flag(note));
         let (Some(first), false) = (first, file.notes.iter().any(is_count)) else { continue };
         let message = format!(
-            "{}{} that events were lost while filling",
-            prefix(context.facts, file),
+            "{} that events were lost while filling",
             plural(count, "buffer is flagged", "buffers are flagged")
         );
-        let finding = EVENTS_LOST.finding(message);
-        findings.push(locate(context.facts, file, first, finding));
+        locate(find(check, file, message), file, first);
     }
-    findings
 }
 
 pub(in crate::rules) const BUFFERS_LOST: Rule = Rule {
@@ -55,10 +52,10 @@ pub(in crate::rules) const BUFFERS_LOST: Rule = Rule {
     check: buffers_lost,
 };
 
-fn buffers_lost(context: &Context<'_>) -> Vec<Finding> {
+fn buffers_lost(check: &mut Check<'_>) {
     let message = |note: &Note| matches!(note, Note::BuffersLost(_)).then(|| note.to_string());
     let is_flag = |note: &Note| matches!(note, Note::BufferLostBefore { .. });
-    each_note(context, &BUFFERS_LOST, message, is_flag)
+    each_note(check, message, is_flag)
 }
 
 pub(in crate::rules) const SEQUENCE_GAP: Rule = Rule {
@@ -74,7 +71,7 @@ pub(in crate::rules) const SEQUENCE_GAP: Rule = Rule {
     check: sequence_gap,
 };
 
-fn sequence_gap(context: &Context<'_>) -> Vec<Finding> {
+fn sequence_gap(check: &mut Check<'_>) {
     let message = |note: &Note| match *note {
         Note::SequenceGap { first, count: 1, .. } => {
             Some(format!("buffer number {first} is missing"))
@@ -85,7 +82,7 @@ fn sequence_gap(context: &Context<'_>) -> Vec<Finding> {
         }
         _ => None,
     };
-    each_note(context, &SEQUENCE_GAP, message, |_| false)
+    each_note(check, message, |_| false)
 }
 
 pub(in crate::rules) const OVERWRITTEN: Rule = Rule {
@@ -103,9 +100,8 @@ pub(in crate::rules) const OVERWRITTEN: Rule = Rule {
     check: overwritten,
 };
 
-fn overwritten(context: &Context<'_>) -> Vec<Finding> {
-    let facts = context.facts;
-    let mut findings = Vec::new();
+fn overwritten(check: &mut Check<'_>) {
+    let facts = check.facts;
     for (index, file) in facts.files().iter().enumerate() {
         let Some(count) = file.overwritten else { continue };
         let oldest =
@@ -113,11 +109,9 @@ fn overwritten(context: &Context<'_>) -> Vec<Finding> {
         // What is left begins at a different time on each processor.
         let since = oldest.filter_map(|l| l.to).max().map(|to| to.saturating_add(1));
         let message = format!(
-            "{}{} overwritten; the file holds events of all processors from this time on",
-            prefix(facts, file),
+            "{} overwritten; the file holds events of all processors from this time on",
             plural(count, "buffer of the circular file was", "buffers of the circular file were")
         );
-        findings.push(OVERWRITTEN.finding(message).at(facts, since));
+        find(check, file, message).at(since);
     }
-    findings
 }

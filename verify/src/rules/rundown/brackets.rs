@@ -2,23 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::{Bracket, Facts, Process};
-use crate::finding::{Finding, Severity};
+use crate::facts::{Bracket, Process};
+use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN, LARGE_END_RUNDOWN, RECORDING};
-use crate::rules::{Context, Rule, each_counted, each_process, plural};
+use crate::rules::{Check, Rule, plural};
 use etl_schema::clr::Enumeration;
 
-/// A finding for each rundown that `check` has one for.
-fn each_bracket(
-    context: &Context<'_>,
-    check: impl Fn(&Facts, &Process, &Bracket) -> Option<Finding>,
-) -> Vec<Finding> {
-    let facts = context.facts;
-    let of = |process| {
-        let check = &check;
-        move |bracket| check(facts, process, bracket)
-    };
-    facts.processes().iter().flat_map(|p| p.brackets().iter().filter_map(of(p))).collect()
+/// Every rundown, with its process.
+fn brackets<'a>(check: &Check<'a>) -> impl Iterator<Item = (&'a Process, &'a Bracket)> + use<'a> {
+    check.facts.processes().iter().flat_map(|p| p.brackets().iter().map(move |b| (p, b)))
 }
 
 pub(in crate::rules) const UNCLOSED: Rule = Rule {
@@ -35,9 +27,8 @@ pub(in crate::rules) const UNCLOSED: Rule = Rule {
     check: unclosed,
 };
 
-fn unclosed(context: &Context<'_>) -> Vec<Finding> {
-    let facts = context.facts;
-    let mut findings = Vec::new();
+fn unclosed(check: &mut Check<'_>) {
+    let facts = check.facts;
     for process in facts.processes() {
         // The last rundown of each kind that began inside another one: `rundown.overlapping`
         // reports that those before it have no Complete.
@@ -60,11 +51,9 @@ fn unclosed(context: &Context<'_>) -> Vec<Finding> {
                 bracket.instance,
                 plural(l.methods + l.modules + l.assemblies + l.domains, "item", "items")
             );
-            let finding = UNCLOSED.finding(message).of(facts, process, Some(opened));
-            findings.push(finding.unless_lost(facts, Some(bracket.last), None));
+            check.find(message).of(process, Some(opened)).unless_lost(Some(bracket.last), None);
         }
     }
-    findings
 }
 
 pub(in crate::rules) const NO_INIT: Rule = Rule {
@@ -79,20 +68,16 @@ pub(in crate::rules) const NO_INIT: Rule = Rule {
     check: no_init,
 };
 
-fn no_init(context: &Context<'_>) -> Vec<Finding> {
-    each_bracket(context, |facts, process, bracket| {
-        if bracket.opened.is_some() {
-            return None;
-        }
+fn no_init(check: &mut Check<'_>) {
+    for (process, bracket) in brackets(check).filter(|(_, b)| b.opened.is_none()) {
         let message = format!(
             "the {} rundown of CLR {} has a Complete event but no Init event: its first events are \
              missing",
             bracket.kind.name(),
             bracket.instance
         );
-        let finding = NO_INIT.finding(message).of(facts, process, bracket.closed);
-        Some(finding.unless_lost(facts, None, bracket.closed))
-    })
+        check.find(message).of(process, bracket.closed).unless_lost(None, bracket.closed);
+    }
 }
 
 pub(in crate::rules) const OVERLAPPING: Rule = Rule {
@@ -108,20 +93,16 @@ pub(in crate::rules) const OVERLAPPING: Rule = Rule {
     check: overlapping,
 };
 
-fn overlapping(context: &Context<'_>) -> Vec<Finding> {
-    each_bracket(context, |facts, process, bracket| {
-        if !bracket.nested {
-            return None;
-        }
+fn overlapping(check: &mut Check<'_>) {
+    for (process, bracket) in brackets(check).filter(|(_, b)| b.nested) {
         let message = format!(
             "a second {} rundown of CLR {} began before the first was complete",
             bracket.kind.name(),
             bracket.instance
         );
         let timestamp = bracket.opened.or(bracket.closed);
-        let finding = OVERLAPPING.finding(message).of(facts, process, timestamp);
-        Some(finding.unless_lost(facts, None, timestamp))
-    })
+        check.find(message).of(process, timestamp).unless_lost(None, timestamp);
+    }
 }
 
 pub(in crate::rules) const OUTSIDE_BRACKET: Rule = Rule {
@@ -134,8 +115,8 @@ pub(in crate::rules) const OUTSIDE_BRACKET: Rule = Rule {
               Threading or PerfTrack keyword.",
     remedy: "Enable the rundown provider with EndRundown, Loader, Jit and NGen, which is 0x138:",
     commands: END_RUNDOWN,
-    check: |context| {
-        each_counted(context, &OUTSIDE_BRACKET, Process::outside, |count| {
+    check: |check| {
+        check.each(Process::outside, |count| {
             let items = plural(count, "listed item is", "listed items are");
             format!("{items} outside of Init and Complete of their CLR's rundowns")
         })
@@ -154,8 +135,8 @@ pub(in crate::rules) const MIXED: Rule = Rule {
     remedy: "A tool that wrote this file mixed up the event ids of the runtime and the rundown \
              provider. Use the files that the sessions wrote, or record again:",
     commands: RECORDING,
-    check: |context| {
-        each_counted(context, &MIXED, Process::mixed, |count| {
+    check: |check| {
+        check.each(Process::mixed, |count| {
             let events = plural(count, "event is", "events are");
             format!("{events} of one kind of rundown inside a rundown of the other kind")
         })
@@ -177,16 +158,17 @@ pub(in crate::rules) const WRONG_PROVIDER: Rule = Rule {
     check: wrong_provider,
 };
 
-fn wrong_provider(context: &Context<'_>) -> Vec<Finding> {
-    each_process(context, |facts, process| {
+fn wrong_provider(check: &mut Check<'_>) {
+    for process in check.facts.processes() {
         let wrong = process.wrong_provider();
         let message = format!(
             "{} logged by the other of the CLR's two providers",
             plural(wrong.count, "rundown or load event was", "rundown or load events were")
         );
-        let finding = WRONG_PROVIDER.finding(message).of(facts, process, wrong.first);
-        (wrong.count > 0).then_some(finding)
-    })
+        if wrong.count > 0 {
+            check.find(message).of(process, wrong.first);
+        }
+    }
 }
 
 pub(in crate::rules) const ENDLESS: Rule = Rule {
@@ -208,8 +190,8 @@ const MAX_BRACKETS: usize = 16;
 const MIN_REPEATS: u64 = 8;
 const MIN_EVENTS: u64 = 10_000;
 
-fn endless(context: &Context<'_>) -> Vec<Finding> {
-    each_process(context, |facts, process| {
+fn endless(check: &mut Check<'_>) {
+    for process in check.facts.processes() {
         let mut counts: BTreeMap<(u16, Enumeration), usize> = BTreeMap::new();
         for bracket in process.brackets() {
             *counts.entry((bracket.instance, bracket.kind)).or_default() += 1;
@@ -218,13 +200,13 @@ fn endless(context: &Context<'_>) -> Vec<Finding> {
         let (listed, methods) = (process.methods_enumerated(), process.methods());
         let repeated = listed > MIN_EVENTS && listed / methods.max(1) >= MIN_REPEATS;
         if most <= MAX_BRACKETS && !repeated {
-            return None;
+            continue;
         }
         let message = format!(
             "{most} rundowns of one CLR list methods {listed} times, and there are {methods}"
         );
         let first = process.brackets().first();
         let timestamp = first.and_then(|b| b.opened.or(b.closed));
-        Some(ENDLESS.finding(message).of(facts, process, timestamp))
-    })
+        check.find(message).of(process, timestamp);
+    }
 }

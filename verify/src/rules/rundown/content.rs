@@ -7,29 +7,25 @@ use etl_schema::providers::CLR_RUNTIME;
 
 use super::{ByClr, by_clr};
 use crate::facts::{Bracket, Facts, Item, Process, Tag};
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN, LARGE_END_RUNDOWN, RECORDING};
-use crate::rules::{Context, Rule, plural};
+use crate::rules::{Check, Rule, plural};
 use etl_schema::clr::Enumeration;
 
 /// A finding for each rundown with a `count` of something other than zero.
 fn each_count(
-    context: &Context<'_>,
-    rule: &Rule,
+    check: &mut Check<'_>,
     count: fn(&Bracket) -> u64,
     message: impl Fn(u64, &str) -> String,
     timestamp: fn(&Bracket) -> Option<i64>,
-) -> Vec<Finding> {
-    let facts = context.facts;
-    let mut findings = Vec::new();
+) {
+    let facts = check.facts;
     for process in facts.processes() {
         for bracket in process.brackets().iter().filter(|b| count(b) > 0) {
             let which = format!("the {} rundown of CLR {}", bracket.kind.name(), bracket.instance);
-            let finding = rule.finding(message(count(bracket), &which));
-            findings.push(finding.of(facts, process, timestamp(bracket)));
+            check.find(message(count(bracket), &which)).of(process, timestamp(bracket));
         }
     }
-    findings
 }
 
 pub(in crate::rules) const OUT_OF_ORDER: Rule = Rule {
@@ -45,12 +41,12 @@ pub(in crate::rules) const OUT_OF_ORDER: Rule = Rule {
     check: out_of_order,
 };
 
-fn out_of_order(context: &Context<'_>) -> Vec<Finding> {
+fn out_of_order(check: &mut Check<'_>) {
     let message = |count, which: &str| {
         let items = plural(count, "item", "items");
         format!("{which} lists {items} on the wrong side of what they belong to")
     };
-    each_count(context, &OUT_OF_ORDER, |b| b.disordered, message, |b| b.first_disordered)
+    each_count(check, |b| b.disordered, message, |b| b.first_disordered)
 }
 
 pub(in crate::rules) const DUPLICATE_ITEMS: Rule = Rule {
@@ -66,11 +62,11 @@ pub(in crate::rules) const DUPLICATE_ITEMS: Rule = Rule {
     check: duplicate_items,
 };
 
-fn duplicate_items(context: &Context<'_>) -> Vec<Finding> {
+fn duplicate_items(check: &mut Check<'_>) {
     let message = |count, which: &str| {
         format!("{which} lists {} more than once", plural(count, "item", "items"))
     };
-    each_count(context, &DUPLICATE_ITEMS, |b| b.twice, message, |b| b.opened)
+    each_count(check, |b| b.twice, message, |b| b.opened)
 }
 
 pub(in crate::rules) const SEVERAL_THREADS: Rule = Rule {
@@ -86,12 +82,12 @@ pub(in crate::rules) const SEVERAL_THREADS: Rule = Rule {
     check: several_threads,
 };
 
-fn several_threads(context: &Context<'_>) -> Vec<Finding> {
+fn several_threads(check: &mut Check<'_>) {
     let message = |count, which: &str| {
         let events = plural(count, "event", "events");
         format!("{which} has {events} of other threads than its first event's")
     };
-    each_count(context, &SEVERAL_THREADS, |b| b.other_threads, message, |b| b.opened)
+    each_count(check, |b| b.other_threads, message, |b| b.opened)
 }
 
 pub(in crate::rules) const INCOMPLETE: Rule = Rule {
@@ -123,15 +119,14 @@ impl Missing {
     }
 }
 
-fn incomplete(context: &Context<'_>) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for process in context.facts.processes() {
-        incomplete_of(context.facts, process, &mut findings);
+fn incomplete(check: &mut Check<'_>) {
+    for process in check.facts.processes() {
+        incomplete_of(check, process);
     }
-    findings
 }
 
-fn incomplete_of(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) {
+fn incomplete_of(check: &mut Check<'_>, process: &Process) {
+    let facts = check.facts;
     let brackets = by_clr(process);
     let code = missing_methods(facts, process, &brackets);
     for (&instance, own) in &brackets {
@@ -171,18 +166,15 @@ fn incomplete_of(facts: &Facts, process: &Process, findings: &mut Vec<Finding>) 
                 if missing.count == 1 { "it" } else { "them" },
                 missing.first,
             );
-            let finding = INCOMPLETE.finding(message).of(facts, process, Some(opened));
-            let finding = finding.unless_lost(facts, None, bracket.closed);
+            let found = check.find(message).of(process, Some(opened));
+            let found = found.unless_lost(None, bracket.closed);
             // Methods go with their assembly, and only EndEnumeration logs that.
-            let unloads = items.is_some() || enabled_before(facts, END_ENUMERATION, opened);
-            findings.push(if !unloads && finding.is_decided() {
-                finding.undecided(
+            if items.is_none() && !enabled_before(facts, END_ENUMERATION, opened) {
+                found.undecided(
                     "unloads of methods are logged only with EndEnumeration (0x80), which is not \
                      known to have been enabled",
-                )
-            } else {
-                finding
-            });
+                );
+            }
         }
     }
 }
@@ -247,9 +239,8 @@ pub(in crate::rules) const PARTIAL: Rule = Rule {
     check: partial,
 };
 
-fn partial(context: &Context<'_>) -> Vec<Finding> {
-    let facts = context.facts;
-    let mut findings = Vec::new();
+fn partial(check: &mut Check<'_>) {
+    let facts = check.facts;
     for process in facts.processes() {
         for (instance, own) in by_clr(process) {
             if !process.clrs().contains_key(&instance) {
@@ -268,9 +259,7 @@ fn partial(context: &Context<'_>) -> Vec<Finding> {
                 _ => continue,
             };
             let message = format!("the end rundown of CLR {instance} lists {what}");
-            let finding = PARTIAL.finding(message).of(facts, process, first.opened);
-            findings.push(finding.unless_lost(facts, first.opened, first.closed));
+            check.find(message).of(process, first.opened).unless_lost(first.opened, first.closed);
         }
     }
-    findings
 }

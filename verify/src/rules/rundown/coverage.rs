@@ -5,10 +5,10 @@ use etl_schema::providers::CLR_RUNDOWN;
 
 use super::by_clr;
 use crate::facts::{Facts, Process};
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN as END_RUNDOWN_COMMANDS, RECORDING};
 use crate::rules::merge::are_unrelated;
-use crate::rules::{Context, Rule, each_process};
+use crate::rules::{Check, Rule};
 
 /// Why a process with managed code has no rundown.
 enum Absence {
@@ -54,18 +54,19 @@ pub(in crate::rules) const NONE: Rule = Rule {
     check: none,
 };
 
-fn none(context: &Context<'_>) -> Vec<Finding> {
-    each_process(context, |facts, process| {
+fn none(check: &mut Check<'_>) {
+    let facts = check.facts;
+    for process in facts.processes() {
         let from = first_event(process);
-        let (message, severity) = match absence(facts, process)? {
-            Absence::NotNeeded => {
+        let (message, severity) = match absence(facts, process) {
+            Some(Absence::NotNeeded) => {
                 let why = why_not_needed(process);
                 let message = format!(
                     "the trace holds no rundown, but nothing of this process is missing: {why}"
                 );
                 (message, Severity::Note)
             }
-            Absence::NoRundown => {
+            Some(Absence::NoRundown) => {
                 let why = mask_without_rundown(facts).map_or(String::new(), |mask| {
                     format!(
                         ": the rundown provider was enabled with {mask:#x}, which requests none \
@@ -76,11 +77,10 @@ fn none(context: &Context<'_>) -> Vec<Finding> {
                     format!("the process ran managed code, but the trace holds no rundown{why}");
                 (message, NONE.severity)
             }
-            _ => return None,
+            _ => continue,
         };
-        let finding = Finding { severity, ..NONE.finding(message) };
-        Some(finding.of(facts, process, from).unless_lost(facts, from, None))
-    })
+        check.find(message).severity(severity).of(process, from).unless_lost(from, None);
+    }
 }
 
 /// Why a process needs no rundown. A CLR logs the same when it starts and when its state is
@@ -120,15 +120,15 @@ pub(in crate::rules) const PROCESS_EXITED: Rule = Rule {
     check: process_exited,
 };
 
-fn process_exited(context: &Context<'_>) -> Vec<Finding> {
-    each_process(context, |facts, process| {
-        let Absence::Exited(ended) = absence(facts, process)? else { return None };
-        let message =
-            "the process ended before the rundown: only methods with a load event are known";
-        let finding = PROCESS_EXITED.finding(message.to_owned());
-        let finding = finding.of(facts, process, Some(ended));
-        Some(finding.unless_lost(facts, first_event(process), None))
-    })
+fn process_exited(check: &mut Check<'_>) {
+    for process in check.facts.processes() {
+        if let Some(Absence::Exited(ended)) = absence(check.facts, process) {
+            let message =
+                "the process ended before the rundown: only methods with a load event are known";
+            let found = check.find(message.to_owned()).of(process, Some(ended));
+            found.unless_lost(first_event(process), None);
+        }
+    }
 }
 
 pub(in crate::rules) const MISSING: Rule = Rule {
@@ -144,16 +144,14 @@ pub(in crate::rules) const MISSING: Rule = Rule {
     check: missing,
 };
 
-fn missing(context: &Context<'_>) -> Vec<Finding> {
-    let facts = context.facts;
+fn missing(check: &mut Check<'_>) {
+    let facts = check.facts;
     // Files of different recordings are reported by `merge.no-common-process`.
     let unrelated = are_unrelated(facts);
-    let mut findings = Vec::new();
     for process in facts.processes().iter().filter(|process| process.is_managed()) {
         let from = first_event(process);
         let mut add = |message: String, timestamp| {
-            let finding = MISSING.finding(message).of(facts, process, timestamp);
-            findings.push(finding.unless_lost(facts, from, None));
+            check.find(message).of(process, timestamp).unless_lost(from, None);
         };
         match absence(facts, process) {
             Some(Absence::OnlyOthers) if !unrelated => add(
@@ -176,5 +174,4 @@ fn missing(context: &Context<'_>) -> Vec<Finding> {
             }
         }
     }
-    findings
 }

@@ -1,9 +1,9 @@
 //! What addresses resolve to.
 
 use crate::facts::{Facts, Origin, Process, Tallies, Tally, UnresolvedCause};
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 use crate::rules::commands::{RECORDING, RECORDING_WITH_KERNEL, RUNTIME_CLOCK};
-use crate::rules::{Context, Rule, each_process, plural};
+use crate::rules::{Check, Rule, plural};
 
 /// Unresolved addresses up to this share of a process's are usual: stubs of the runtime, pages of
 /// the hardware abstraction layer, code that a rasterizer or a script engine generates.
@@ -59,10 +59,6 @@ impl Unresolved {
             until: facts.rundown_span().map(|(_, end)| end).max(last),
         }
     }
-
-    fn finding(&self, rule: &Rule, facts: &Facts, process: &Process, message: String) -> Finding {
-        rule.finding(message).of(facts, process, self.first).unless_lost(facts, None, self.until)
-    }
 }
 
 pub(in crate::rules) const UNRESOLVED: Rule = Rule {
@@ -83,12 +79,12 @@ pub(in crate::rules) const UNRESOLVED: Rule = Rule {
     check: unresolved,
 };
 
-fn unresolved(context: &Context<'_>) -> Vec<Finding> {
-    each_process(context, |facts, process| {
-        let own = Unresolved::of(facts, process);
+fn unresolved(check: &mut Check<'_>) {
+    for process in check.facts.processes() {
+        let own = Unresolved::of(check.facts, process);
         // `symbols.wrong-time` reports the others.
         if own.count <= own.wrong_time {
-            return None;
+            continue;
         }
         let causes =
             UnresolvedCause::ALL.into_iter().zip(process.causes()).filter(|(_, count)| *count > 0);
@@ -101,9 +97,9 @@ fn unresolved(context: &Context<'_>) -> Vec<Finding> {
             own.count as f64 / own.addresses.max(1) as f64 * 100.0,
             causes.join(", ")
         );
-        let finding = own.finding(&UNRESOLVED, facts, process, message);
-        Some(Finding { severity: severity(own.count, own.addresses), ..finding })
-    })
+        let found = check.find(message).of(process, own.first).unless_lost(None, own.until);
+        found.severity(severity(own.count, own.addresses));
+    }
 }
 
 pub(in crate::rules) const WRONG_TIME: Rule = Rule {
@@ -121,21 +117,21 @@ pub(in crate::rules) const WRONG_TIME: Rule = Rule {
     check: wrong_time,
 };
 
-fn wrong_time(context: &Context<'_>) -> Vec<Finding> {
-    each_process(context, |facts, process| {
-        let own = Unresolved::of(facts, process);
+fn wrong_time(check: &mut Check<'_>) {
+    for process in check.facts.processes() {
+        let own = Unresolved::of(check.facts, process);
         if own.wrong_time == 0 {
-            return None;
+            continue;
         }
         let message = format!(
             "{} in code or in an image that was there at another time",
             plural(own.wrong_time, "address is", "addresses are")
         );
-        let finding = own.finding(&WRONG_TIME, facts, process, message);
-        let alone = own.count == own.wrong_time;
-        let severity = if alone { severity(own.count, own.addresses) } else { WRONG_TIME.severity };
-        Some(Finding { severity, ..finding })
-    })
+        let found = check.find(message).of(process, own.first).unless_lost(None, own.until);
+        if own.count == own.wrong_time {
+            found.severity(severity(own.count, own.addresses));
+        }
+    }
 }
 
 pub(in crate::rules) const UNNAMED: Rule = Rule {
@@ -152,8 +148,8 @@ pub(in crate::rules) const UNNAMED: Rule = Rule {
     check: unnamed,
 };
 
-fn unnamed(context: &Context<'_>) -> Vec<Finding> {
-    each_process(context, |facts, process| {
+fn unnamed(check: &mut Check<'_>) {
+    for process in check.facts.processes() {
         let unnamed: u64 =
             process.tallies().iter().map(|t| t.managed - t.named.min(t.managed)).sum();
         let without_pdb: usize = process
@@ -170,8 +166,10 @@ fn unnamed(context: &Context<'_>) -> Vec<Finding> {
             "{} in methods without a name; {without_pdb} of their modules have no PDB identity",
             plural(unnamed, "address is", "addresses are")
         );
-        (unnamed > 0 && without_pdb > 0).then(|| UNNAMED.finding(message).of(facts, process, None))
-    })
+        if unnamed > 0 && without_pdb > 0 {
+            check.find(message).of(process, None);
+        }
+    }
 }
 
 pub(in crate::rules) const UNNAMED_PRECOMPILED: Rule = Rule {
@@ -189,16 +187,18 @@ pub(in crate::rules) const UNNAMED_PRECOMPILED: Rule = Rule {
     check: unnamed_precompiled,
 };
 
-fn unnamed_precompiled(context: &Context<'_>) -> Vec<Finding> {
-    each_process(context, |facts, process| {
+fn unnamed_precompiled(check: &mut Check<'_>) {
+    for process in check.facts.processes() {
         let unidentified = process.precompiled_unidentified();
         let message = format!(
             "{unidentified} of {} addresses in precompiled code are in no listed method and in no \
              image with a known PDB",
             process.precompiled()
         );
-        (unidentified > 0).then(|| UNNAMED_PRECOMPILED.finding(message).of(facts, process, None))
-    })
+        if unidentified > 0 {
+            check.find(message).of(process, None);
+        }
+    }
 }
 
 pub(in crate::rules) const COVERAGE: Rule = Rule {
@@ -215,8 +215,8 @@ pub(in crate::rules) const COVERAGE: Rule = Rule {
     check: coverage,
 };
 
-fn coverage(context: &Context<'_>) -> Vec<Finding> {
-    let Context { facts, gates } = context;
+fn coverage(check: &mut Check<'_>) {
+    let Check { facts, gates, .. } = *check;
     let sum = |tallies: Tallies| {
         let mut sum = Tally::default();
         tallies.into_iter().for_each(|tally| sum += tally);
@@ -226,34 +226,31 @@ fn coverage(context: &Context<'_>) -> Vec<Finding> {
     let all = sum(tallies);
     let sampled = tallies.get(Origin::Sample as usize).copied().unwrap_or_default();
     let resolved = |t: Tally| (t.frames.saturating_sub(t.unresolved), t.frames);
-    let missed = |minimum: Option<f64>, (part, whole): (u64, u64), what: &str| {
-        let minimum = minimum?;
+    let mut require = |minimum: Option<f64>, (part, whole): (u64, u64), what: &str, process| {
+        let Some(minimum) = minimum else { return };
         let share = if whole == 0 { 100.0 } else { part as f64 / whole as f64 * 100.0 };
-        (share < minimum).then(|| {
+        if share < minimum {
             // Rounded down: a share below the minimum must not look equal to it.
             let shown = (share * 1000.0).floor() / 1000.0;
-            let message =
-                format!("{part} of {whole} {what} ({shown:.3} %); the minimum is {minimum} %");
-            COVERAGE.finding(message)
-        })
+            let found = check.find(format!(
+                "{part} of {whole} {what} ({shown:.3} %); the minimum is {minimum} %"
+            ));
+            if let Some(process) = process {
+                found.of(process, None);
+            }
+        }
     };
+    require(gates.coverage, resolved(all), "addresses resolve", None);
+    require(gates.sample_coverage, resolved(sampled), "samples resolve", None);
     let named = (all.named, all.managed);
+    require(gates.named_methods, named, "addresses in managed code have a method name", None);
     let identified = (all.identified, all.image);
-    let mut findings: Vec<_> = [
-        missed(gates.coverage, resolved(all), "addresses resolve"),
-        missed(gates.sample_coverage, resolved(sampled), "samples resolve"),
-        missed(gates.named_methods, named, "addresses in managed code have a method name"),
-        missed(gates.pdb_identity, identified, "addresses in images have a PDB identity"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    require(gates.pdb_identity, identified, "addresses in images have a PDB identity", None);
     for process in facts.processes() {
         let own = resolved(sum(process.tallies()));
-        let finding = missed(gates.process_coverage, own, "addresses of the process resolve");
-        findings.extend(finding.map(|f| f.of(facts, process, None)));
+        let what = "addresses of the process resolve";
+        require(gates.process_coverage, own, what, Some(process));
     }
-    findings
 }
 
 #[cfg(test)]

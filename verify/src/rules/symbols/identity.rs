@@ -2,9 +2,9 @@
 
 use crate::facts::images::Image;
 use crate::facts::{Facts, Origin};
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 use crate::rules::commands::MERGE_KERNEL;
-use crate::rules::{Context, Rule, plural};
+use crate::rules::{Check, Rule, plural};
 
 pub(in crate::rules) const NO_MODULE_PDB: Rule = Rule {
     id: "symbols.no-module-pdb",
@@ -20,9 +20,8 @@ pub(in crate::rules) const NO_MODULE_PDB: Rule = Rule {
     check: no_module_pdb,
 };
 
-fn no_module_pdb(context: &Context<'_>) -> Vec<Finding> {
-    let facts = context.facts;
-    let mut findings = Vec::new();
+fn no_module_pdb(check: &mut Check<'_>) {
+    let facts = check.facts;
     for process in facts.processes() {
         for clr in process.clrs().values() {
             let known = clr.module_facts().iter().filter(|(id, m)| {
@@ -43,10 +42,9 @@ fn no_module_pdb(context: &Context<'_>) -> Vec<Finding> {
                 modules.len(),
                 first.name
             );
-            findings.push(NO_MODULE_PDB.finding(message).of(facts, process, None));
+            check.find(message).of(process, None);
         }
     }
-    findings
 }
 
 pub(in crate::rules) const NO_IMAGE_PDB: Rule = Rule {
@@ -74,10 +72,10 @@ fn is_native(facts: &Facts, image: &Image) -> bool {
     })
 }
 
-fn no_image_pdb(context: &Context<'_>) -> Vec<Finding> {
-    let facts = context.facts;
+fn no_image_pdb(check: &mut Check<'_>) {
+    let facts = check.facts;
     if facts.images().identities() == 0 {
-        return Vec::new();
+        return;
     }
     let mut without = Vec::new();
     let mut samples = 0;
@@ -89,12 +87,12 @@ fn no_image_pdb(context: &Context<'_>) -> Vec<Finding> {
         }
     }
     without.sort_unstable_by_key(|&(hits, name)| (std::cmp::Reverse(hits), name));
-    let Some((_, most)) = without.first() else { return Vec::new() };
+    let Some((_, most)) = without.first() else { return };
     let addresses: u64 = without.iter().map(|(hits, _)| hits).sum();
     let message = format!(
         "{addresses} addresses, {samples} of them samples, are in {} without a PDB identity, most \
          of them in {most:?}",
         plural(without.len() as u64, "image", "images")
     );
-    vec![NO_IMAGE_PDB.finding(message)]
+    check.find(message);
 }

@@ -1,8 +1,8 @@
 //! Methods to modules to assemblies to domains.
 
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 use crate::rules::commands::RECORDING;
-use crate::rules::{Context, Rule, each_process, plural};
+use crate::rules::{Check, Rule, plural};
 
 pub(in crate::rules) const MODULE_UNKNOWN: Rule = Rule {
     id: "symbols.module-unknown",
@@ -16,8 +16,8 @@ pub(in crate::rules) const MODULE_UNKNOWN: Rule = Rule {
     check: module_unknown,
 };
 
-fn module_unknown(context: &Context<'_>) -> Vec<Finding> {
-    each_process(context, |facts, process| {
+fn module_unknown(check: &mut Check<'_>) {
+    for process in check.facts.processes() {
         let unknown = process.unknown_modules() as u64;
         let first = process.clrs().values().flat_map(|clr| clr.unknown_modules()).min();
         let first = first.map_or(String::new(), |id| format!(" (first: {id:#x})"));
@@ -26,9 +26,10 @@ fn module_unknown(context: &Context<'_>) -> Vec<Finding> {
              enabled, or events were lost",
             plural(unknown, "module", "modules")
         );
-        let finding = MODULE_UNKNOWN.finding(message).of(facts, process, None);
-        (unknown > 0).then(|| finding.unless_lost(facts, None, None))
-    })
+        if unknown > 0 {
+            check.find(message).of(process, None).unless_lost(None, None);
+        }
+    }
 }
 
 pub(in crate::rules) const ASSEMBLY_UNKNOWN: Rule = Rule {
@@ -44,8 +45,8 @@ pub(in crate::rules) const ASSEMBLY_UNKNOWN: Rule = Rule {
     check: assembly_unknown,
 };
 
-fn assembly_unknown(context: &Context<'_>) -> Vec<Finding> {
-    each_process(context, |facts, process| {
+fn assembly_unknown(check: &mut Check<'_>) {
+    for process in check.facts.processes() {
         let clrs = || process.clrs().values();
         let assemblies = clrs().map(|clr| clr.unknown_assemblies().count() as u64).sum();
         let domains = clrs().map(|clr| clr.unknown_domains().count() as u64).sum();
@@ -58,7 +59,8 @@ fn assembly_unknown(context: &Context<'_>) -> Vec<Finding> {
         let first = first.or_else(|| clrs().flat_map(|clr| clr.unknown_domains()).min());
         let first = first.map_or(String::new(), |id| format!(" (first: {id:#x})"));
         let message = format!("{} without an event{first}", what.join(", "));
-        let finding = ASSEMBLY_UNKNOWN.finding(message).of(facts, process, None);
-        (!what.is_empty()).then(|| finding.unless_lost(facts, None, None))
-    })
+        if !what.is_empty() {
+            check.find(message).of(process, None).unless_lost(None, None);
+        }
+    }
 }

@@ -3,9 +3,9 @@
 use etl_format::constants::FILETIME_PER_SECOND;
 
 use crate::facts::Process;
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 use crate::rules::commands::{RECORDING, RUNTIME_LARGE, START_RUNDOWN};
-use crate::rules::{Context, Rule, each_counted, each_process, plural};
+use crate::rules::{Check, Rule, plural};
 
 pub(in crate::rules) const OVERLAPPING: Rule = Rule {
     id: "symbols.overlapping",
@@ -19,17 +19,16 @@ pub(in crate::rules) const OVERLAPPING: Rule = Rule {
     check: overlapping,
 };
 
-fn overlapping(context: &Context<'_>) -> Vec<Finding> {
-    each_process(context, |facts, process| {
-        let (timestamp, start, other) = process.overlap()?;
+fn overlapping(check: &mut Check<'_>) {
+    for process in check.facts.processes() {
+        let Some((timestamp, start, other)) = process.overlap() else { continue };
         let message = format!(
             "{} a method was loaded over the code of another: first at {start:#x}, over the one at \
              {other:#x}",
             plural(process.code().overlaps, "time", "times")
         );
-        let finding = OVERLAPPING.finding(message).of(facts, process, Some(timestamp));
-        Some(finding.unless_lost(facts, None, Some(timestamp)))
-    })
+        check.find(message).of(process, Some(timestamp)).unless_lost(None, Some(timestamp));
+    }
 }
 
 pub(in crate::rules) const LOADED_TWICE: Rule = Rule {
@@ -42,8 +41,8 @@ pub(in crate::rules) const LOADED_TWICE: Rule = Rule {
               the unload event is missing, or the load event was doubled.",
     remedy: "Enable EndEnumerationKeyword (0x80) in the runtime session, which logs unloads:",
     commands: RECORDING,
-    check: |context| {
-        each_counted(context, &LOADED_TWICE, Process::loaded_twice, |count| {
+    check: |check| {
+        check.each(Process::loaded_twice, |count| {
             let items = plural(count, "item was", "items were");
             format!("{items} loaded again without an unload")
         })
@@ -60,8 +59,8 @@ pub(in crate::rules) const UNLOAD_UNKNOWN: Rule = Rule {
               addresses resolve all the same.",
     remedy: "If the order of loads matters, request a start rundown (0x40), too:",
     commands: START_RUNDOWN,
-    check: |context| {
-        each_counted(context, &UNLOAD_UNKNOWN, Process::unloads_unknown, |count| {
+    check: |check| {
+        check.each(Process::unloads_unknown, |count| {
             let pieces = plural(count, "piece of code was", "pieces of code were");
             format!("{pieces} unloaded without being loaded or listed before")
         })
@@ -84,9 +83,11 @@ pub(in crate::rules) const JIT_WITHOUT_LOAD: Rule = Rule {
 /// Compiling takes milliseconds; what started longer before the process's last event is finished.
 const LONG: i64 = FILETIME_PER_SECOND / 2;
 
-fn jit_without_load(context: &Context<'_>) -> Vec<Finding> {
-    each_process(context, |facts, process| {
-        let last = facts.clock().filetime(process.last_runtime()?);
+fn jit_without_load(check: &mut Check<'_>) {
+    let facts = check.facts;
+    for process in facts.processes() {
+        let Some(last) = process.last_runtime() else { continue };
+        let last = facts.clock().filetime(last);
         // A thread that has loaded something since is done with it, unless the load was nested.
         let stuck = process.unfinished_jits().filter(|(timestamp, _, last_load)| {
             let since = last.saturating_sub(facts.clock().filetime(*timestamp));
@@ -94,13 +95,12 @@ fn jit_without_load(context: &Context<'_>) -> Vec<Finding> {
             since > 4 * LONG || (is_done && since > LONG)
         });
         let stuck: Vec<_> = stuck.map(|(timestamp, id, _)| (timestamp, id)).collect();
-        let (timestamp, id) = *stuck.iter().min()?;
+        let Some(&(timestamp, id)) = stuck.iter().min() else { continue };
         let message = format!(
             "{} compiled without a later load event (first: {id:#x})",
             plural(stuck.len() as u64, "method was", "methods were")
         );
-        let finding = JIT_WITHOUT_LOAD.finding(message);
-        let finding = finding.of(facts, process, Some(timestamp));
-        Some(finding.unless_lost(facts, Some(timestamp), None))
-    })
+        let found = check.find(message).of(process, Some(timestamp));
+        found.unless_lost(Some(timestamp), None);
+    }
 }
