@@ -1,6 +1,6 @@
 //! How an assembly is found, and whether it may be loaded.
 
-use super::raise::Context;
+use super::raise::Runtime;
 use super::state::Clr;
 use crate::error::Result;
 use crate::etw::values;
@@ -14,6 +14,38 @@ const APPLICATION: u16 = 2;
 const FOUND: u16 = 0;
 const NOT_FOUND: u16 = 1;
 
+impl Runtime<'_, '_> {
+    /// The events of the search for an assembly (since .NET 5).
+    /// The search for an assembly, or that it was `found` and loaded.
+    pub fn emit_binding(&mut self, assembly: usize, found: bool) -> Result<()> {
+        let Some([name, wants, path]) = self.clr.binding(assembly) else { return Ok(()) };
+        let (id, n, w, p) = (self.clr.instance, name.as_str(), wants.as_str(), path.as_str());
+        let asked_by = if wants.is_empty() { "" } else { CONTEXT };
+        if found {
+            let values = values![id, n, "", w, CONTEXT, asked_by, true, n, p, false];
+            return self.raise(291, 0, &values);
+        }
+        self.raise(290, 0, &values![id, n, "", w, CONTEXT, asked_by])?;
+        self.raise(292, 0, &values![id, n, LOADED, CONTEXT, NOT_FOUND, "", "", ""])?;
+        self.raise(296, 0, &values![id, p, 0u16, 0i32])?;
+        self.raise(292, 0, &values![id, n, APPLICATION, CONTEXT, FOUND, n, p, ""])
+    }
+
+    /// The verification of strong names and publishers by .NET Framework.
+    pub fn emit_verification(&mut self, assembly: usize) -> Result<()> {
+        let Some(found) = self.clr.assemblies.get(assembly) else { return Ok(()) };
+        let (signed, authenticode) = (found.signed, found.authenticode);
+        let Some([name, _, path]) = self.clr.binding(assembly) else { return Ok(()) };
+        // The flags ask for a verification; no error comes of it.
+        for (on, what, ids) in [(signed, name, [181, 182]), (authenticode, path, [183, 184])] {
+            for id in ids.into_iter().filter(|_| on) {
+                self.raise(id, 1, &values![1u32, 0u32, what.as_str(), self.clr.instance])?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Clr {
     /// The names of an assembly and of the one that wants it, and the path of its file.
     fn binding(&self, assembly: usize) -> Option<[String; 3]> {
@@ -24,49 +56,5 @@ impl Clr {
         let wants = self.assemblies.iter().find(|a| a.loaded && a.id != found.id);
         let wants = wants.map(|a| a.name.clone()).unwrap_or_default();
         Some([found.name.clone(), wants, path])
-    }
-
-    /// The events of the search for an assembly (since .NET 5).
-    pub fn emit_binding(&mut self, assembly: usize, ctx: &mut Context<'_, '_>) -> Result<()> {
-        if !self.is_core(5) {
-            return Ok(());
-        }
-        let Some([name, wants, path]) = self.binding(assembly) else { return Ok(()) };
-        let (n, w, p) = (name.as_str(), wants.as_str(), path.as_str());
-        let asked_by = if wants.is_empty() { "" } else { CONTEXT };
-        self.raise(290, 0, &values![self.instance, n, "", w, CONTEXT, asked_by], ctx)?;
-        let values = values![self.instance, n, LOADED, CONTEXT, NOT_FOUND, "", "", ""];
-        self.raise(292, 0, &values, ctx)?;
-        self.raise(296, 0, &values![self.instance, p, 0u16, 0i32], ctx)?;
-        let values = values![self.instance, n, APPLICATION, CONTEXT, FOUND, n, p, ""];
-        self.raise(292, 0, &values, ctx)
-    }
-
-    /// The event that an assembly was found and loaded (since .NET 5).
-    pub fn emit_bound(&mut self, assembly: usize, ctx: &mut Context<'_, '_>) -> Result<()> {
-        if !self.is_core(5) {
-            return Ok(());
-        }
-        let Some([name, wants, path]) = self.binding(assembly) else { return Ok(()) };
-        let (n, w, p) = (name.as_str(), wants.as_str(), path.as_str());
-        let asked_by = if wants.is_empty() { "" } else { CONTEXT };
-        let values = values![self.instance, n, "", w, CONTEXT, asked_by, true, n, p, false];
-        self.raise(291, 0, &values, ctx)
-    }
-
-    /// The verification of strong names and publishers by .NET Framework.
-    pub fn emit_verification(&mut self, assembly: usize, ctx: &mut Context<'_, '_>) -> Result<()> {
-        let Some(found) = self.assemblies.get(assembly).filter(|_| self.is_desktop(0, 0)) else {
-            return Ok(());
-        };
-        let (signed, authenticode) = (found.signed, found.authenticode);
-        let Some([name, _, path]) = self.binding(assembly) else { return Ok(()) };
-        // The flags ask for a verification; no error comes of it.
-        for (on, what, ids) in [(signed, name, [181, 182]), (authenticode, path, [183, 184])] {
-            for id in ids.into_iter().filter(|_| on) {
-                self.raise(id, 1, &values![1u32, 0u32, what.as_str(), self.instance], ctx)?;
-            }
-        }
-        Ok(())
     }
 }

@@ -1,10 +1,8 @@
 //! Exceptions: thrown, seen by filters, passed through finally blocks, caught.
 
-use etl_schema::encode::OwnedValue;
-
 use super::op::{NO_EFFECT, OpEffect};
-use super::raise::Context;
-use super::state::Clr;
+use super::raise::Runtime;
+
 use crate::error::Result;
 use crate::etw::values;
 use crate::model::ThrowPlan;
@@ -42,66 +40,65 @@ enum Block {
     Filter = 254,
 }
 
-impl Clr {
+impl Runtime<'_, '_> {
     /// An exception is thrown and caught.
-    pub fn throw(&mut self, plan: &ThrowPlan, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
-        let at = ctx.rng.pick(EXCEPTIONS.len());
+    pub fn throw(&mut self, plan: &ThrowPlan) -> Result<OpEffect> {
+        let at = self.rng.pick(EXCEPTIONS.len());
         let Some((kind, message, result)) = EXCEPTIONS.get(at).copied() else {
             return NO_EFFECT;
         };
         // Only a method with code can throw.
-        let Some((_, body)) = self.runner(ctx.origin.at, ctx.rng) else {
+        let Some((_, body)) = self.clr.runner(self.origin.at, self.rng) else {
             return NO_EFFECT;
         };
-        let address = body.start + ctx.rng.below(body.size.into());
+        let address = body.start + self.rng.below(body.size.into());
         let inner = if plan.inner { flag::HAS_INNER } else { 0 };
-        let thrown = |again: u16, ctx: &mut Context<'_, '_>| {
+        let (address, instance) = (address, self.clr.instance);
+        let thrown = |again: u16| {
             let flags = flag::CLS_COMPLIANT | inner | again;
-            let address = OwnedValue::Pointer(address);
-            let values = values![kind, message, address, result, flags, self.instance];
-            self.raise(80, 1, &values, ctx)
+            values![kind, message, address.clone(), result, flags, instance]
         };
-        thrown(0, ctx)?;
-        if !self.is_core(3) {
+        self.raise(80, 1, &thrown(0))?;
+        if !self.clr.is_core(3) {
             if plan.rethrow {
-                ctx.pass(15 * MICROSECOND);
-                thrown(flag::RETHROWN, ctx)?;
+                self.pass(15 * MICROSECOND);
+                self.raise(80, 1, &thrown(flag::RETHROWN))?;
             }
             return Ok(OpEffect::after(25 * MICROSECOND));
         }
-        ctx.pass(15 * MICROSECOND);
+        self.pass(15 * MICROSECOND);
         // The first pass searches for a handler; the second one unwinds the stack.
         for _ in 0..plan.filters {
-            self.enter(Block::Filter, ctx)?;
-            self.exit(Block::Filter, ctx)?;
+            self.enter(Block::Filter)?;
+            self.exit(Block::Filter)?;
         }
         for _ in 0..plan.finallys {
-            self.enter(Block::Finally, ctx)?;
-            self.exit(Block::Finally, ctx)?;
+            self.enter(Block::Finally)?;
+            self.exit(Block::Finally)?;
         }
-        self.enter(Block::Catch, ctx)?;
+        self.enter(Block::Catch)?;
         if plan.rethrow {
             // The rethrow leaves this block without an end event; the outer one has an end event.
-            thrown(flag::RETHROWN, ctx)?;
-            ctx.pass(15 * MICROSECOND);
-            self.enter(Block::Catch, ctx)?;
+            self.raise(80, 1, &thrown(flag::RETHROWN))?;
+            self.pass(15 * MICROSECOND);
+            self.enter(Block::Catch)?;
         }
-        self.exit(Block::Catch, ctx)?;
-        self.raise(256, 0, &[], ctx)?;
+        self.exit(Block::Catch)?;
+        self.raise(256, 0, &[])?;
         Ok(OpEffect::after(25 * MICROSECOND))
     }
 
-    fn enter(&self, block: Block, ctx: &mut Context<'_, '_>) -> Result<()> {
-        let Some((method, body)) = self.runner(ctx.origin.at, ctx.rng) else { return Ok(()) };
-        let entry = body.start + ctx.rng.below(body.size.into());
+    fn enter(&mut self, block: Block) -> Result<()> {
+        let Some((method, body)) = self.clr.runner(self.origin.at, self.rng) else { return Ok(()) };
+        let entry = body.start + self.rng.below(body.size.into());
         let name = format!("{} {}.{}", method.signature, method.namespace, method.name);
-        let values = values![entry, method.id, name, self.instance];
-        self.raise(block as u16, 0, &values, ctx)?;
-        ctx.pass(2 * MICROSECOND);
+        let values = values![entry, method.id, name, self.clr.instance];
+        self.raise(block as u16, 0, &values)?;
+        self.pass(2 * MICROSECOND);
         Ok(())
     }
 
-    fn exit(&self, block: Block, ctx: &mut Context<'_, '_>) -> Result<()> {
-        self.raise(block as u16 + 1, 0, &[], ctx)
+    fn exit(&mut self, block: Block) -> Result<()> {
+        self.raise(block as u16 + 1, 0, &[])
     }
 }

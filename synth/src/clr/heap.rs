@@ -184,6 +184,15 @@ impl Heap {
         }
     }
 
+    /// The address of what was allocated: a new object, or the end of the large objects.
+    pub fn place(&mut self, heap: u32, size: u64, large: bool) -> u64 {
+        if !large {
+            return self.object(heap, size);
+        }
+        let used = self.share(self.sizes[3], heap);
+        self.of(heap, Kind::Large).next_back().map_or(0, |s| s.address + used % s.size)
+    }
+
     /// The address of a new object.
     pub fn object(&mut self, heap: u32, size: u64) -> u64 {
         let Some((at, cursor)) = self.cursors.get_mut(heap as usize) else { return 0 };

@@ -1,25 +1,22 @@
 //! What is loaded in a CLR, for the observer.
 
-use super::raise::Context;
+use super::raise::Runtime;
 use super::state::{Clr, CodeBody, Method};
 use crate::error::Result;
 use crate::truth::{Fact, InventoryItem};
 
-impl Clr {
+impl Runtime<'_, '_> {
     /// Reports code of a method that was loaded or unloaded.
-    pub fn report_code(
-        &self,
-        index: usize,
-        body: &CodeBody,
-        loaded: bool,
-        ctx: &mut Context<'_, '_>,
-    ) -> Result<()> {
-        let Some(method) = self.methods.get(index) else { return Ok(()) };
-        let at = ctx.origin.at;
-        let mut items = self.code_items(ctx.process.pid, method, body);
-        items.try_for_each(|code| ctx.etw.observer.observe(&Fact::Code { at, loaded, code: &code }))
+    pub fn report_code(&mut self, index: usize, body: &CodeBody, loaded: bool) -> Result<()> {
+        let Some(method) = self.clr.methods.get(index) else { return Ok(()) };
+        let at = self.origin.at;
+        let mut items = self.clr.code_items(self.process.pid, method, body);
+        items
+            .try_for_each(|code| self.etw.observer.observe(&Fact::Code { at, loaded, code: &code }))
     }
+}
 
+impl Clr {
     /// The hot part and the cold part of code.
     fn code_items<'c>(
         &self,

@@ -4,7 +4,7 @@ use etl_control::enable::CombinedEnablement;
 use etl_schema::encode::OwnedValue;
 
 use super::op::{NO_EFFECT, OpEffect};
-use super::raise::Context;
+use super::raise::Runtime;
 use super::state::{CODE_OFFSET, Clr, CodeBody, Method};
 use crate::error::Result;
 use crate::etw::values;
@@ -46,145 +46,226 @@ pub(super) fn is_verbose(asked: &CombinedEnablement) -> bool {
     asked.enabled && (asked.level == 0 || asked.level >= 5)
 }
 
-impl Clr {
+impl Runtime<'_, '_> {
     /// A method runs for the first time: it is compiled, or its precompiled code is prepared.
-    pub fn prepare(&mut self, index: usize, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
-        let Some(method) = self.methods.get(index).filter(|m| m.bodies.is_empty()) else {
+    pub fn prepare(&mut self, index: usize) -> Result<OpEffect> {
+        let Some(method) = self.clr.methods.get(index).filter(|m| m.bodies.is_empty()) else {
             return NO_EFFECT;
         };
-        if !self.modules.get(method.module).is_some_and(|m| m.loaded) {
+        if !self.clr.modules.get(method.module).is_some_and(|m| m.loaded) {
             return NO_EFFECT;
         }
         let precompiled = method.is_precompiled();
-        self.load_type(index, ctx)?;
-        let Some(method) = self.methods.get(index) else { return NO_EFFECT };
+        self.load_type(index)?;
+        let Some(method) = self.clr.methods.get(index) else { return NO_EFFECT };
         let cost = if precompiled {
-            let body = self.precompiled(index, ctx.origin.at.saturating_add(1));
-            self.gain(index, body);
-            self.report_code(index, &body, true, ctx)?;
-            let asked = self.asked(ctx);
+            let body = self.clr.precompiled(index, self.origin.at.saturating_add(1));
+            self.clr.gain(index, body);
+            self.report_code(index, &body, true)?;
+            let asked = self.asked();
             if includes_precompiled(&asked, keyword::START_ENUMERATION) {
-                self.emit_details(index, ctx)?;
-                self.emit_method(index, &body, LOAD, false, ctx)?;
+                self.emit_details(index)?;
+                self.emit_method(index, &body, LOAD, false)?;
             }
-            self.emit_entry(index, &body, ctx)?;
+            self.emit_entry(index, &body)?;
             3 * MICROSECOND
         } else {
-            let tier = if self.is_tiered() && method.kind == CodeKind::Jitted { QUICK } else { 0 };
-            self.compile(index, tier, 0, ctx)?
+            let tier =
+                if self.clr.is_tiered() && method.kind == CodeKind::Jitted { QUICK } else { 0 };
+            self.compile(index, tier, 0)?
         };
-        if self.is_tiered()
+        if self.clr.is_tiered()
             && self
+                .clr
                 .methods
                 .get(index)
                 .is_some_and(|m| m.kind == CodeKind::Jitted || m.is_precompiled())
         {
-            self.quick.push_back(index);
+            self.clr.quick.push_back(index);
         }
-        self.live.push(index);
+        self.clr.live.push(index);
         Ok(OpEffect::after(cost))
     }
 
     /// A method is compiled again with optimization; its old code stays.
-    pub fn tier(&mut self, index: usize, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
-        if self.methods.get(index).is_none_or(|m| m.bodies.is_empty()) {
+    pub fn tier(&mut self, index: usize) -> Result<OpEffect> {
+        if self.clr.methods.get(index).is_none_or(|m| m.bodies.is_empty()) {
             return NO_EFFECT;
         }
         // The program is the same: only a profiler's changes have ids of their own.
-        let cost = self.compile(index, OPTIMISED, 0, ctx)?;
+        let cost = self.compile(index, OPTIMISED, 0)?;
         Ok(OpEffect::after(2 * cost))
     }
 
     /// A profiler requests a method to be compiled again; its old code stays. Runtimes before .NET
     /// Framework 4.5 cannot do this.
-    pub fn rejit(&mut self, index: usize, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
-        let [major, minor, ..] = self.version;
-        let able = self.sku == crate::model::Sku::Core || (major, minor) >= (4, 5);
-        if !able || self.methods.get(index).is_none_or(|m| m.bodies.is_empty()) {
+    pub fn rejit(&mut self, index: usize) -> Result<OpEffect> {
+        if !self.clr.is_4_5() || self.clr.methods.get(index).is_none_or(|m| m.bodies.is_empty()) {
             return NO_EFFECT;
         }
-        let rejit = self.next_rejit;
-        self.next_rejit += 1;
-        let cost = self.compile(index, 0, rejit, ctx)?;
+        let rejit = self.clr.next_rejit;
+        self.clr.next_rejit += 1;
+        let cost = self.compile(index, 0, rejit)?;
         Ok(OpEffect::after(cost))
     }
 
     /// Compiles a method and raises its events.
-    fn compile(
-        &mut self,
-        index: usize,
-        tier: u32,
-        rejit: u64,
-        ctx: &mut Context<'_, '_>,
-    ) -> Result<Nanos> {
-        let Some(method) = self.methods.get(index) else { return Ok(0) };
+    fn compile(&mut self, index: usize, tier: u32, rejit: u64) -> Result<Nanos> {
+        let Some(method) = self.clr.methods.get(index) else { return Ok(0) };
         let (size, has_cold, kind) = (method.size, method.has_cold, method.kind);
-        let asked = self.asked(ctx);
+        let asked = self.asked();
         if method.kind != CodeKind::Helper && asked.raises(5, keyword::JIT) && is_verbose(&asked) {
-            let module = self.module_id(method);
+            let module = self.clr.module_id(method);
             let Method { id, token, il_size, namespace, name, signature, .. } = method;
             let [namespace, name, signature] = [namespace, name, signature].map(String::as_str);
-            let values =
-                values![*id, module, *token, *il_size, namespace, name, signature, self.instance,];
-            self.raise(145, 1, &values, ctx)?;
+            let values = values![
+                *id,
+                module,
+                *token,
+                *il_size,
+                namespace,
+                name,
+                signature,
+                self.clr.instance,
+            ];
+            self.raise(145, 1, &values)?;
         }
         let time = 50 * MICROSECOND + Nanos::from(size) * 20;
-        ctx.pass(time);
-        let now = ctx.origin.at;
+        self.pass(time);
+        let now = self.origin.at;
         let (start, cold) = if kind == CodeKind::Helper {
             // Helpers are code of the runtime itself: they lie in its image.
-            (self.place_helper(size, ctx), None)
+            (self.place_helper(size), None)
         } else {
-            let start = self.code.allocate(size, now, &mut ctx.process.space);
+            let start = self.clr.code.allocate(size, now, &mut self.process.space);
             let cold = has_cold.then(|| {
                 let cold = (size / 2).max(1);
-                (self.code.allocate(cold, now, &mut ctx.process.space), cold)
+                (self.clr.code.allocate(cold, now, &mut self.process.space), cold)
             });
             (start, cold)
         };
-        let map_entries = ctx.rng.between(2, 12) as u16;
+        let map_entries = self.rng.between(2, 12) as u16;
         let since = Nanos::MAX;
         let mut body = CodeBody { start, size, cold, rejit, tier, map_entries, since };
-        self.gain(index, body);
-        self.report_code(index, &body, true, ctx)?;
-        if kind != CodeKind::Helper {
-            self.emit_memory(index, &body, ctx)?;
-        }
+        self.clr.gain(index, body);
+        self.report_code(index, &body, true)?;
+        self.emit_memory(index, &body)?;
         if asked.raises(4, keyword::JIT) {
-            self.emit_details(index, ctx)?;
-            self.emit_method(index, &body, LOAD, false, ctx)?;
+            self.emit_details(index)?;
+            self.emit_method(index, &body, LOAD, false)?;
         }
         if tier == QUICK {
-            self.note_quick(ctx)?;
+            self.note_quick()?;
         }
         // It does not run before its load event.
-        body.since = ctx.origin.at.saturating_add(1);
-        if let Some(last) = self.methods.get_mut(index).and_then(|m| m.bodies.last_mut()) {
+        body.since = self.origin.at.saturating_add(1);
+        if let Some(last) = self.clr.methods.get_mut(index).and_then(|m| m.bodies.last_mut()) {
             *last = body;
         }
         if kind != CodeKind::Helper && asked.raises(5, keyword::IL_MAP) {
-            let values = self.map_values(index, &body);
-            self.raise(190, self.map_version(), &values, ctx)?;
+            let values = self.clr.map_values(index, &body);
+            self.raise(190, self.clr.map_version(), &values)?;
         }
-        self.emit_calls(index, ctx)?;
+        self.emit_calls(index)?;
         Ok(time / 4)
     }
 
+    /// An address for a helper in the image of the runtime.
+    fn place_helper(&mut self, size: u32) -> u64 {
+        let image = self.process.images.iter().find(|i| i.path == self.clr.dll);
+        let Some((base, whole)) = image.map(|i| (i.base, i.size)) else {
+            return self.clr.code.allocate(size, self.origin.at, &mut self.process.space);
+        };
+        let at = self.clr.helpers_used % (whole / 2).max(1);
+        self.clr.helpers_used += u64::from(size).next_multiple_of(16);
+        base + whole / 4 + at
+    }
+
+    /// A dynamic method is collected: its code is free.
+    pub fn forget(&mut self, index: usize) -> Result<OpEffect> {
+        if self.clr.methods.get(index).is_none_or(|m| m.bodies.is_empty()) {
+            return NO_EFFECT;
+        }
+        self.unload_method(index, true)?;
+        self.clr.live.retain(|m| *m != index);
+        // It can be emitted again.
+        self.clr.waiting.push_back(index);
+        Ok(OpEffect::after(5 * MICROSECOND))
+    }
+
+    /// A method loses its code: it is `destroyed` by itself, or goes with its module.
+    pub fn unload_method(&mut self, index: usize, destroyed: bool) -> Result<()> {
+        let Some(method) = self.clr.methods.get_mut(index) else { return Ok(()) };
+        let bodies = std::mem::take(&mut method.bodies);
+        let (kind, place) = (method.kind, method.precompiled);
+        let asked = self.asked();
+        let precompiled = |body: &CodeBody| place.is_some_and(|p| p.start == body.start);
+        for body in &bodies {
+            let reported = if precompiled(body) {
+                includes_precompiled(&asked, keyword::END_ENUMERATION)
+            } else {
+                kind != CodeKind::Helper
+                    && asked.raises(4, keyword::JIT)
+                    && (destroyed || asked.raises(4, keyword::END_ENUMERATION))
+            };
+            if reported {
+                self.emit_method(index, body, UNLOAD, false)?;
+            }
+            self.report_code(index, body, false)?;
+            if !precompiled(body) && kind != CodeKind::Helper {
+                // The memory is reused only after the unload event.
+                let free = self.origin.at.saturating_add(1);
+                self.clr.code.release(body.start, body.size, free);
+                if let Some((start, size)) = body.cold {
+                    self.clr.code.release(start, size, free);
+                }
+            }
+        }
+        // The unload events above need it.
+        if let Some(method) = self.clr.methods.get_mut(index) {
+            method.precompiled = None;
+        }
+        Ok(())
+    }
+
+    /// Raises the events of a method's code: plain or verbose, one for its cold part (rules E4,
+    /// E5).
+    pub fn emit_method(
+        &mut self,
+        index: usize,
+        body: &CodeBody,
+        plain_id: u16,
+        rundown: bool,
+    ) -> Result<()> {
+        let asked = if rundown { self.asked_rundown() } else { self.asked() };
+        let hot = (body.start, body.size, 0);
+        let cold = body.cold.map(|(start, size)| (start, size, flag::COLD));
+        for (start, size, part) in [Some(hot), cold].into_iter().flatten() {
+            let Some(method) = self.clr.methods.get(index) else { return Ok(()) };
+            let verbose = is_verbose(&asked) || method.always_verbose();
+            // Only code that a profiler changed has a rejit id.
+            let rejit = (self.clr.counts_rejits() && body.rejit != 0).then_some(body.rejit);
+            let version = if rejit.is_some() { 2 } else { 1 };
+            let id = if verbose { plain_id + 2 } else { plain_id };
+            let mut values: Vec<OwnedValue> = Vec::with_capacity(11);
+            let (module, flags) = (self.clr.module_id(method), self.clr.flags(method, body) | part);
+            values.extend(values![method.id, module, start, size, method.token, flags]);
+            if verbose {
+                values.extend(method.names());
+            }
+            values.push(self.clr.instance.into());
+            values.extend(rejit.map(OwnedValue::from));
+            self.raise_from(rundown, id, version, &values)?;
+        }
+        Ok(())
+    }
+}
+
+impl Clr {
     fn gain(&mut self, index: usize, body: CodeBody) {
         if let Some(method) = self.methods.get_mut(index) {
             method.bodies.push(body);
         }
-    }
-
-    /// An address for a helper in the image of the runtime.
-    fn place_helper(&mut self, size: u32, ctx: &mut Context<'_, '_>) -> u64 {
-        let image = ctx.process.images.iter().find(|i| i.path == self.dll);
-        let Some((base, whole)) = image.map(|i| (i.base, i.size)) else {
-            return self.code.allocate(size, ctx.origin.at, &mut ctx.process.space);
-        };
-        let at = self.helpers_used % (whole / 2).max(1);
-        self.helpers_used += u64::from(size).next_multiple_of(16);
-        base + whole / 4 + at
     }
 
     /// The precompiled code of a method in its image.
@@ -205,94 +286,6 @@ impl Clr {
         }
         method.precompiled = Some(place);
         place
-    }
-
-    /// A dynamic method is collected: its code is free.
-    pub fn forget(&mut self, index: usize, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
-        if self.methods.get(index).is_none_or(|m| m.bodies.is_empty()) {
-            return NO_EFFECT;
-        }
-        self.unload_method(index, true, ctx)?;
-        self.live.retain(|m| *m != index);
-        // It can be emitted again.
-        self.waiting.push_back(index);
-        Ok(OpEffect::after(5 * MICROSECOND))
-    }
-
-    /// A method loses its code: it is `destroyed` by itself, or goes with its module.
-    pub fn unload_method(
-        &mut self,
-        index: usize,
-        destroyed: bool,
-        ctx: &mut Context<'_, '_>,
-    ) -> Result<()> {
-        let Some(method) = self.methods.get_mut(index) else { return Ok(()) };
-        let bodies = std::mem::take(&mut method.bodies);
-        let (kind, place) = (method.kind, method.precompiled);
-        let asked = self.asked(ctx);
-        let precompiled = |body: &CodeBody| place.is_some_and(|p| p.start == body.start);
-        for body in &bodies {
-            let reported = if precompiled(body) {
-                includes_precompiled(&asked, keyword::END_ENUMERATION)
-            } else {
-                kind != CodeKind::Helper
-                    && asked.raises(4, keyword::JIT)
-                    && (destroyed || asked.raises(4, keyword::END_ENUMERATION))
-            };
-            if reported {
-                self.emit_method(index, body, UNLOAD, false, ctx)?;
-            }
-            self.report_code(index, body, false, ctx)?;
-            if !precompiled(body) && kind != CodeKind::Helper {
-                // The memory is reused only after the unload event.
-                let free = ctx.origin.at.saturating_add(1);
-                self.code.release(body.start, body.size, free);
-                if let Some((start, size)) = body.cold {
-                    self.code.release(start, size, free);
-                }
-            }
-        }
-        // The unload events above need it.
-        if let Some(method) = self.methods.get_mut(index) {
-            method.precompiled = None;
-        }
-        Ok(())
-    }
-
-    /// Raises the events of a method's code: plain or verbose, one for its cold part (rules E4,
-    /// E5).
-    pub fn emit_method(
-        &self,
-        index: usize,
-        body: &CodeBody,
-        plain_id: u16,
-        rundown: bool,
-        ctx: &mut Context<'_, '_>,
-    ) -> Result<()> {
-        let Some(method) = self.methods.get(index) else { return Ok(()) };
-        let asked = if rundown { self.asked_rundown(ctx) } else { self.asked(ctx) };
-        let verbose = is_verbose(&asked) || method.always_verbose();
-        // Only code that a profiler changed has a rejit id.
-        let version = if self.counts_rejits() && body.rejit != 0 { 2 } else { 1 };
-        let id = if verbose { plain_id + 2 } else { plain_id };
-        let flags = self.flags(method, body);
-        let hot = (body.start, body.size, flags);
-        let cold = body.cold.map(|(start, size)| (start, size, flags | flag::COLD));
-        for (start, size, flags) in [Some(hot), cold].into_iter().flatten() {
-            let mut values: Vec<OwnedValue> = Vec::with_capacity(11);
-            let (id_of, token) = (method.id, method.token);
-            let module = self.module_id(method);
-            values.extend(values![id_of, module, start, size, token, flags]);
-            if verbose {
-                values.extend(method.names());
-            }
-            values.push(self.instance.into());
-            if version == 2 {
-                values.push(body.rejit.into());
-            }
-            self.raise_from(rundown, id, version, &values, ctx)?;
-        }
-        Ok(())
     }
 
     fn flags(&self, method: &Method, body: &CodeBody) -> u32 {

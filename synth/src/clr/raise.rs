@@ -1,5 +1,7 @@
 //! How a CLR raises events.
 
+use core::ops::RangeInclusive;
+
 use etl_control::enable::CombinedEnablement;
 use etl_format::Guid;
 use etl_schema::Identity;
@@ -16,8 +18,9 @@ use crate::time::Nanos;
 use etl_schema::clr::keyword;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
-/// The context of an operation: the thread, its process, and ETW.
-pub(crate) struct Context<'a, 's> {
+/// A CLR at work: its state, the process and thread that it works in, and ETW.
+pub(crate) struct Runtime<'a, 's> {
+    pub clr: &'a mut Clr,
     pub etw: &'a mut Etw<'s>,
     pub process: &'a mut Process,
     pub origin: Origin,
@@ -26,7 +29,7 @@ pub(crate) struct Context<'a, 's> {
     pub threads: &'a [(usize, u32)],
 }
 
-impl Context<'_, '_> {
+impl Runtime<'_, '_> {
     /// Waits until a time: the operation follows from what another thread did then.
     pub fn until(&mut self, time: Nanos) {
         self.origin.at = self.origin.at.max(time);
@@ -42,6 +45,29 @@ impl Context<'_, '_> {
 const RAISING: Nanos = 300;
 const STACK_TAKING: Nanos = 900;
 
+/// Events of the runtime provider that not every product raises: their ids, and since which
+/// versions of .NET Core and of .NET Framework.
+const SINCE: [(RangeInclusive<u16>, Option<u16>, Option<(u16, u16)>); 18] = [
+    (23..=23, Some(0), Some((4, 5))),
+    (25..=28, None, Some((4, 5))),
+    (35..=35, Some(0), Some((4, 5))),
+    (59..=59, Some(8), None),
+    (60..=60, None, Some((4, 5))),
+    (61..=65, Some(0), Some((4, 5))),
+    (70..=70, Some(0), Some((4, 5))),
+    (72..=74, Some(5), None),
+    (146..=146, Some(5), None),
+    (159..=159, Some(3), None),
+    (160..=160, Some(5), None),
+    (181..=184, None, Some((0, 0))),
+    (202..=202, Some(0), None),
+    (203..=203, Some(3), None),
+    (204..=205, Some(0), None),
+    (208..=208, Some(5), None),
+    (290..=296, Some(5), None),
+    (303..=303, Some(10), None),
+];
+
 /// An event of the tables.
 pub(crate) fn table(provider: Guid, id: u16, version: u8) -> Result<&'static TableEvent> {
     Registry::builtin()
@@ -49,47 +75,40 @@ pub(crate) fn table(provider: Guid, id: u16, version: u8) -> Result<&'static Tab
         .ok_or(Error::UnknownEvent { provider, id, version })
 }
 
-impl Clr {
+impl Runtime<'_, '_> {
     /// The combined enablement of the runtime provider.
-    pub fn asked(&self, ctx: &Context<'_, '_>) -> CombinedEnablement {
-        ctx.etw.seen(self.runtime, ctx.process.pid)
+    pub fn asked(&self) -> CombinedEnablement {
+        self.etw.seen(self.clr.runtime, self.process.pid)
     }
 
     /// The combined enablement of the rundown provider.
-    pub fn asked_rundown(&self, ctx: &Context<'_, '_>) -> CombinedEnablement {
-        ctx.etw.seen(self.rundown, ctx.process.pid)
+    pub fn asked_rundown(&self) -> CombinedEnablement {
+        self.etw.seen(self.clr.rundown, self.process.pid)
     }
 
     /// Raises an event of the runtime provider, if a session enables it.
-    pub fn raise(
-        &self,
-        id: u16,
-        version: u8,
-        values: &[OwnedValue],
-        ctx: &mut Context<'_, '_>,
-    ) -> Result<()> {
-        self.raise_from(false, id, version, values, ctx)
+    pub fn raise(&mut self, id: u16, version: u8, values: &[OwnedValue]) -> Result<()> {
+        self.raise_from(false, id, version, values)
     }
 
     /// Raises an event of one of the two providers, if a session enables it.
     pub fn raise_from(
-        &self,
+        &mut self,
         rundown: bool,
         id: u16,
         version: u8,
         values: &[OwnedValue],
-        ctx: &mut Context<'_, '_>,
     ) -> Result<()> {
         let (guid, provider) =
-            if rundown { (CLR_RUNDOWN, self.rundown) } else { (CLR_RUNTIME, self.runtime) };
-        let union = ctx.etw.seen(provider, ctx.process.pid);
-        if !union.enabled {
+            if rundown { (CLR_RUNDOWN, self.clr.rundown) } else { (CLR_RUNTIME, self.clr.runtime) };
+        let union = self.etw.seen(provider, self.process.pid);
+        if !union.enabled || !rundown && !self.clr.has_event(id) {
             return Ok(());
         }
         let event = table(guid, id, version)?;
         let mut raised = Event::new(&event.schema, values);
         // R2RGetEntryPoint has its level since .NET 8; other events differ only in .NET Framework.
-        let older = if id == 159 { !self.is_core(8) } else { self.sku == Sku::Desktop };
+        let older = if id == 159 { !self.clr.is_core(8) } else { self.clr.sku == Sku::Desktop };
         if let Some((level, keyword)) = event.older.filter(|_| older) {
             raised.descriptor.level = level;
             raised.descriptor.keyword = keyword;
@@ -97,32 +116,44 @@ impl Clr {
         if !union.raises(raised.descriptor.level, raised.descriptor.keyword) {
             return Ok(());
         }
-        let frames = if ctx.etw.wants_stacks(provider) {
-            let runtime = ctx.rng.between(1, 4);
-            self.call_stack(runtime, ctx.origin.at, ctx.process, ctx.rng)
+        let frames = if self.etw.wants_stacks(provider) {
+            let runtime = self.rng.between(1, 4);
+            self.clr.call_stack(runtime, self.origin.at, self.process, self.rng)
         } else {
             Vec::new()
         };
         raised.stack = &frames;
-        ctx.pass(RAISING);
-        ctx.etw.raise(provider, &ctx.origin, &raised)?;
+        self.pass(RAISING);
+        self.etw.raise(provider, &self.origin, &raised)?;
         if event.stack && union.raises(0, keyword::STACK) {
-            self.raise_stack(rundown, ctx)?;
+            self.raise_stack(rundown)?;
         }
         Ok(())
     }
 
     /// Raises the stack event right after its event.
-    fn raise_stack(&self, rundown: bool, ctx: &mut Context<'_, '_>) -> Result<()> {
-        let runtime = ctx.rng.between(1, 4);
-        let frames = self.call_stack(runtime, ctx.origin.at, ctx.process, ctx.rng);
-        let (guid, id, provider) =
-            if rundown { (CLR_RUNDOWN, 0, self.rundown) } else { (CLR_RUNTIME, 82, self.runtime) };
+    fn raise_stack(&mut self, rundown: bool) -> Result<()> {
+        let runtime = self.rng.between(1, 4);
+        let frames = self.clr.call_stack(runtime, self.origin.at, self.process, self.rng);
+        let (guid, id, provider) = if rundown {
+            (CLR_RUNDOWN, 0, self.clr.rundown)
+        } else {
+            (CLR_RUNTIME, 82, self.clr.runtime)
+        };
         let addresses: Vec<OwnedValue> = frames.iter().map(|a| OwnedValue::Pointer(*a)).collect();
         let count = u32::try_from(frames.len()).unwrap_or(u32::MAX);
-        let values = values![self.instance, 0u8, 0u8, count, addresses];
-        ctx.pass(STACK_TAKING);
+        let values = values![self.clr.instance, 0u8, 0u8, count, addresses];
+        self.pass(STACK_TAKING);
         let event = table(guid, id, 0)?;
-        ctx.etw.raise(provider, &ctx.origin, &Event::new(&event.schema, &values))
+        self.etw.raise(provider, &self.origin, &Event::new(&event.schema, &values))
+    }
+}
+
+impl Clr {
+    fn has_event(&self, id: u16) -> bool {
+        SINCE.iter().find(|(ids, ..)| ids.contains(&id)).is_none_or(|(_, core, desktop)| {
+            core.is_some_and(|major| self.is_core(major))
+                || desktop.is_some_and(|(major, minor)| self.is_desktop(major, minor))
+        })
     }
 }

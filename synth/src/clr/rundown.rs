@@ -6,7 +6,7 @@ use etl_schema::encode::OwnedValue;
 
 use super::method::{LOAD, UNLOAD, includes_precompiled};
 use super::op::{ClrOp, Enumeration, Item, OpEffect};
-use super::raise::Context;
+use super::raise::Runtime;
 use super::state::Clr;
 use crate::error::Result;
 use crate::etw::values;
@@ -25,6 +25,115 @@ fn enumerates(asked: &CombinedEnablement) -> bool {
         || on(keyword::IL_MAP)
         || on(keyword::PERF_TRACK)
         || on(keyword::THREADING)
+}
+
+impl Runtime<'_, '_> {
+    /// Reports an item of an enumeration, if it is still loaded.
+    pub fn emit_item(&mut self, enumeration: Enumeration, item: &Item) -> Result<OpEffect> {
+        let rundown = enumeration != Enumeration::State;
+        let end = enumeration == Enumeration::End;
+        let id = |start: u16, state: u16| match enumeration {
+            Enumeration::Start => start,
+            Enumeration::End => start + 1,
+            Enumeration::State => state,
+        };
+        let clr = &*self.clr;
+        // The start rundown has an older version of the module's event.
+        let is_start = enumeration == Enumeration::Start;
+        let of_module = if is_start { 2 } else { clr.module_version() };
+        let (id, version, values) = match *item {
+            Item::Runtime => (187, 0, Some(self.information().into())),
+            Item::Tiering => (280, 0, Some(values![clr.instance, 3u32].into())),
+            Item::Init => (id(147, 0), 1, Some(values![clr.instance].into())),
+            Item::Complete => (id(145, 0), 1, Some(values![clr.instance].into())),
+            Item::Domain(domain) => (id(157, 156), 1, clr.domain_values(domain)),
+            Item::Assembly(assembly) => (id(155, 154), 1, clr.assembly_values(assembly)),
+            Item::Module(m) => (id(153, 152), of_module, clr.module_values(m, of_module)),
+            Item::DomainModule(module) => (id(151, 151), 1, clr.domain_module_values(module)),
+            Item::Method(_) | Item::Threads | Item::Collector => (0, 0, None),
+        };
+        if let Some(values) = values {
+            self.raise_from(rundown, id, version, &values)?;
+        }
+        match *item {
+            Item::Module(module) if rundown => {
+                for [instance, id, start, size, kind] in self.clr.range_values(module) {
+                    // Each event has one range, although it could have more.
+                    let [start, size] = [start, size].map(|v| OwnedValue::Array(vec![v]));
+                    let number = if end { 161 } else { 160 };
+                    self.raise_from(true, number, 0, &[instance, id, start, size, kind])?;
+                }
+            }
+            Item::Method(method) => self.emit_enumerated(method, rundown, end)?,
+            Item::Threads => self.emit_threads()?,
+            Item::Collector => self.emit_collector()?,
+            _ => {}
+        }
+        Ok(OpEffect::after(self.clr.enumeration_cost))
+    }
+
+    /// Reports all code of a method; precompiled and compiled code have different keywords.
+    fn emit_enumerated(&mut self, index: usize, rundown: bool, end: bool) -> Result<()> {
+        let Some(method) = self.clr.methods.get(index) else { return Ok(()) };
+        // No rundown lists the helpers of the runtime.
+        if rundown && method.kind == CodeKind::Helper {
+            return Ok(());
+        }
+        let asked = if rundown { self.asked_rundown() } else { self.asked() };
+        let (here, place, count) = (self.origin.at, method.precompiled, method.bodies.len());
+        for at in 0..count {
+            let body = self.clr.methods.get(index).and_then(|m| m.bodies.get(at)).copied();
+            let Some(body) = body.as_ref().filter(|body| body.since <= here) else { continue };
+            let precompiled = place.is_some_and(|p| p.start == body.start);
+            let reported = if precompiled {
+                includes_precompiled(&asked, keyword::NGEN)
+            } else {
+                asked.raises(4, keyword::JIT)
+            };
+            let mapped = rundown && !precompiled && asked.raises(5, keyword::IL_MAP);
+            // The map comes after the method at the start, and before it at the end.
+            if mapped && end {
+                let values = self.clr.map_values(index, body);
+                self.raise_from(true, 150, self.clr.map_version(), &values)?;
+            }
+            if reported {
+                self.emit_method(index, body, if end { UNLOAD } else { LOAD }, rundown)?;
+            }
+            if mapped && !end {
+                let values = self.clr.map_values(index, body);
+                self.raise_from(true, 149, self.clr.map_version(), &values)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn emit_threads(&mut self) -> Result<()> {
+        // The event also has the keyword of app domain resources, which enables no enumeration.
+        if !self.asked_rundown().raises(4, keyword::THREADING) {
+            return Ok(());
+        }
+        let domain = self.clr.domains.iter().find(|d| d.loaded && !d.shared).map_or(0, |d| d.id);
+        for (number, thread) in (1u32..).zip(self.clr.threads.clone()) {
+            let Some((_, tid)) = self.threads.iter().find(|(t, _)| *t == thread) else { continue };
+            let object = self.clr.thread_object(thread);
+            let values = values![object, domain, 0u32, number, *tid, self.clr.instance];
+            self.raise_from(true, 159, 0, &values)?;
+        }
+        Ok(())
+    }
+
+    /// The settings of the collector (since .NET 8, under the GC keyword).
+    fn emit_collector(&mut self) -> Result<()> {
+        if !self.clr.is_core(8) || !self.asked_rundown().raises(4, keyword::GC) {
+            return Ok(());
+        }
+        // Collections in the background, frozen segments, and threads that are bound to no
+        // processor.
+        let settings = 1u32 | 4 | if self.clr.heap.heaps > 1 { 0 } else { 16 };
+        let values =
+            values![0u64, LARGE_OBJECT, 0u64, 0u64, 0u64, 0u32, settings, self.clr.instance];
+        self.raise_from(true, 10, 0, &values)
+    }
 }
 
 impl Clr {
@@ -136,139 +245,6 @@ impl Clr {
             }
         }
         items
-    }
-
-    /// Reports an item of an enumeration, if it is still loaded.
-    pub fn emit_item(
-        &self,
-        enumeration: Enumeration,
-        item: &Item,
-        ctx: &mut Context<'_, '_>,
-    ) -> Result<OpEffect> {
-        let rundown = enumeration != Enumeration::State;
-        let end = enumeration == Enumeration::End;
-        let mut raise = |start: u16, state: u16, version: u8, values: &[OwnedValue]| {
-            let id = match enumeration {
-                Enumeration::Start => start,
-                Enumeration::End => start + 1,
-                Enumeration::State => state,
-            };
-            self.raise_from(rundown, id, version, values, ctx)
-        };
-        let instance = OwnedValue::from(self.instance);
-        match *item {
-            Item::Runtime => {
-                let values = self.information(ctx);
-                self.raise_from(rundown, 187, 0, &values, ctx)?;
-            }
-            Item::Tiering => {
-                self.raise_from(rundown, 280, 0, &values![self.instance, 3u32], ctx)?;
-            }
-            Item::Init => raise(147, 0, 1, &[instance])?,
-            Item::Complete => raise(145, 0, 1, &[instance])?,
-            Item::Domain(domain) => {
-                if self.domains.get(domain).is_some_and(|d| d.loaded) {
-                    raise(157, 156, 1, &self.domain_values(domain))?;
-                }
-            }
-            Item::Assembly(assembly) => {
-                if self.assemblies.get(assembly).is_some_and(|a| a.loaded) {
-                    raise(155, 154, 1, &self.assembly_values(assembly))?;
-                }
-            }
-            Item::Module(module) => {
-                if self.modules.get(module).is_some_and(|m| m.loaded) {
-                    // The start rundown has an older version.
-                    let newest = enumeration != Enumeration::Start;
-                    let version = if newest { self.module_version() } else { 2 };
-                    raise(153, 152, version, &self.module_values(module, newest))?;
-                    let ranges = if rundown { self.range_values(module) } else { Vec::new() };
-                    for [instance, id, start, size, kind] in ranges {
-                        // Each event has one range, although it could have more.
-                        let [start, size] = [start, size].map(|v| OwnedValue::Array(vec![v]));
-                        raise(160, 0, 0, &[instance, id, start, size, kind])?;
-                    }
-                }
-            }
-            Item::DomainModule(module) => {
-                if self.modules.get(module).is_some_and(|m| m.loaded)
-                    && let Some(values) = self.domain_module_values(module)
-                {
-                    raise(151, 151, 1, &values)?;
-                }
-            }
-            Item::Method(method) => self.emit_enumerated(method, rundown, end, ctx)?,
-            Item::Threads => self.emit_threads(ctx)?,
-            Item::Collector => self.emit_collector(ctx)?,
-        }
-        Ok(OpEffect::after(self.enumeration_cost))
-    }
-
-    /// Reports all code of a method; precompiled and compiled code have different keywords.
-    fn emit_enumerated(
-        &self,
-        index: usize,
-        rundown: bool,
-        end: bool,
-        ctx: &mut Context<'_, '_>,
-    ) -> Result<()> {
-        let Some(method) = self.methods.get(index) else { return Ok(()) };
-        // No rundown lists the helpers of the runtime.
-        if rundown && method.kind == CodeKind::Helper {
-            return Ok(());
-        }
-        let asked = if rundown { self.asked_rundown(ctx) } else { self.asked(ctx) };
-        let here = ctx.origin.at;
-        for body in method.bodies.iter().filter(|body| body.since <= here) {
-            let precompiled = method.precompiled.is_some_and(|p| p.start == body.start);
-            let reported = if precompiled {
-                includes_precompiled(&asked, keyword::NGEN)
-            } else {
-                asked.raises(4, keyword::JIT)
-            };
-            let mapped = rundown && !precompiled && asked.raises(5, keyword::IL_MAP);
-            // The map comes after the method at the start, and before it at the end.
-            if mapped && end {
-                let values = self.map_values(index, body);
-                self.raise_from(true, 150, self.map_version(), &values, ctx)?;
-            }
-            if reported {
-                self.emit_method(index, body, if end { UNLOAD } else { LOAD }, rundown, ctx)?;
-            }
-            if mapped && !end {
-                let values = self.map_values(index, body);
-                self.raise_from(true, 149, self.map_version(), &values, ctx)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn emit_threads(&self, ctx: &mut Context<'_, '_>) -> Result<()> {
-        // The event also has the keyword of app domain resources, which enables no enumeration.
-        if !self.asked_rundown(ctx).raises(4, keyword::THREADING) {
-            return Ok(());
-        }
-        let domain = self.domains.iter().find(|d| d.loaded && !d.shared).map_or(0, |d| d.id);
-        let threads: Vec<(usize, u32)> = ctx.threads.to_vec();
-        for (number, thread) in self.threads.iter().enumerate() {
-            let Some((_, tid)) = threads.iter().find(|(t, _)| t == thread) else { continue };
-            let (object, index) = (self.thread_object(*thread), number as u32 + 1);
-            let values = values![object, domain, 0u32, index, *tid, self.instance];
-            self.raise_from(true, 159, 0, &values, ctx)?;
-        }
-        Ok(())
-    }
-
-    /// The settings of the collector (since .NET 8, under the GC keyword).
-    fn emit_collector(&self, ctx: &mut Context<'_, '_>) -> Result<()> {
-        if !self.is_core(8) || !self.asked_rundown(ctx).raises(4, keyword::GC) {
-            return Ok(());
-        }
-        // Collections in the background, frozen segments, and threads that are bound to no
-        // processor.
-        let settings = 1u32 | 4 | if self.heap.heaps > 1 { 0 } else { 16 };
-        let values = values![0u64, LARGE_OBJECT, 0u64, 0u64, 0u64, 0u32, settings, self.instance];
-        self.raise_from(true, 10, 0, &values, ctx)
     }
 
     /// The runtime's object for a thread.

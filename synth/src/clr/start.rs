@@ -3,8 +3,8 @@
 use etl_format::Guid;
 
 use super::op::{ClrOp, OpEffect};
-use super::raise::Context;
-use super::state::Clr;
+use super::raise::Runtime;
+
 use crate::error::Result;
 use crate::etw::values;
 use crate::model::Sku;
@@ -16,26 +16,26 @@ use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 const CONCURRENT: u32 = 0x1;
 const SERVER: u32 = 0x1000;
 
-impl Clr {
+impl Runtime<'_, '_> {
     /// The providers register, the runtime reports itself, and the first domains are created.
-    pub fn start(&mut self, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
-        let pid = ctx.process.pid;
-        let (runtime, _) = ctx.etw.register(CLR_RUNTIME, false, pid);
-        let (rundown, notice) = ctx.etw.register(CLR_RUNDOWN, false, pid);
-        (self.runtime, self.rundown) = (runtime, rundown);
-        self.started = true;
-        let information = self.information(ctx);
-        self.raise(187, 0, &information, ctx)?;
-        self.start_heap(ctx)?;
-        if self.is_tiered() && self.asked(ctx).raises(4, keyword::COMPILATION) {
-            self.raise(280, 0, &values![self.instance, 3u32], ctx)?;
+    pub fn start(&mut self) -> Result<OpEffect> {
+        let pid = self.process.pid;
+        let (runtime, _) = self.etw.register(CLR_RUNTIME, false, pid);
+        let (rundown, notice) = self.etw.register(CLR_RUNDOWN, false, pid);
+        (self.clr.runtime, self.clr.rundown) = (runtime, rundown);
+        self.clr.started = true;
+        let information = self.information();
+        self.raise(187, 0, &information)?;
+        self.start_heap()?;
+        if self.clr.is_tiered() && self.asked().raises(4, keyword::COMPILATION) {
+            self.raise(280, 0, &values![self.clr.instance, 3u32])?;
         }
         let mut then = Vec::new();
         if let Some(notice) = notice {
             // A provider that is already enabled enumerates at once, when almost nothing is loaded.
-            then.extend(self.rundown_ops(&notice.union));
+            then.extend(self.clr.rundown_ops(&notice.union));
         }
-        for (index, domain) in self.domains.iter().enumerate() {
+        for (index, domain) in self.clr.domains.iter().enumerate() {
             if !domain.late {
                 then.push(ClrOp::LoadDomain(index));
             }
@@ -44,33 +44,33 @@ impl Clr {
     }
 
     /// The fields of the runtime information event.
-    pub fn information(&self, ctx: &Context<'_, '_>) -> [etl_schema::encode::OwnedValue; 15] {
-        let [major, minor, build, revision] = self.version;
-        let (sku, flags) = match self.sku {
+    pub fn information(&self) -> [etl_schema::encode::OwnedValue; 15] {
+        let [major, minor, build, revision] = self.clr.version;
+        let (sku, flags) = match self.clr.sku {
             Sku::Desktop => (1u16, CONCURRENT),
             Sku::Core => (2u16, CONCURRENT),
         };
-        let flags = flags | if self.heap.heaps > 1 { SERVER } else { 0 };
-        let (id, dll) = (self.instance, self.dll.clone());
-        let line = ctx.process.command_line.clone();
+        let flags = flags | if self.clr.heap.heaps > 1 { SERVER } else { 0 };
+        let (id, dll) = (self.clr.instance, self.clr.dll.clone());
+        let line = self.process.command_line.clone();
         let (a, b, c, d) = (major, minor, build, revision);
         values![id, sku, a, b, c, d, a, b, c, d, flags, 1u8, line, Guid::ZERO, dll]
     }
 
     /// The process ends: what is still loaded is reported as unloaded.
-    pub fn stop(&mut self, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
+    pub fn stop(&mut self) -> Result<OpEffect> {
         let mut then = Vec::new();
-        for (index, domain) in self.domains.iter().enumerate() {
+        for (index, domain) in self.clr.domains.iter().enumerate() {
             if domain.loaded {
                 then.push(ClrOp::UnloadDomain(index));
             }
         }
         // From now on there is no rundown.
-        self.started = false;
-        if std::mem::take(&mut self.heap.background_thread) {
-            self.raise(12, 1, &values![self.instance], ctx)?;
+        self.clr.started = false;
+        if std::mem::take(&mut self.clr.heap.background_thread) {
+            self.raise(12, 1, &values![self.clr.instance])?;
         }
-        ctx.pass(1000);
+        self.pass(1000);
         Ok(OpEffect { cost: MILLISECOND, then, ..OpEffect::default() })
     }
 }

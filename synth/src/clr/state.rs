@@ -429,16 +429,24 @@ impl Clr {
         self.domains.iter().find(|d| !d.shared).map_or(0, |d| d.id)
     }
 
-    /// Whether methods carry a version of their code in their events: since .NET Framework 4.6.
+    /// Whether it is .NET Framework 4.5 or later, or .NET Core.
+    pub fn is_4_5(&self) -> bool {
+        self.is_core(0) || self.is_desktop(4, 5)
+    }
+
+    /// Whether method events report rejit ids: since .NET Framework 4.6.
     pub fn counts_rejits(&self) -> bool {
-        let [major, minor, ..] = self.version;
-        self.sku == Sku::Core || (major, minor) >= (4, 6)
+        self.is_core(0) || self.is_desktop(4, 6)
     }
 
     /// Whether code is compiled quickly first and better later: since .NET Core 3.
     pub fn is_tiered(&self) -> bool {
-        let [major, ..] = self.version;
-        self.sku == Sku::Core && major >= 3
+        self.is_core(3)
+    }
+
+    /// A method of the program: none for helpers of the runtime.
+    pub fn program_method(&self, index: usize) -> Option<&Method> {
+        self.methods.get(index).filter(|m| m.kind != CodeKind::Helper)
     }
 
     /// The id of a module, 0 for helpers.
@@ -447,11 +455,5 @@ impl Clr {
             CodeKind::Helper => 0,
             _ => self.modules.get(method.module).map_or(0, |m| m.id),
         }
-    }
-
-    /// The domain of a module.
-    pub fn domain_of(&self, module: usize) -> Option<&AppDomain> {
-        let assembly = self.assemblies.get(self.modules.get(module)?.assembly)?;
-        self.domains.get(assembly.domain)
     }
 }

@@ -3,8 +3,8 @@
 use etl_schema::encode::OwnedValue;
 
 use super::op::{ClrOp, NO_EFFECT, OpEffect, TargetThread};
-use super::raise::Context;
-use super::state::{Clr, Lock};
+use super::raise::Runtime;
+use super::state::Lock;
 use crate::error::Result;
 use crate::etw::values;
 use crate::time::{MICROSECOND, Nanos};
@@ -12,159 +12,137 @@ use crate::time::{MICROSECOND, Nanos};
 /// Locks of a process that threads wait for.
 const LOCKS: usize = 8;
 
-impl Clr {
+impl Runtime<'_, '_> {
     /// A thread waits for a lock that another one has.
-    pub fn contend(&mut self, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
-        if self.is_core(8) {
-            self.emit_lock(ctx)?;
+    pub fn contend(&mut self) -> Result<OpEffect> {
+        if self.clr.is_core(8) {
+            self.emit_lock()?;
         } else {
-            self.raise(81, 1, &values![0u8, self.instance], ctx)?;
+            self.raise(81, 1, &values![0u8, self.clr.instance])?;
         }
-        let waited = 5 * MICROSECOND + ctx.rng.mostly_low(0, 2_000 * MICROSECOND);
-        ctx.pass(waited);
-        if self.is_core(3) {
+        let waited = 5 * MICROSECOND + self.rng.mostly_low(0, 2_000 * MICROSECOND);
+        self.pass(waited);
+        if self.clr.is_core(3) {
             let duration = OwnedValue::Double(waited as f64);
-            self.raise(91, 1, &values![0u8, self.instance, duration], ctx)?;
+            self.raise(91, 1, &values![0u8, self.clr.instance, duration])?;
         } else {
-            self.raise(91, 0, &values![0u8, self.instance], ctx)?;
+            self.raise(91, 0, &values![0u8, self.clr.instance])?;
         }
         Ok(OpEffect::after(MICROSECOND))
     }
 
     /// Newer runtimes report the lock, and its creation when the first thread waits for it.
-    fn emit_lock(&mut self, ctx: &mut Context<'_, '_>) -> Result<()> {
-        let pointer = OwnedValue::Pointer;
-        let at = ctx.rng.pick(LOCKS);
-        let lock = match self.locks.get(at) {
+    fn emit_lock(&mut self) -> Result<()> {
+        let at = self.rng.pick(LOCKS);
+        let lock = match self.clr.locks.get(at) {
             Some(lock) => *lock,
             None => {
-                let object = self.heap.object(0, 24);
-                let lock = Lock { id: ctx.process.space.heap(0x40), object };
-                self.locks.push(lock);
-                let values = values![pointer(lock.id), pointer(object), self.instance];
-                self.raise(90, 0, &values, ctx)?;
+                let object = self.clr.heap.object(0, 24);
+                let lock = Lock { id: self.process.space.heap(0x40), object };
+                self.clr.locks.push(lock);
+                let values = values![lock.id, object, self.clr.instance];
+                self.raise(90, 0, &values)?;
                 lock
             }
         };
-        let here = ctx.origin.tid;
-        let owner = self.thread_ids.values().copied().find(|tid| *tid != here).unwrap_or(here);
-        let (id, object) = (pointer(lock.id), pointer(lock.object));
-        let values = values![0u8, self.instance, id, object, u64::from(owner)];
-        self.raise(81, 2, &values, ctx)
+        let here = self.origin.tid;
+        let owner = self.clr.thread_ids.values().copied().find(|tid| *tid != here).unwrap_or(here);
+        let Lock { id, object } = lock;
+        let values = values![0u8, self.clr.instance, id, object, u64::from(owner)];
+        self.raise(81, 2, &values)
     }
 
     /// A thread waits for this time (reported since .NET 9).
-    pub fn wait(&mut self, time: Nanos, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
-        let reported = self.is_core(9);
+    pub fn wait(&mut self, time: Nanos) -> Result<OpEffect> {
+        let reported = self.clr.is_core(9);
         if reported {
-            let object = OwnedValue::Pointer(self.heap.object(0, 24));
-            self.raise(301, 0, &values![0u8, object, self.instance], ctx)?;
+            let object = self.clr.heap.object(0, 24);
+            self.raise(301, 0, &values![0u8, object, self.clr.instance])?;
         }
-        ctx.pass(time);
+        self.pass(time);
         if reported {
-            self.raise(302, 0, &values![self.instance], ctx)?;
+            self.raise(302, 0, &values![self.clr.instance])?;
         }
         Ok(OpEffect::after(MICROSECOND))
     }
 
     /// The program is about to create a thread.
-    pub fn thread_creating(
-        &mut self,
-        thread: usize,
-        ctx: &mut Context<'_, '_>,
-    ) -> Result<OpEffect> {
-        if self.is_core(0) || self.is_desktop(4, 5) {
-            let object = OwnedValue::Pointer(self.thread_object(thread));
-            self.raise(70, 0, &values![object, self.instance], ctx)?;
-        }
+    pub fn thread_creating(&mut self, thread: usize) -> Result<OpEffect> {
+        let object = self.clr.thread_object(thread);
+        self.raise(70, 0, &values![object, self.clr.instance])?;
         Ok(OpEffect::after(MICROSECOND))
     }
 
     /// The runtime knows a thread of the process from now on; one that the `program` created
     /// reports that it runs.
-    pub fn thread_created(
-        &mut self,
-        thread: usize,
-        tid: u32,
-        program: bool,
-        ctx: &mut Context<'_, '_>,
-    ) -> Result<OpEffect> {
-        if !self.threads.contains(&thread) {
-            self.threads.push(thread);
+    pub fn thread_created(&mut self, thread: usize, tid: u32, program: bool) -> Result<OpEffect> {
+        if !self.clr.threads.contains(&thread) {
+            self.clr.threads.push(thread);
         }
-        self.thread_ids.insert(thread, tid);
-        let number = self.threads.iter().position(|t| *t == thread).unwrap_or(0);
-        let domain = self.own_domain();
-        let index = u32::try_from(number).unwrap_or(u32::MAX).saturating_add(1);
-        let object = self.thread_object(thread);
-        self.raise(85, 0, &values![object, domain, 0u32, index, tid, self.instance], ctx)?;
+        self.clr.thread_ids.insert(thread, tid);
+        let number = self.clr.threads.iter().position(|t| *t == thread).unwrap_or(0);
+        let (domain, index) = (self.clr.own_domain(), number as u32 + 1);
+        let object = self.clr.thread_object(thread);
+        self.raise(85, 0, &values![object, domain, 0u32, index, tid, self.clr.instance])?;
         let mut done = OpEffect::after(2 * MICROSECOND);
-        if program && (self.is_core(0) || self.is_desktop(4, 5)) {
-            let runs = ClrOp::ThreadRunning(thread, ctx.origin.at);
+        if program && self.clr.is_4_5() {
+            let runs = ClrOp::ThreadRunning(thread, self.origin.at);
             done.other_threads.push((TargetThread::Thread(thread), runs));
         }
         Ok(done)
     }
 
     /// A thread that the program created runs.
-    pub fn thread_running(
-        &mut self,
-        thread: usize,
-        since: Nanos,
-        ctx: &mut Context<'_, '_>,
-    ) -> Result<OpEffect> {
-        ctx.until(since + 20 * MICROSECOND);
-        let object = OwnedValue::Pointer(self.thread_object(thread));
-        self.raise(71, 0, &values![object, self.instance], ctx)?;
+    pub fn thread_running(&mut self, thread: usize, since: Nanos) -> Result<OpEffect> {
+        self.until(since + 20 * MICROSECOND);
+        let object = self.clr.thread_object(thread);
+        self.raise(71, 0, &values![object, self.clr.instance])?;
         Ok(OpEffect::after(MICROSECOND))
     }
 
     /// A thread of the process has ended.
-    pub fn thread_terminated(
-        &mut self,
-        thread: usize,
-        ctx: &mut Context<'_, '_>,
-    ) -> Result<OpEffect> {
-        self.threads.retain(|t| *t != thread);
-        self.thread_ids.remove(&thread);
-        let object = self.thread_object(thread);
-        self.raise(86, 0, &values![object, self.own_domain(), self.instance], ctx)?;
+    pub fn thread_terminated(&mut self, thread: usize) -> Result<OpEffect> {
+        self.clr.threads.retain(|t| *t != thread);
+        self.clr.thread_ids.remove(&thread);
+        let object = self.clr.thread_object(thread);
+        self.raise(86, 0, &values![object, self.clr.own_domain(), self.clr.instance])?;
         Ok(OpEffect::after(2 * MICROSECOND))
     }
 
     /// A thread enters another app domain.
-    pub fn enter_domain(&mut self, domain: usize, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
-        let Some(found) = self.domains.get(domain).filter(|d| d.loaded) else {
+    pub fn enter_domain(&mut self, domain: usize) -> Result<OpEffect> {
+        let Some(found) = self.clr.domains.get(domain).filter(|d| d.loaded) else {
             return NO_EFFECT;
         };
-        let (id, here) = (found.id, ctx.origin.tid);
-        let thread = self.thread_ids.iter().find(|(_, tid)| **tid == here).map(|(t, _)| *t);
-        let object = self.thread_object(thread.unwrap_or_default());
-        self.raise(87, 0, &values![object, id, self.instance], ctx)?;
+        let (id, here) = (found.id, self.origin.tid);
+        let thread = self.clr.thread_ids.iter().find(|(_, tid)| **tid == here).map(|(t, _)| *t);
+        let object = self.clr.thread_object(thread.unwrap_or_default());
+        self.raise(87, 0, &values![object, id, self.clr.instance])?;
         Ok(OpEffect::after(2 * MICROSECOND))
     }
 
     /// Managed code calls native code through a stub, which is generated once for each method.
-    pub fn make_stub(&mut self, ctx: &mut Context<'_, '_>) -> Result<OpEffect> {
-        let Some((method, _)) = self.runner(ctx.origin.at, ctx.rng) else {
+    pub fn make_stub(&mut self) -> Result<OpEffect> {
+        let Some((method, _)) = self.clr.runner(self.origin.at, self.rng) else {
             return NO_EFFECT;
         };
-        let (module, token) = (self.module_id(method), method.token);
+        let (module, token) = (self.clr.module_id(method), method.token);
         let key = method.id;
         let [namespace, name, signature] = method.names();
-        if let Some(&stub) = self.stubs.get(&key) {
-            let values = values![self.instance, module, stub, token, namespace, name, signature];
-            self.raise(89, 0, &values, ctx)?;
+        if let Some(&stub) = self.clr.stubs.get(&key) {
+            let values =
+                values![self.clr.instance, module, stub, token, namespace, name, signature];
+            self.raise(89, 0, &values)?;
             return Ok(OpEffect::after(2 * MICROSECOND));
         }
-        let stub = ctx.process.space.heap(0x80);
-        self.stubs.insert(key, stub);
-        let (id, native) = (self.instance, "unmanaged stdcall int32(native int)");
+        let stub = self.process.space.heap(0x80);
+        self.clr.stubs.insert(key, stub);
+        let (id, native) = (self.clr.instance, "unmanaged stdcall int32(native int)");
         let (managed, code) = ("int32(native int)", "ldarg.0\nret");
         let values = values![
             id, module, stub, 0u32, token, namespace, name, signature, native, managed, code
         ];
-        self.raise(88, 0, &values, ctx)?;
+        self.raise(88, 0, &values)?;
         Ok(OpEffect::after(30 * MICROSECOND))
     }
 }

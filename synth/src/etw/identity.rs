@@ -123,7 +123,7 @@ impl<'f> ImageIdentifier<'f> {
         if let Some(version) = image.version.as_ref().filter(|_| self.versions.insert(key)) {
             push(64, 0, &version_of(version, &file, size, link_time))?;
         }
-        let (at, bytes) = (OwnedValue::Pointer(base), OwnedValue::Pointer(size));
+        let (at, bytes) = (base, size);
         push(0, 2, &values![at.clone(), bytes, pid, link_time, file.as_str()])?;
         match image.pdb {
             Some(PdbIdentity { signature, age }) => {

@@ -15,7 +15,7 @@ mod session;
 
 pub(crate) use identity::ImageFiles;
 pub(crate) use origin::{Origin, values};
-pub(crate) use route::Event;
+pub(crate) use route::{Event, LogTarget};
 use session::BUFFER_HEADER;
 pub(crate) use session::Session;
 

@@ -38,6 +38,15 @@ pub(crate) struct Event<'a> {
     pub stack: &'a [u64],
 }
 
+/// The sessions in which the kernel logs an event.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LogTarget {
+    /// Those whose flags include it.
+    Enabled(KernelEvent),
+    /// One session, as in its rundown.
+    Session(usize),
+}
+
 impl<'a> Event<'a> {
     /// A modern event as its schema describes it.
     pub fn new(schema: &'a EventSchema, values: &'a [OwnedValue]) -> Self {
@@ -126,27 +135,25 @@ impl Etw<'_> {
         }
     }
 
-    /// The kernel logs an event to every session whose flags include its kind.
-    pub fn log(&mut self, origin: &Origin, event: &Event<'_>, kind: KernelEvent) -> Result<()> {
+    /// The kernel logs an event. Its events have the pointer size of the machine.
+    pub fn log(&mut self, to: LogTarget, origin: &Origin, event: &Event<'_>) -> Result<()> {
         self.outcomes.clear();
-        for (index, session) in self.sessions.iter().enumerate() {
-            if !session.is_running() {
-                continue;
-            }
-            if session.kernel.logs(kind) {
-                self.outcomes.push((index, EventOutcome::Recorded));
-            } else if session.logged_before & kind.bit() != 0 {
-                self.outcomes.push((index, EventOutcome::Disabled));
+        match to {
+            LogTarget::Session(session) => self.outcomes.push((session, EventOutcome::Recorded)),
+            LogTarget::Enabled(kind) => {
+                let running = self.sessions.iter().enumerate().filter(|(_, s)| s.is_running());
+                for (index, session) in running {
+                    if session.kernel.logs(kind) {
+                        self.outcomes.push((index, EventOutcome::Recorded));
+                    } else if session.logged_before & kind.bit() != 0 {
+                        self.outcomes.push((index, EventOutcome::Disabled));
+                    }
+                }
             }
         }
-        self.deliver(event.schema.provider, origin, event)
-    }
-
-    /// The kernel logs an event to one session, as in its rundown.
-    pub fn log_to(&mut self, session: usize, origin: &Origin, event: &Event<'_>) -> Result<()> {
-        self.outcomes.clear();
-        self.outcomes.push((session, EventOutcome::Recorded));
-        self.deliver(event.schema.provider, origin, event)
+        let pointer_size = self.machine.pointer_size;
+        let origin = Origin { pointer_size, activity: Guid::ZERO, ..*origin };
+        self.deliver(event.schema.provider, &origin, event)
     }
 
     /// Writes an event into the buffers of the sessions that admit it, and reports it.

@@ -11,18 +11,16 @@ use etl_format::write::record::EventDescriptor;
 use etl_schema::Identity;
 use etl_schema::encode::OwnedValue;
 use etl_schema::providers::kernel_class::{IMAGE, PROCESS, THREAD};
-use etl_schema::tables::{Registry, TableEvent};
+use etl_schema::tables::Registry;
 
 use crate::error::{Error, Result};
-use crate::etw::{Etw, Event, Origin, values};
+use crate::etw::{Etw, Event, LogTarget, Origin, values};
 use crate::machine::{Image, Machine, Process, Thread};
 use crate::model::KernelEvent;
 use crate::truth::RecordFormat;
 
-pub(crate) use schedule::{
-    ContextSwitch, SwitchThread, context_switch, interval, ready_thread, sample, stack,
-};
-pub(crate) use system::{Masks, configuration, masks, rundown_complete};
+pub(crate) use schedule::{ContextSwitch, SwitchThread};
+pub(crate) use system::Masks;
 
 /// What happens to a process, thread or image. A rundown is logged in its session only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +44,14 @@ impl Lifecycle {
         }
     }
 
+    /// The sessions that log it: those that enable its kind, or that of a rundown.
+    const fn target(self, kind: KernelEvent) -> LogTarget {
+        match self {
+            Lifecycle::Start | Lifecycle::End => LogTarget::Enabled(kind),
+            Lifecycle::AtStart(session) | Lifecycle::AtEnd(session) => LogTarget::Session(session),
+        }
+    }
+
     /// The record of an event of a process or an image. Starts and ends name their thread; rundowns
     /// do so only for the images of the kernel, as in a real trace of Windows 8.
     const fn format(self, hook: u16, of_kernel: bool) -> RecordFormat {
@@ -62,59 +68,6 @@ impl Lifecycle {
 const KERNEL_SPACE: u64 = 0x8000_0000_0000_0000;
 const KERNEL_SPACE_32: u64 = 0x8000_0000;
 
-/// The layout of a classic event.
-fn layout(class: Guid, opcode: u8, version: u16) -> Result<&'static TableEvent> {
-    Registry::classic()
-        .event(class, Identity::Classic { opcode, version })
-        .ok_or(Error::UnknownEvent { provider: class, id: opcode.into(), version: version as u8 })
-}
-
-/// A classic event of the kernel.
-fn classic<'a>(
-    table: &'a TableEvent,
-    format: RecordFormat,
-    opcode: u8,
-    version: u8,
-    values: &'a [OwnedValue],
-) -> Event<'a> {
-    let descriptor = EventDescriptor { opcode, version, ..EventDescriptor::default() };
-    Event { descriptor, format, ..Event::new(&table.schema, values) }
-}
-
-/// Logs an event of this kind in the sessions that enable it, or in the session of a rundown.
-fn emit(
-    etw: &mut Etw<'_>,
-    change: Lifecycle,
-    origin: &Origin,
-    event: &Event<'_>,
-    kind: KernelEvent,
-) -> Result<()> {
-    match change {
-        Lifecycle::Start | Lifecycle::End => {
-            let own = own(etw, origin);
-            etw.log(&own, event, kind)
-        }
-        Lifecycle::AtStart(session) | Lifecycle::AtEnd(session) => {
-            log_to_session(etw, session, origin, event)
-        }
-    }
-}
-
-fn log_to_session(
-    etw: &mut Etw<'_>,
-    session: usize,
-    origin: &Origin,
-    event: &Event<'_>,
-) -> Result<()> {
-    let own = own(etw, origin);
-    etw.log_to(session, &own, event)
-}
-
-/// Kernel events have the pointer size of the machine.
-fn own(etw: &Etw<'_>, origin: &Origin) -> Origin {
-    Origin { pointer_size: etw.pointer_size(), activity: Guid::ZERO, ..*origin }
-}
-
 /// An address of a 64-bit kernel, converted for a kernel of this pointer size.
 pub(crate) fn address(width: PointerSize, address: u64) -> u64 {
     match width {
@@ -123,52 +76,124 @@ pub(crate) fn address(width: PointerSize, address: u64) -> u64 {
     }
 }
 
-/// Logs an event of a process.
-pub(crate) fn process(
-    etw: &mut Etw<'_>,
-    change: Lifecycle,
-    process: &Process,
-    origin: &Origin,
-) -> Result<()> {
-    let opcode = change.opcode();
-    let table = layout(PROCESS, opcode, 4)?;
-    let width = etw.pointer_size();
-    // A 32-bit process on a 64-bit machine (wow64).
-    let flags = if process.pointer_size == width { 0u32 } else { 2 };
-    let directory = match width {
-        PointerSize::P8 => process.directory,
-        PointerSize::P4 => process.directory & u64::from(u32::MAX),
-    };
-    // The exit code; STATUS_PENDING for active processes.
-    let status = if change == Lifecycle::End { 0i32 } else { 259 };
-    let sid = match &process.user[..] {
-        _ if process.pid < 8 => Vec::new(),
-        [] => user_sid(),
-        sid => sid.to_vec(),
-    };
-    let values = [
-        OwnedValue::Pointer(address(width, process.key)),
-        process.pid.into(),
-        process.parent.into(),
-        (if process.pid < 8 { 0u32 } else { 1 }).into(),
-        status.into(),
-        OwnedValue::Pointer(directory),
-        flags.into(),
-        if sid.is_empty() { OwnedValue::Auto } else { OwnedValue::Sid(sid) },
-        OwnedValue::Text(process.name.clone()),
-        process.command_line.clone().into(),
-        "".into(),
-        "".into(),
-    ];
-    let hook = hook::PROCESS_START - 1 + u16::from(opcode);
-    let format = change.format(hook, false);
-    emit(
-        etw,
-        change,
-        origin,
-        &classic(table, format, opcode, 4, &values),
-        KernelEvent::ProcessStart,
-    )
+impl Etw<'_> {
+    /// Logs a classic event, given its type ("opcode"), the version of its layout in the tables,
+    /// and its own version.
+    fn log_classic(
+        &mut self,
+        to: LogTarget,
+        (class, opcode, layout, version): (Guid, u8, u16, u8),
+        format: RecordFormat,
+        values: &[OwnedValue],
+        origin: &Origin,
+    ) -> Result<()> {
+        let identity = Identity::Classic { opcode, version: layout };
+        let unknown = Error::UnknownEvent { provider: class, id: opcode.into(), version };
+        let table = Registry::classic().event(class, identity).ok_or(unknown)?;
+        let descriptor = EventDescriptor { opcode, version, ..EventDescriptor::default() };
+        self.log(to, origin, &Event { descriptor, format, ..Event::new(&table.schema, values) })
+    }
+
+    /// Logs an event of a process.
+    pub fn log_process(&mut self, change: Lifecycle, process: &Process, at: &Origin) -> Result<()> {
+        let (opcode, width) = (change.opcode(), self.pointer_size());
+        // A 32-bit process on a 64-bit machine (wow64).
+        let flags = if process.pointer_size == width { 0u32 } else { 2 };
+        let directory = match width {
+            PointerSize::P8 => process.directory,
+            PointerSize::P4 => process.directory & u64::from(u32::MAX),
+        };
+        // The exit code; STATUS_PENDING for active processes.
+        let status = if change == Lifecycle::End { 0i32 } else { 259 };
+        let sid = match &process.user[..] {
+            _ if process.pid < 8 => OwnedValue::Auto,
+            [] => OwnedValue::Sid(user_sid()),
+            sid => OwnedValue::Sid(sid.to_vec()),
+        };
+        let (key, pid, parent) = (address(width, process.key), process.pid, process.parent);
+        let (session, name, line) =
+            (u32::from(pid >= 8), process.name.as_str(), process.command_line.as_str());
+        let values =
+            values![key, pid, parent, session, status, directory, flags, sid, name, line, "", ""];
+        let format = change.format(hook::PROCESS_START - 1 + u16::from(opcode), false);
+        let to = change.target(KernelEvent::ProcessStart);
+        self.log_classic(to, (PROCESS, opcode, 4, 4), format, &values, at)
+    }
+
+    /// Logs an event of a thread.
+    pub fn log_thread(
+        &mut self,
+        change: Lifecycle,
+        pid: u32,
+        thread: &Thread,
+        origin: &Origin,
+    ) -> Result<()> {
+        let opcode = change.opcode();
+        let Thread { tid, stack, start_address: start, teb, .. } = *thread;
+        let kernel = address(self.pointer_size(), thread.kernel_stack);
+        let (limit, bottom) = (kernel.saturating_sub(0x6000), stack.saturating_sub(0x10_0000));
+        let (affinity, name) = (0xffu32, OwnedValue::Utf16(vec![0]));
+        let values = values![
+            pid, tid, kernel, limit, stack, bottom, affinity, start, teb, 0u32, 8u8, 5u8, 2u8, 0u8,
+            name
+        ];
+        let format = RecordFormat::System(hook::THREAD_START - 1 + u16::from(opcode));
+        let to = change.target(KernelEvent::ThreadStart);
+        self.log_classic(to, (THREAD, opcode, 3, 3), format, &values, origin)
+    }
+
+    /// Logs an event of an image.
+    pub fn log_image(
+        &mut self,
+        change: Lifecycle,
+        pid: u32,
+        image: &Image,
+        origin: &Origin,
+    ) -> Result<()> {
+        let (hook, opcode) = match change {
+            Lifecycle::Start => (hook::IMAGE_LOAD, 10),
+            Lifecycle::End => (hook::IMAGE_UNLOAD, 2),
+            Lifecycle::AtStart(_) => (hook::IMAGE_DC_START, 3),
+            Lifecycle::AtEnd(_) => (hook::IMAGE_DC_END, 4),
+        };
+        let Image { base, size, checksum, timestamp, .. } = *image;
+        let (check, time, path) = (checksum, timestamp, image.kernel_path());
+        let values = values![
+            base, size, pid, check, time, 0u8, 1u8, 0u16, base, 0u32, 0u32, 0u32, 0u32, path
+        ];
+        let of_kernel = match self.pointer_size() {
+            PointerSize::P8 => base >= KERNEL_SPACE,
+            PointerSize::P4 => base >= KERNEL_SPACE_32,
+        };
+        let (to, format) = (change.target(KernelEvent::ImageLoad), change.format(hook, of_kernel));
+        self.log_classic(to, (IMAGE, opcode, 3, 3), format, &values, origin)
+    }
+
+    /// Logs what exists of some groups, for a session that starts or ends to log them.
+    pub fn log_rundown(
+        &mut self,
+        change: Lifecycle,
+        groups: GroupMasks,
+        machine: &Machine,
+        origin: &Origin,
+    ) -> Result<()> {
+        let has = |event: KernelEvent| groups.has(event.group());
+        for p in machine.processes.iter().filter(|p| p.is_alive()) {
+            if has(KernelEvent::ProcessStart) {
+                self.log_process(change, p, origin)?;
+            }
+            if has(KernelEvent::ThreadStart) {
+                let threads = p.threads.iter().filter_map(|t| machine.threads.get(*t));
+                for thread in threads.filter(|t| t.started && !t.ended) {
+                    self.log_thread(change, p.pid, thread, origin)?;
+                }
+            }
+            for image in p.images.iter().filter(|_| has(KernelEvent::ImageLoad)) {
+                self.log_image(change, p.pid, image, origin)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// S-1-5-21-...-1001: a user of the machine.
@@ -178,89 +203,4 @@ fn user_sid() -> Vec<u8> {
         sid.extend(part.to_le_bytes());
     }
     sid
-}
-
-/// Logs an event of a thread.
-pub(crate) fn thread(
-    etw: &mut Etw<'_>,
-    change: Lifecycle,
-    pid: u32,
-    thread: &Thread,
-    origin: &Origin,
-) -> Result<()> {
-    let opcode = change.opcode();
-    let table = layout(THREAD, opcode, 3)?;
-    let kernel_stack = address(etw.pointer_size(), thread.kernel_stack);
-    let p = OwnedValue::Pointer;
-    let (tid, top, user) = (thread.tid, p(kernel_stack), p(thread.stack));
-    let limit = p(kernel_stack.saturating_sub(0x6000));
-    let bottom = p(thread.stack.saturating_sub(0x10_0000));
-    let (start, teb, name) = (p(thread.start_address), p(thread.teb), OwnedValue::Utf16(vec![0]));
-    let affinity = p(0xff);
-    let values = values![
-        pid, tid, top, limit, user, bottom, affinity, start, teb, 0u32, 8u8, 5u8, 2u8, 0u8, name
-    ];
-    let format = RecordFormat::System(hook::THREAD_START - 1 + u16::from(opcode));
-    emit(etw, change, origin, &classic(table, format, opcode, 3, &values), KernelEvent::ThreadStart)
-}
-
-/// Logs an event of an image.
-pub(crate) fn image(
-    etw: &mut Etw<'_>,
-    change: Lifecycle,
-    pid: u32,
-    image: &Image,
-    origin: &Origin,
-) -> Result<()> {
-    let (hook, opcode) = match change {
-        Lifecycle::Start => (hook::IMAGE_LOAD, 10),
-        Lifecycle::End => (hook::IMAGE_UNLOAD, 2),
-        Lifecycle::AtStart(_) => (hook::IMAGE_DC_START, 3),
-        Lifecycle::AtEnd(_) => (hook::IMAGE_DC_END, 4),
-    };
-    let table = layout(IMAGE, opcode, 3)?;
-    let (base, size) = (OwnedValue::Pointer(image.base), OwnedValue::Pointer(image.size));
-    let (default, path) = (base.clone(), image.kernel_path());
-    let (check, time) = (image.checksum, image.timestamp);
-    let values = values![
-        base, size, pid, check, time, 0u8, 1u8, 0u16, default, 0u32, 0u32, 0u32, 0u32, path
-    ];
-    let of_kernel = match etw.pointer_size() {
-        PointerSize::P8 => image.base >= KERNEL_SPACE,
-        PointerSize::P4 => image.base >= KERNEL_SPACE_32,
-    };
-    let event = classic(table, change.format(hook, of_kernel), opcode, 3, &values);
-    emit(etw, change, origin, &event, KernelEvent::ImageLoad)
-}
-
-/// Logs what exists of some groups, for a session that starts or ends to log them.
-pub(crate) fn rundown(
-    etw: &mut Etw<'_>,
-    change: Lifecycle,
-    groups: GroupMasks,
-    machine: &Machine,
-    origin: &Origin,
-) -> Result<()> {
-    let (processes, threads, images) = (
-        groups.has(KernelEvent::ProcessStart.group()),
-        groups.has(KernelEvent::ThreadStart.group()),
-        groups.has(KernelEvent::ImageLoad.group()),
-    );
-    for p in machine.processes.iter().filter(|p| p.is_alive()) {
-        if processes {
-            process(etw, change, p, origin)?;
-        }
-        if threads {
-            let threads = p.threads.iter().filter_map(|t| machine.threads.get(*t));
-            for t in threads.filter(|t| t.started && !t.ended) {
-                thread(etw, change, p.pid, t, origin)?;
-            }
-        }
-        if images {
-            for i in &p.images {
-                image(etw, change, p.pid, i, origin)?;
-            }
-        }
-    }
-    Ok(())
 }

@@ -1,13 +1,12 @@
 //! Events of processors: context switches, ready threads, samples, and the stacks after them.
 
+use etl_format::Guid;
 use etl_format::constants::hook;
 use etl_schema::encode::OwnedValue;
-
 use etl_schema::providers::kernel_class::{PERF_INFO, STACK_WALK, THREAD};
 
-use super::{Lifecycle, classic, emit, layout, log_to_session};
 use crate::error::Result;
-use crate::etw::{Etw, Origin, values};
+use crate::etw::{Etw, LogTarget, Origin, Session, values};
 use crate::machine::LeaveReason;
 use crate::model::KernelEvent;
 use crate::truth::RecordFormat;
@@ -17,7 +16,7 @@ use crate::truth::RecordFormat;
 pub(crate) struct SwitchThread {
     pub tid: u32,
     /// Its priority; 0 for the idle thread.
-    pub priority: u8,
+    pub priority: i8,
     /// Its ideal processor.
     pub ideal: u16,
 }
@@ -47,100 +46,103 @@ const fn left(why: Option<LeaveReason>) -> (u8, i8, u8) {
     }
 }
 
-/// Logs a context switch.
-pub(crate) fn context_switch(etw: &mut Etw<'_>, s: &ContextSwitch, origin: &Origin) -> Result<()> {
-    let version = match etw.os() {
-        (..=6, ..=1, _) => 2,
-        (..=6, ..) => 3,
-        _ => 4,
-    };
-    // All versions have the same layout.
-    let table = layout(THREAD, 36, 2)?;
-    let (reason, mode, state) = left(s.why);
-    let priority = |p: SwitchThread| i8::try_from(p.priority).unwrap_or(i8::MAX);
-    let (new, old) = (s.new.tid, s.old.tid);
-    let (new_prio, old_prio) = (priority(s.new), priority(s.old));
-    let ideal = u8::try_from(s.old.ideal).unwrap_or(u8::MAX);
-    let waited = s.waited;
-    let values =
-        values![new, old, new_prio, old_prio, 0u8, 0i8, reason, mode, state, ideal, waited, 0i32];
-    let event = KernelEvent::ContextSwitch;
-    let format = RecordFormat::PerfInfo(event.hook());
-    emit(etw, Lifecycle::Start, origin, &classic(table, format, 36, version, &values), event)
-}
+impl Etw<'_> {
+    /// Logs a context switch.
+    pub fn log_switch(&mut self, s: &ContextSwitch, origin: &Origin) -> Result<()> {
+        // All versions have the same layout.
+        let version = match self.os() {
+            (..=6, ..=1, _) => 2,
+            (..=6, ..) => 3,
+            _ => 4,
+        };
+        let (reason, mode, state) = left(s.why);
+        let (new, new_priority) = (s.new.tid, s.new.priority);
+        let SwitchThread { tid: old, priority: old_priority, ideal } = s.old;
+        let (ideal, waited) = (u8::try_from(ideal).unwrap_or(u8::MAX), s.waited);
+        let values = values![
+            new,
+            old,
+            new_priority,
+            old_priority,
+            0u8,
+            0i8,
+            reason,
+            mode,
+            state,
+            ideal,
+            waited,
+            0i32
+        ];
+        self.log_event(KernelEvent::ContextSwitch, (THREAD, 36, 2, version), &values, origin)
+    }
 
-/// Logs that a waiting thread is ready because a timer expired.
-pub(crate) fn ready_thread(etw: &mut Etw<'_>, tid: u32, origin: &Origin) -> Result<()> {
-    let table = layout(THREAD, 50, 0)?;
-    // Its wait is over, without a boost, reported by the timer's deferred procedure.
-    let values = values![tid, 1u8, 0i8, 1u8, 0u8];
-    let event = KernelEvent::ReadyThread;
-    let format = RecordFormat::PerfInfo(event.hook());
-    emit(etw, Lifecycle::Start, origin, &classic(table, format, 50, 2, &values), event)
-}
+    /// Logs that a waiting thread is ready because a timer expired.
+    pub fn log_ready(&mut self, tid: u32, origin: &Origin) -> Result<()> {
+        // Its wait is over, without a boost, reported by the timer's deferred procedure.
+        let values = values![tid, 1u8, 0i8, 1u8, 0u8];
+        self.log_event(KernelEvent::ReadyThread, (THREAD, 50, 0, 2), &values, origin)
+    }
 
-/// Logs the stack of the last event in each session that takes one.
-pub(crate) fn stack(
-    etw: &mut Etw<'_>,
-    event: KernelEvent,
-    frames: &[u64],
-    origin: &Origin,
-) -> Result<()> {
-    for session in 0..etw.sessions.len() {
-        let takes = etw.sessions.get(session).is_some_and(|s| {
-            let kernel = &s.kernel;
-            s.is_running() && kernel.logs(event) && kernel.takes_stack(event)
-        });
-        if takes {
-            stack_in(etw, session, frames, origin)?;
+    /// Logs an event without process and thread in the sessions that enable it.
+    fn log_event(
+        &mut self,
+        event: KernelEvent,
+        identity: (Guid, u8, u16, u8),
+        values: &[OwnedValue],
+        origin: &Origin,
+    ) -> Result<()> {
+        let format = RecordFormat::PerfInfo(event.hook());
+        self.log_classic(LogTarget::Enabled(event), identity, format, values, origin)
+    }
+
+    /// Logs the stack of the last event in each session that takes one.
+    pub fn log_stack(&mut self, event: KernelEvent, frames: &[u64], at: &Origin) -> Result<()> {
+        for session in 0..self.sessions.len() {
+            let takes = |s: &&Session| s.is_running() && s.kernel.logs(event);
+            if self.sessions.get(session).filter(takes).is_some() {
+                self.log_stack_in(session, event, frames, at)?;
+            }
         }
+        Ok(())
     }
-    Ok(())
-}
 
-/// Logs a stack in a session; it refers to its event by the timestamp in that session.
-fn stack_in(etw: &mut Etw<'_>, session: usize, frames: &[u64], origin: &Origin) -> Result<()> {
-    if frames.is_empty() {
-        return Ok(());
+    /// Logs a stack in a session that takes those of an event. It refers to the event by the
+    /// timestamp in that session.
+    fn log_stack_in(
+        &mut self,
+        session: usize,
+        event: KernelEvent,
+        frames: &[u64],
+        origin: &Origin,
+    ) -> Result<()> {
+        let takes = self.sessions.get(session).is_some_and(|s| s.kernel.takes_stack(event));
+        if frames.is_empty() || !takes {
+            return Ok(());
+        }
+        let timestamp = self.timestamp(session, origin.at).cast_unsigned();
+        let addresses: Vec<OwnedValue> = frames.iter().map(|a| OwnedValue::Pointer(*a)).collect();
+        let values = values![timestamp, origin.pid, origin.tid, addresses];
+        let (to, format) = (LogTarget::Session(session), RecordFormat::PerfInfo(hook::STACK));
+        self.log_classic(to, (STACK_WALK, 32, 0, 2), format, &values, origin)
     }
-    let table = layout(STACK_WALK, 32, 0)?;
-    let timestamp = etw.timestamp(session, origin.at);
-    let addresses: Vec<OwnedValue> = frames.iter().map(|a| OwnedValue::Pointer(*a)).collect();
-    let values = values![timestamp.cast_unsigned(), origin.pid, origin.tid, addresses];
-    let event = classic(table, RecordFormat::PerfInfo(hook::STACK), 32, 2, &values);
-    log_to_session(etw, session, origin, &event)
-}
 
-/// Logs a sample of a processor, and its stack.
-pub(crate) fn sample(
-    etw: &mut Etw<'_>,
-    session: usize,
-    frames: &[u64],
-    origin: &Origin,
-) -> Result<()> {
-    let Some(&address) = frames.first() else { return Ok(()) };
-    let table = layout(PERF_INFO, 46, 2)?;
-    let values = values![OwnedValue::Pointer(address), origin.tid, 1u16, 0u8, 0u8];
-    let format = RecordFormat::PerfInfo(KernelEvent::Sample.hook());
-    log_to_session(etw, session, origin, &classic(table, format, 46, 2, &values))?;
-    let takes =
-        etw.sessions.get(session).is_some_and(|s| s.kernel.takes_stack(KernelEvent::Sample));
-    if takes { stack_in(etw, session, frames, origin) } else { Ok(()) }
-}
+    /// Logs a sample of a processor, and its stack.
+    pub fn log_sample(&mut self, session: usize, frames: &[u64], origin: &Origin) -> Result<()> {
+        let Some(&address) = frames.first() else { return Ok(()) };
+        let (event, to) = (KernelEvent::Sample, LogTarget::Session(session));
+        let values = values![OwnedValue::Pointer(address), origin.tid, 1u16, 0u8, 0u8];
+        let format = RecordFormat::PerfInfo(event.hook());
+        self.log_classic(to, (PERF_INFO, 46, 2, 2), format, &values, origin)?;
+        self.log_stack_in(session, event, frames, origin)
+    }
 
-/// Logs the sample interval: opcode 73 at the start, 74 at the end.
-pub(crate) fn interval(
-    etw: &mut Etw<'_>,
-    session: usize,
-    opcode: u8,
-    origin: &Origin,
-) -> Result<()> {
-    let Some(every) = etw.sessions.get(session).map(|s| s.sample_interval) else {
-        return Ok(());
-    };
-    let table = layout(PERF_INFO, opcode, 3)?;
-    let units = u32::try_from(every / 100).unwrap_or(u32::MAX);
-    let values = values![0u32, units, units, "Timer"];
-    let format = RecordFormat::PerfInfo(hook::SAMPLE & 0xff00 | u16::from(opcode));
-    log_to_session(etw, session, origin, &classic(table, format, opcode, 3, &values))
+    /// Logs the sample interval: opcode 73 at the start, 74 at the end.
+    pub fn log_interval(&mut self, session: usize, opcode: u8, origin: &Origin) -> Result<()> {
+        let Some(found) = self.sessions.get(session) else { return Ok(()) };
+        let units = u32::try_from(found.sample_interval / 100).unwrap_or(u32::MAX);
+        let values = values![0u32, units, units, "Timer"];
+        let format = RecordFormat::PerfInfo(hook::SAMPLE & 0xff00 | u16::from(opcode));
+        let to = LogTarget::Session(session);
+        self.log_classic(to, (PERF_INFO, opcode, 3, 3), format, &values, origin)
+    }
 }

@@ -10,9 +10,8 @@ use etl_format::constants::{PointerSize, hook};
 use etl_schema::encode::OwnedValue;
 use etl_schema::providers::kernel_class::{EVENT_TRACE, SYSTEM_CONFIG};
 
-use super::{classic, layout, log_to_session};
 use crate::error::Result;
-use crate::etw::{Etw, Origin, values};
+use crate::etw::{Etw, LogTarget, Origin, values};
 use crate::machine::Machine;
 use crate::model::{DiskPlan, DisplayPlan, MachinePlan, NetworkCardPlan, ServicePlan, VolumePlan};
 use crate::truth::RecordFormat;
@@ -26,75 +25,82 @@ pub(crate) enum Masks {
     EndExtension = hook::GROUP_MASKS_END as isize,
 }
 
-/// Logs the group masks of a session.
-pub(crate) fn masks(
-    etw: &mut Etw<'_>,
-    session: usize,
-    which: Masks,
-    masks: GroupMasks,
-    origin: &Origin,
-) -> Result<()> {
-    let opcode = which as u8;
-    let table = layout(EVENT_TRACE, opcode, 0)?;
-    let mut values: Vec<OwnedValue> = masks.0.iter().map(|word| (*word).into()).collect();
-    values.push(etw.kernel_event_version().into());
-    let format = RecordFormat::PerfInfo(opcode.into());
-    log_to_session(etw, session, origin, &classic(table, format, opcode, 2, &values))
-}
+impl Etw<'_> {
+    /// Logs the group masks of a session.
+    pub fn log_masks(
+        &mut self,
+        session: usize,
+        which: Masks,
+        masks: GroupMasks,
+        origin: &Origin,
+    ) -> Result<()> {
+        let mut values: Vec<OwnedValue> = masks.0.iter().map(|word| (*word).into()).collect();
+        values.push(self.kernel_event_version().into());
+        self.log_trace(session, which as u8, &values, origin)
+    }
 
-/// Logs that the rundown of a session is complete.
-pub(crate) fn rundown_complete(etw: &mut Etw<'_>, session: usize, origin: &Origin) -> Result<()> {
-    let table = layout(EVENT_TRACE, 8, 0)?;
-    let event = classic(table, RecordFormat::PerfInfo(8), 8, 2, &[]);
-    log_to_session(etw, session, origin, &event)
-}
+    /// Logs that the rundown of a session is complete.
+    pub fn log_rundown_complete(&mut self, session: usize, origin: &Origin) -> Result<()> {
+        self.log_trace(session, 8, &[], origin)
+    }
 
-/// Logs the configuration of the computer.
-pub(crate) fn configuration(
-    etw: &mut Etw<'_>,
-    session: usize,
-    plan: &MachinePlan,
-    machine: &Machine,
-    origin: &Origin,
-) -> Result<()> {
-    let mut emit = |opcode, version, values: &[OwnedValue]| {
-        // Displays have one layout, the oldest.
-        let described = if opcode == 14 { 0 } else { version };
-        let table = layout(SYSTEM_CONFIG, opcode, described)?;
-        let format = RecordFormat::System(0x0b00 | u16::from(opcode));
-        let event = classic(table, format, opcode, version as u8, values);
-        log_to_session(etw, session, origin, &event)
-    };
-    let (major, minor, _) = plan.os;
-    let old = (major, minor) < (6, 2);
-    let mut cpu = processors(plan);
-    if old {
-        // Before Windows 8 it ended here.
-        cpu.truncate(8);
+    fn log_trace(
+        &mut self,
+        session: usize,
+        opcode: u8,
+        values: &[OwnedValue],
+        origin: &Origin,
+    ) -> Result<()> {
+        let (to, format) = (LogTarget::Session(session), RecordFormat::PerfInfo(opcode.into()));
+        self.log_classic(to, (EVENT_TRACE, opcode, 0, 2), format, values, origin)
     }
-    emit(10, if old { 2 } else { 3 }, &cpu)?;
-    for display in &plan.displays {
-        emit(28, 2, &values![display.dpi, display.dpi])?;
-        emit(14, 2, &video(display))?;
-    }
-    for (number, card) in (1u32..).zip(&plan.network_cards) {
-        emit(13, 2, &network_card(number, card))?;
-    }
-    for (number, service) in (1u32..).zip(&plan.services) {
-        emit(15, 3, &service_of(number, service, machine))?;
-    }
-    for (number, disk) in (0u32..).zip(&plan.disks) {
-        emit(11, 2, &physical_disk(number, disk))?;
-    }
-    for (number, disk) in (0u32..).zip(&plan.disks) {
-        let mut start = FIRST_VOLUME;
-        // Partition 1 is the system partition.
-        for (partition, volume) in (2u32..).zip(&disk.volumes) {
-            emit(12, 2, &logical_disk(number, partition, start, volume))?;
-            start = start.saturating_add(volume.bytes);
+
+    /// Logs the configuration of the computer.
+    pub fn log_configuration(
+        &mut self,
+        session: usize,
+        plan: &MachinePlan,
+        machine: &Machine,
+        origin: &Origin,
+    ) -> Result<()> {
+        let mut emit = |opcode: u8, version: u8, values: &[OwnedValue]| {
+            // Displays have one layout, the oldest.
+            let layout = if opcode == 14 { 0 } else { version.into() };
+            let format = RecordFormat::System(0x0b00 | u16::from(opcode));
+            let identity = (SYSTEM_CONFIG, opcode, layout, version);
+            self.log_classic(LogTarget::Session(session), identity, format, values, origin)
+        };
+        let (major, minor, _) = plan.os;
+        let old = (major, minor) < (6, 2);
+        let mut cpu = processors(plan);
+        if old {
+            // Before Windows 8 it ended here.
+            cpu.truncate(8);
         }
+        emit(10, if old { 2 } else { 3 }, &cpu)?;
+        for display in &plan.displays {
+            emit(28, 2, &values![display.dpi, display.dpi])?;
+            emit(14, 2, &video(display))?;
+        }
+        for (number, card) in (1u32..).zip(&plan.network_cards) {
+            emit(13, 2, &network_card(number, card))?;
+        }
+        for (number, service) in (1u32..).zip(&plan.services) {
+            emit(15, 3, &service_of(number, service, machine))?;
+        }
+        for (number, disk) in (0u32..).zip(&plan.disks) {
+            emit(11, 2, &physical_disk(number, disk))?;
+        }
+        for (number, disk) in (0u32..).zip(&plan.disks) {
+            let mut start = FIRST_VOLUME;
+            // Partition 1 is the system partition.
+            for (partition, volume) in (2u32..).zip(&disk.volumes) {
+                emit(12, 2, &logical_disk(number, partition, start, volume))?;
+                start = start.saturating_add(volume.bytes);
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Bytes of a sector, sectors of a track, tracks of a cylinder: nominal values that Windows reports
@@ -113,7 +119,7 @@ fn processors(plan: &MachinePlan) -> Vec<OwnedValue> {
         PointerSize::P8 => 0x7fff_fffe_ffff,
     };
     let MachinePlan { cpu_mhz: mhz, memory_mb: memory, computer: name, domain, .. } = plan;
-    let (none, highest) = (OwnedValue::Pointer(0), OwnedValue::Pointer(highest));
+    let none = 0u64;
     let (count, name, domain) = (u32::from(plan.processors), name.as_str(), domain.as_str());
     values![
         *mhz,

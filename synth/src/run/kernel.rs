@@ -9,7 +9,7 @@ use etl_control::controller::GroupMasks;
 use super::{Simulator, Task};
 use crate::error::Result;
 use crate::etw::Origin;
-use crate::kernel::{self, Lifecycle, Masks};
+use crate::kernel::{Lifecycle, Masks};
 use crate::model::{KernelChange, KernelEvent, group};
 
 /// Opcodes of the sample interval event at the start and at the end of sampling.
@@ -58,7 +58,7 @@ impl Simulator<'_> {
         let origin = self.controller_origin();
         if !groups.has(group::NO_SYSTEM_CONFIG) {
             let (etw, machine) = (&mut self.etw, &self.machine);
-            kernel::configuration(etw, index, &self.scenario.machine, machine, &origin)?;
+            etw.log_configuration(index, &self.scenario.machine, machine, &origin)?;
         }
         self.turn(index, groups, GroupMasks::default(), &origin)?;
         self.passed(&origin);
@@ -71,8 +71,8 @@ impl Simulator<'_> {
         self.controller_enters()?;
         let origin = self.controller_origin();
         let (etw, machine) = (&mut self.etw, &self.machine);
-        kernel::rundown(etw, Lifecycle::AtStart(index), groups, machine, &origin)?;
-        kernel::rundown_complete(etw, index, &origin)?;
+        etw.log_rundown(Lifecycle::AtStart(index), groups, machine, &origin)?;
+        etw.log_rundown_complete(index, &origin)?;
         self.passed(&origin);
         self.controller_leaves()
     }
@@ -93,16 +93,16 @@ impl Simulator<'_> {
         let (etw, machine) = (&mut self.etw, &self.machine);
         let (gone, come) = (old.without(new), new.without(old));
         if gone.has(KernelEvent::Sample.group()) {
-            kernel::interval(etw, index, SAMPLES.1, origin)?;
+            etw.log_interval(index, SAMPLES.1, origin)?;
         }
-        kernel::masks(etw, index, Masks::EndExtension, old, origin)?;
-        kernel::rundown(etw, Lifecycle::AtEnd(index), gone, machine, origin)?;
-        kernel::masks(etw, index, Masks::Extension, new, origin)?;
-        kernel::rundown(etw, Lifecycle::AtStart(index), come, machine, origin)?;
+        etw.log_masks(index, Masks::EndExtension, old, origin)?;
+        etw.log_rundown(Lifecycle::AtEnd(index), gone, machine, origin)?;
+        etw.log_masks(index, Masks::Extension, new, origin)?;
+        etw.log_rundown(Lifecycle::AtStart(index), come, machine, origin)?;
         if come.has(KernelEvent::Sample.group()) {
-            kernel::interval(etw, index, SAMPLES.0, origin)?;
+            etw.log_interval(index, SAMPLES.0, origin)?;
         }
-        kernel::rundown_complete(etw, index, origin)
+        etw.log_rundown_complete(index, origin)
     }
 
     /// Plans samples and switches for the flags of a session.

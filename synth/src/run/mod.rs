@@ -16,7 +16,7 @@ mod work;
 
 use etl_format::Guid;
 
-use crate::clr::{Clr, ClrOp, Context, Item, TargetThread};
+use crate::clr::{Clr, ClrOp, Item, Runtime, TargetThread};
 use crate::error::{Error, Result};
 use crate::etw::{EnableCallback, Etw, EtwTask, ImageFiles, Origin};
 use crate::file_faults;
@@ -321,11 +321,10 @@ impl<'s> Simulator<'s> {
         };
         let changes_images = op.changes_images();
         let images_before = if changes_images { process.images.clone() } else { Vec::new() };
-        let mut ctx =
-            Context { etw: &mut self.etw, process, origin, rng: &mut self.rng, threads: &threads };
-        let effect = runtime.perform(op, &mut ctx)?;
-        let until = ctx.origin.at;
-        let pid = ctx.process.pid;
+        let (etw, rng, threads) = (&mut self.etw, &mut self.rng, &threads);
+        let mut runtime = Runtime { clr: runtime, etw, process, origin, rng, threads };
+        let effect = runtime.perform(op)?;
+        let (until, pid) = (runtime.origin.at, runtime.process.pid);
         // Images are loaded and unloaded with their modules.
         let origin = Origin { at: until, ..origin };
         if changes_images {

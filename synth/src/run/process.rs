@@ -206,7 +206,7 @@ impl Simulator<'_> {
             Op::StartProcess => {
                 if let Some(process) = self.machine.processes.get_mut(index) {
                     process.started = true;
-                    kernel::process(&mut self.etw, Lifecycle::Start, process, origin)?;
+                    self.etw.log_process(Lifecycle::Start, process, origin)?;
                 }
                 self.start_thread(thread, thread, origin)?;
                 self.register_providers(index, origin)?;
@@ -273,7 +273,7 @@ impl Simulator<'_> {
         origin: &Origin,
     ) -> Result<()> {
         self.image_files.add(image);
-        kernel::image(&mut self.etw, Lifecycle::Start, pid, image, origin)?;
+        self.etw.log_image(Lifecycle::Start, pid, image, origin)?;
         self.take_stack(KernelEvent::ImageLoad, Some(thread), origin)
     }
 
@@ -285,7 +285,7 @@ impl Simulator<'_> {
         image: &Image,
         origin: &Origin,
     ) -> Result<()> {
-        kernel::image(&mut self.etw, Lifecycle::End, pid, image, origin)?;
+        self.etw.log_image(Lifecycle::End, pid, image, origin)?;
         self.take_stack(KernelEvent::ImageUnload, Some(thread), origin)
     }
 
@@ -301,7 +301,7 @@ impl Simulator<'_> {
         };
         found.start_address = ntdll.map_or(executable, |i| i.base + 0x5_0000);
         found.started = true;
-        kernel::thread(&mut self.etw, Lifecycle::Start, origin.pid, found, origin)?;
+        self.etw.log_thread(Lifecycle::Start, origin.pid, found, origin)?;
         self.take_stack(KernelEvent::ThreadStart, Some(by), origin)
     }
 
@@ -313,7 +313,7 @@ impl Simulator<'_> {
         }
         found.ended = true;
         self.ops.get_mut(thread).map(OpQueue::clear);
-        kernel::thread(&mut self.etw, Lifecycle::End, origin.pid, found, origin)?;
+        self.etw.log_thread(Lifecycle::End, origin.pid, found, origin)?;
         self.take_stack(KernelEvent::ThreadEnd, Some(by), origin)?;
         // A thread that ends itself keeps the processor until the operation is done.
         if by == thread { Ok(()) } else { self.remove_from_processor(thread, origin.at) }
@@ -323,12 +323,12 @@ impl Simulator<'_> {
         let Some(process) = self.machine.processes.get_mut(index) else { return Ok(()) };
         let threads = process.threads.clone();
         for image in std::mem::take(&mut process.images) {
-            kernel::image(&mut self.etw, Lifecycle::End, origin.pid, &image, origin)?;
+            self.etw.log_image(Lifecycle::End, origin.pid, &image, origin)?;
         }
         process.exited = Some(origin.at);
         let description = format!("process {} \"{}\" exits", process.pid, process.name);
         self.etw.report_action(origin.at, &description)?;
-        kernel::process(&mut self.etw, Lifecycle::End, process, origin)?;
+        self.etw.log_process(Lifecycle::End, process, origin)?;
         for thread in threads {
             self.end_thread(by, thread, origin)?;
         }

@@ -3,7 +3,6 @@
 use crate::clr::thread_stack;
 use crate::error::Result;
 use crate::etw::Origin;
-use crate::kernel;
 
 use super::{Simulator, Task};
 
@@ -31,7 +30,7 @@ impl Simulator<'_> {
             let frames = thread_stack(&self.clrs, process, at, &mut self.rng);
             let origin = self.origin(thread, at);
             let origin = Origin { processor: u16::try_from(processor).unwrap_or(0), ..origin };
-            kernel::sample(&mut self.etw, session, &frames, &origin)?;
+            self.etw.log_sample(session, &frames, &origin)?;
             self.machine.advance(processor, at);
         }
         self.plan(next, Task::Sample(session));

@@ -3,7 +3,7 @@
 use crate::clr::thread_stack;
 use crate::error::Result;
 use crate::etw::Origin;
-use crate::kernel::{self, ContextSwitch, SwitchThread};
+use crate::kernel::{ContextSwitch, SwitchThread};
 use crate::machine::{LeaveReason, Switch};
 use crate::model::KernelEvent;
 use crate::time::Nanos;
@@ -11,7 +11,7 @@ use crate::time::Nanos;
 use super::{Simulator, Task};
 
 /// The priority of threads in events.
-const PRIORITY: u8 = 8;
+const PRIORITY: i8 = 8;
 /// A timer tick.
 const TICK: Nanos = 15_625_000;
 
@@ -103,7 +103,7 @@ impl Simulator<'_> {
             waited: u32::try_from(at.saturating_sub(away) / TICK).unwrap_or(u32::MAX),
         };
         let origin = self.origin_on(processor, switch.new, at);
-        kernel::context_switch(&mut self.etw, &switched, &origin)?;
+        self.etw.log_switch(&switched, &origin)?;
         self.take_stack(KernelEvent::ContextSwitch, switch.new, &origin)?;
         self.machine.advance(processor, at);
         self.plan_switch(processor);
@@ -122,7 +122,7 @@ impl Simulator<'_> {
         }
         let (at, current) = (self.now.max(state.horizon), state.current());
         let origin = self.origin_on(processor, current, at);
-        kernel::ready_thread(&mut self.etw, tid, &origin)?;
+        self.etw.log_ready(tid, &origin)?;
         self.take_stack(KernelEvent::ReadyThread, current, &origin)?;
         self.machine.advance(processor, at);
         Ok(())
@@ -140,7 +140,7 @@ impl Simulator<'_> {
         let process = found.and_then(|process| self.machine.processes.get(process));
         let Some(process) = process.filter(|p| p.is_alive()) else { return Ok(()) };
         let frames = thread_stack(&self.clrs, process, origin.at, &mut self.stack_rng);
-        kernel::stack(&mut self.etw, event, &frames, origin)
+        self.etw.log_stack(event, &frames, origin)
     }
 
     /// The origin of an event of a processor that runs a thread or is idle.

@@ -4,8 +4,7 @@ use etl_schema::encode::OwnedValue;
 
 use super::BUDGET;
 use super::collect::Collection;
-use crate::clr::raise::Context;
-use crate::clr::state::Clr;
+use crate::clr::raise::Runtime;
 use crate::error::Result;
 use crate::etw::values;
 
@@ -18,41 +17,29 @@ mod mechanism {
     pub const SET: u32 = 0x8000_0000;
 }
 
-impl Clr {
-    pub(super) fn emit_history(
-        &mut self,
-        collection: &Collection,
-        ctx: &mut Context<'_, '_>,
-    ) -> Result<()> {
-        if !self.is_core(0) {
-            return Ok(());
+impl Runtime<'_, '_> {
+    pub(super) fn emit_history(&mut self, collection: &Collection) -> Result<()> {
+        if collection.large {
+            self.emit_large(collection)?;
         }
-        if collection.large && self.is_core(5) {
-            self.emit_large(collection, ctx)?;
+        for heap in 0..self.clr.heap.heaps {
+            self.emit_heap_history(collection, heap)?;
         }
-        for heap in 0..self.heap.heaps {
-            self.emit_heap_history(collection, heap, ctx)?;
-        }
-        self.emit_global_history(collection, ctx)
+        self.emit_global_history(collection)
     }
 
-    fn emit_heap_history(
-        &mut self,
-        collection: &Collection,
-        heap: u32,
-        ctx: &mut Context<'_, '_>,
-    ) -> Result<()> {
-        let share = |size: &u64| self.heap.share(*size, heap);
+    fn emit_heap_history(&mut self, collection: &Collection, heap: u32) -> Result<()> {
+        let share = |size: &u64| self.clr.heap.share(*size, heap);
         let depth = usize::from(collection.generation);
         // A collection of generation 2 also collects the large objects.
         let collected = |g: usize| if g == 3 { depth >= 2 } else { g <= depth };
-        let pinned = self.heap.share(self.heap.pinned().count() as u64 * 4096, heap);
+        let pinned = self.clr.heap.share(self.clr.heap.pinned().count() as u64 * 4096, heap);
         let mut generations = Vec::new();
-        let sizes = collection.before.iter().zip(&self.heap.sizes).zip(&collection.promoted);
+        let sizes = collection.before.iter().zip(&self.clr.heap.sizes).zip(&collection.promoted);
         for (number, ((before, after), promoted)) in sizes.enumerate() {
             let entered = if collected(number) { share(before) } else { 0 };
             let budget = if number == 0 { BUDGET } else { share(after) / 2 };
-            generations.push(self.generation([
+            generations.push(generation([
                 share(before),
                 share(after),
                 entered,
@@ -61,65 +48,34 @@ impl Clr {
                 budget,
             ]));
         }
-        if self.heap.pinned_heap {
-            generations.push(self.generation([0; 6]));
+        if self.clr.heap.pinned_heap {
+            generations.push(generation([0; 6]));
         }
         let [p0, p1, ..] = collection.promoted.map(|p| share(&p));
-        let pointer = OwnedValue::Pointer;
         let compacts = u32::from(!collection.background) * (mechanism::SET | 1);
         let depth = u32::from(collection.generation);
-        let (id, count) = (self.instance, generations.len() as u32);
-        let [zero, young, middle, pinned] = [0, p0, p1, pinned].map(pointer);
-        let none = || zero.clone();
+        let (id, count) = (self.clr.instance, generations.len() as u32);
         // The generation: first condemned, finally condemned, by the budget.
         let depths = depth | depth << 2 | depth << 4;
-        let all = OwnedValue::Array(generations);
+        let (none, all) = (0u64, OwnedValue::Array(generations));
         let values = values![
-            id,
-            none(),
-            none(),
-            middle,
-            young,
-            pinned,
-            none(),
-            0u32,
-            depths,
-            0u32,
-            compacts,
-            0u32,
-            heap,
-            none(),
-            count,
-            all,
+            id, none, none, p1, p0, pinned, none, 0u32, depths, 0u32, compacts, 0u32, heap, none,
+            count, all,
         ];
-        self.raise(204, 3, &values, ctx)
+        self.raise(204, 3, &values)
     }
 
-    /// A generation in the history: size before and after, collected bytes, pinned survivors,
-    /// survivors, and the next allocation budget.
-    fn generation(&self, numbers: [u64; 6]) -> OwnedValue {
-        let [before, after, entered, pinned, survived, budget] = numbers;
-        let all = [before, 0, 0, after, 0, 0, entered, pinned, survived, budget];
-        OwnedValue::Struct(all.map(OwnedValue::Pointer).into())
-    }
-
-    fn emit_global_history(
-        &mut self,
-        collection: &Collection,
-        ctx: &mut Context<'_, '_>,
-    ) -> Result<()> {
+    fn emit_global_history(&mut self, collection: &Collection) -> Result<()> {
         let depth = u32::from(collection.generation);
-        let how = if collection.background {
-            mechanism::CONCURRENT | mechanism::PROMOTION
-        } else {
-            mechanism::COMPACTION | mechanism::PROMOTION
-        };
+        let background = collection.background;
+        let how = if background { mechanism::CONCURRENT } else { mechanism::COMPACTION };
+        let how = how | mechanism::PROMOTION;
         // Pause mode, and memory load in percent.
-        let (pause, load) = (u32::from(collection.background), 40u32);
-        let (heaps, reason, id) = (self.heap.heaps, collection.reason, self.instance);
+        let (pause, load) = (u32::from(background), 40u32);
+        let (heaps, reason, id) = (self.clr.heap.heaps, collection.reason, self.clr.instance);
         let mut values: Vec<OwnedValue> =
             values![BUDGET, heaps, depth, 0u32, reason, how, id, pause, load].into();
-        let version = 2 + u8::from(self.is_core(5)) + u8::from(self.is_core(6));
+        let version = 2 + u8::from(self.clr.is_core(5)) + u8::from(self.clr.is_core(6));
         if version >= 3 {
             values.extend(values![depth | depth << 2 | depth << 4, 0u32]);
         }
@@ -131,23 +87,29 @@ impl Clr {
             });
             values.extend(values![times.len() as u32, OwnedValue::Array(times.into())]);
         }
-        self.raise(205, version, &values, ctx)
+        self.raise(205, version, &values)
     }
 
     /// The large objects were compacted.
-    fn emit_large(&mut self, collection: &Collection, ctx: &mut Context<'_, '_>) -> Result<()> {
+    fn emit_large(&mut self, collection: &Collection) -> Result<()> {
         let [.., large] = collection.promoted;
-        let heaps: Vec<OwnedValue> = (0..self.heap.heaps)
+        let heaps: Vec<OwnedValue> = (0..self.clr.heap.heaps)
             .map(|heap| {
-                let pages = self.heap.share(large, heap) / 4096;
+                let pages = self.clr.heap.share(large, heap) / 4096;
                 let time = u32::try_from(pages).unwrap_or(u32::MAX);
-                let refs = OwnedValue::Pointer(pages * 8);
-                let values =
-                    values![time / 8 + 1, time / 2 + 1, time / 4 + 1, refs, OwnedValue::Pointer(0)];
+                let values = values![time / 8 + 1, time / 2 + 1, time / 4 + 1, pages * 8, 0u64];
                 OwnedValue::Struct(values.into())
             })
             .collect();
-        let values = values![self.instance, heaps.len() as u16, OwnedValue::Array(heaps)];
-        self.raise(208, 0, &values, ctx)
+        let values = values![self.clr.instance, heaps.len() as u16, OwnedValue::Array(heaps)];
+        self.raise(208, 0, &values)
     }
+}
+
+/// A generation in the history: size before and after, collected bytes, pinned survivors,
+/// survivors, and the next allocation budget.
+fn generation(numbers: [u64; 6]) -> OwnedValue {
+    let [before, after, entered, pinned, survived, budget] = numbers;
+    let all = [before, 0, 0, after, 0, 0, entered, pinned, survived, budget];
+    OwnedValue::Struct(all.map(OwnedValue::UInt).into())
 }
