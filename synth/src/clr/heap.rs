@@ -73,8 +73,6 @@ pub(crate) struct Heap {
     pub dying: u32,
     /// Whether the thread that collects in the background is there.
     pub background_thread: bool,
-    /// Native memory that was reported to the collector.
-    pub pressure: u64,
     /// Types that were already reported, a bit for each.
     pub emitted_types: u64,
     /// Bytes allocated in the program's domain: in total, and since the last event.

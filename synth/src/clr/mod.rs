@@ -27,6 +27,7 @@ pub(crate) use stack::thread_stack;
 pub(crate) use state::Clr;
 
 use crate::error::Result;
+use crate::model::ClrWork;
 
 impl Runtime<'_, '_> {
     /// Performs an operation of a thread.
@@ -44,21 +45,10 @@ impl Runtime<'_, '_> {
             ClrOp::Forget(method) => self.forget(*method),
             ClrOp::UnloadAssembly(assembly) => self.unload_assembly(*assembly),
             ClrOp::UnloadDomain(domain) => self.unload_domain(*domain),
-            ClrOp::Allocate => self.allocate(),
-            ClrOp::Collect(plan) => self.collect(plan),
+            ClrOp::Work(work) => self.work(work),
             ClrOp::Finalize(count, since) => self.finalize(*count, *since),
-            ClrOp::TakeHandle(kind) => self.take_handle(*kind),
-            ClrOp::FreeHandle => self.free_handle(),
-            ClrOp::Press(bytes, more) => self.press(*bytes, *more),
-            ClrOp::Throw(plan) => self.throw(plan),
-            ClrOp::Contend => self.contend(),
-            ClrOp::Pool(by) => self.resize_pool(*by),
-            ClrOp::IoPool(by) => self.resize_io_pool(*by),
-            ClrOp::Enqueue => self.enqueue(),
             ClrOp::Dequeue(work, since) => self.dequeue(*work, *since),
-            ClrOp::IoEnqueue => self.enqueue_io(),
             ClrOp::IoDequeue(native, object, since) => self.dequeue_io(*native, *object, *since),
-            ClrOp::Wait(time) => self.wait(*time),
             ClrOp::EnterDomain(domain) => self.enter_domain(*domain),
             ClrOp::ThreadCreating(thread) => self.thread_creating(*thread),
             ClrOp::ThreadCreated(thread, tid, program) => {
@@ -66,9 +56,25 @@ impl Runtime<'_, '_> {
             }
             ClrOp::ThreadRunning(thread, since) => self.thread_running(*thread, *since),
             ClrOp::ThreadTerminated(thread) => self.thread_terminated(*thread),
-            ClrOp::Stub => self.make_stub(),
             ClrOp::Stop => self.stop(),
             ClrOp::Rundown(enumeration, item) => self.emit_item(*enumeration, item),
+        }
+    }
+    fn work(&mut self, work: &ClrWork) -> Result<OpEffect> {
+        match work {
+            ClrWork::Gc(plan) => self.collect(plan),
+            ClrWork::Allocate => self.allocate(),
+            ClrWork::Throw(plan) => self.throw(plan),
+            ClrWork::TakeHandle(kind) => self.take_handle(*kind),
+            ClrWork::FreeHandle => self.free_handle(),
+            ClrWork::Press(bytes) => self.press(*bytes),
+            ClrWork::Contend => self.contend(),
+            ClrWork::Pool(by) => self.resize_pool(*by),
+            ClrWork::IoPool(by) => self.resize_io_pool(*by),
+            ClrWork::Queue => self.enqueue(),
+            ClrWork::QueueIo => self.enqueue_io(),
+            ClrWork::Wait(time) => self.wait(*time),
+            ClrWork::Stub => self.make_stub(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Operations of threads inside a CLR.
 
 use crate::error::Result;
-use crate::model::{GcPlan, HandleKind, ThrowPlan};
+use crate::model::ClrWork;
 use crate::time::Nanos;
 
 /// An operation of a thread inside a CLR.
@@ -31,36 +31,14 @@ pub(crate) enum ClrOp {
     UnloadAssembly(usize),
     /// An app domain is unloaded.
     UnloadDomain(usize),
-    /// The program allocates as much as lies between two allocation ticks.
-    Allocate,
-    /// A collection.
-    Collect(GcPlan),
+    /// The program does something.
+    Work(ClrWork),
     /// The finalizer runs for this many objects, after a collection that ended at this time.
     Finalize(u32, Nanos),
-    /// The program takes a handle.
-    TakeHandle(HandleKind),
-    /// The program frees a handle.
-    FreeHandle,
-    /// Native memory is reported to the collector: bytes, and whether they were added.
-    Press(u64, bool),
-    /// An exception is thrown and caught.
-    Throw(ThrowPlan),
-    /// A lock is waited for.
-    Contend,
-    /// The thread pool gets more threads, or fewer.
-    Pool(i32),
-    /// The same of its threads for input and output.
-    IoPool(i32),
-    /// A work item is queued to the pool.
-    Enqueue,
     /// A thread of the pool runs a work item: its address, and when it was queued.
     Dequeue(u64, Nanos),
-    /// Input or output begins.
-    IoEnqueue,
     /// Input or output ends: its native and its managed object, and when it began.
     IoDequeue(u64, u64, Nanos),
-    /// A thread waits for this time.
-    Wait(Nanos),
     /// A thread enters an app domain.
     EnterDomain(usize),
     /// The program is about to create a thread.
@@ -71,8 +49,6 @@ pub(crate) enum ClrOp {
     ThreadRunning(usize, Nanos),
     /// A thread has ended.
     ThreadTerminated(usize),
-    /// A stub between managed and native code is generated.
-    Stub,
     /// The runtime stops.
     Stop,
     /// An enumeration reports its next item.

@@ -6,6 +6,7 @@ use super::op::{ClrOp, OpEffect, TargetThread};
 use super::raise::Runtime;
 use crate::error::Result;
 use crate::etw::values;
+use crate::model::ClrWork;
 use crate::time::{MICROSECOND, Nanos};
 
 /// Maximum number of threads that one step adds or removes.
@@ -111,7 +112,7 @@ impl Runtime<'_, '_> {
         self.raise(63, 0, &values![native, object, false, self.clr.instance])?;
         let mut done = OpEffect::after(3 * MICROSECOND);
         if self.clr.pool.io == 0 {
-            done.then.push(ClrOp::IoPool(1));
+            done.then.push(ClrOp::Work(ClrWork::IoPool(1)));
         }
         done.other_threads
             .push((TargetThread::Worker, ClrOp::IoDequeue(native, object, self.origin.at)));

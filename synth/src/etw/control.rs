@@ -5,10 +5,13 @@ use etl_control::enable::MAX_SESSIONS as MAX_SESSIONS_OF_PROVIDER;
 use etl_format::Guid;
 use etl_format::constants::LogFileMode;
 
-use super::{EnableCallback, Etw, Session, logfile, session};
+use super::{EnableCallback, Etw, EtwTask, Session, logfile, session};
 use crate::error::{Error, Result};
 use crate::file_faults;
-use crate::model::{EnablePlan, Fault, KernelChange, SessionPlan, number_range, numbered_file};
+use crate::file_system::FileSystem;
+use crate::model::{
+    EnablePlan, Fault, KernelChange, Request, SessionPlan, number_range, numbered_file,
+};
 use crate::time::Nanos;
 use crate::truth::{Fact, Refusal, RefusalCode};
 
@@ -37,7 +40,7 @@ impl Etw<'_> {
 
     /// The running sessions that a request is for. If there are none, the script is wrong, unless
     /// they were refused.
-    pub fn request(&mut self, name: &str, request: &'static str, at: Nanos) -> Result<Vec<usize>> {
+    pub fn request(&mut self, name: &str, request: &Request, at: Nanos) -> Result<Vec<usize>> {
         let found = self.running(name);
         if !found.is_empty() {
             return Ok(found);
@@ -45,7 +48,7 @@ impl Etw<'_> {
         if !self.refused.iter().any(|n| n.eq_ignore_ascii_case(name)) {
             return Err(Error::impossible(at, format!("no session \"{name}\" is running")));
         }
-        self.refuse(name, request, RefusalCode::NotFound, "it does not run".to_owned(), at)?;
+        self.refuse(name, request.name(), RefusalCode::NotFound, "it does not run".to_owned(), at)?;
         Ok(Vec::new())
     }
 
@@ -91,8 +94,7 @@ impl Etw<'_> {
         let mut session = started.map_err(session::failed(&plan))?;
         session.process = process;
         if plan.flush_timer > 0 {
-            self.tasks
-                .push((at.saturating_add(plan.flush_timer), super::EtwTask::FlushTimer(index)));
+            self.tasks.push((at.saturating_add(plan.flush_timer), EtwTask::FlushTimer(index)));
         }
         self.sessions.push(session);
         self.update_kernel_summary();
@@ -218,20 +220,6 @@ impl Etw<'_> {
         (3..).find(|id| !taken(*id)).unwrap_or(u16::MAX)
     }
 
-    /// Enables a provider in a session, or replaces its enablement.
-    pub fn enable(
-        &mut self,
-        name: &str,
-        plan: &EnablePlan,
-        at: Nanos,
-    ) -> Result<Vec<EnableCallback>> {
-        let mut callbacks = Vec::new();
-        for session in self.request(name, "enable", at)? {
-            callbacks.extend(self.enable_in(session, plan, at)?);
-        }
-        Ok(callbacks)
-    }
-
     fn enable_in(
         &mut self,
         session: usize,
@@ -274,38 +262,77 @@ impl Etw<'_> {
         Ok(callbacks)
     }
 
-    /// Disables a provider in a session.
-    pub fn disable(&mut self, name: &str, guid: Guid, at: Nanos) -> Result<Vec<EnableCallback>> {
-        let mut callbacks = Vec::new();
-        for session in self.request(name, "disable", at)? {
-            callbacks.extend(self.disable_in(session, guid));
+    /// Performs a request to one session, of those that concern the session alone.
+    pub fn perform_request(
+        &mut self,
+        index: usize,
+        name: &str,
+        request: &Request,
+        at: Nanos,
+    ) -> Result<Vec<EnableCallback>> {
+        let (timestamp, filetime) = (self.timestamp(index, at), self.clock.filetime(at));
+        let mut refused = None;
+        match request {
+            Request::Enable(plan) => return self.enable_in(index, plan, at),
+            Request::Disable(provider) => {
+                let found = self.providers.iter_mut().find(|p| p.guid == *provider);
+                let dropped = found.map(|p| p.drop_session(index, &self.names));
+                return Ok(dropped.unwrap_or_default());
+            }
+            Request::Flush(file) => {
+                let file = file.as_deref();
+                let flush = |s: &mut Session, files: &mut dyn FileSystem| {
+                    s.flush_now(timestamp, filetime, file, files)
+                };
+                let why = "what is in memory needs a file to be written to";
+                refused = self.in_session(index, flush)?.filter(|done| !done).map(|_| why);
+            }
+            Request::Consume(speed, file) => {
+                let done =
+                    self.in_session(index, |s, files| s.consume(*speed, file.as_deref(), files))?;
+                let why = "it is not in real time, or has a consumer already";
+                refused = done.filter(|done| !done).map(|_| why);
+            }
+            Request::Leave => {
+                self.in_session(index, |session, _| session.leave(filetime))?;
+            }
+            Request::Update { buffers, flush_timer } => {
+                let Some(session) = self.sessions.get_mut(index) else { return Ok(Vec::new()) };
+                session.set_buffers(buffers.unwrap_or(session.plan.buffers));
+                if let Some(time) = *flush_timer {
+                    if session.plan.flush_timer == 0 && time > 0 {
+                        self.tasks.push((at.saturating_add(time), EtwTask::FlushTimer(index)));
+                    }
+                    session.plan.flush_timer = time;
+                }
+            }
+            _ => {}
         }
-        Ok(callbacks)
+        if let Some(why) = refused {
+            self.refuse(name, request.name(), RefusalCode::InvalidParameter, why.to_owned(), at)?;
+        }
+        if matches!(request, Request::Flush(_) | Request::Consume(..)) {
+            self.keep_writing(index, at);
+        }
+        if matches!(request, Request::Flush(_) | Request::Leave) {
+            self.report_buffers(index)?;
+        }
+        Ok(Vec::new())
     }
 
-    pub(super) fn disable_in(&mut self, session: usize, guid: Guid) -> Vec<EnableCallback> {
-        let found = self.providers.iter_mut().find(|p| p.guid == guid);
-        found.map(|p| p.drop_session(session, &self.names)).unwrap_or_default()
-    }
-
-    /// A session requests the state of a provider.
+    /// Sessions request the state of a provider that they enable.
     pub fn capture_state(
         &mut self,
         name: &str,
+        sessions: &[usize],
         guid: Guid,
         at: Nanos,
     ) -> Result<Vec<EnableCallback>> {
-        let sessions = self.request(name, "capture-state", at)?;
-        if sessions.is_empty() {
-            return Ok(Vec::new());
-        }
         let found = self.providers.iter().find(|p| p.guid == guid);
         let asked = found.filter(|p| p.enables.iter().any(|(s, _)| sessions.contains(s)));
         let Some(provider) = asked else {
-            return Err(Error::impossible(
-                at,
-                format!("session \"{name}\" does not enable {guid}"),
-            ));
+            let what = format!("session \"{name}\" does not enable {guid}");
+            return Err(Error::impossible(at, what));
         };
         let callbacks = provider.callbacks(&self.names);
         Ok(callbacks.into_iter().map(|c| EnableCallback { capture_state: true, ..c }).collect())
@@ -368,28 +395,16 @@ impl Etw<'_> {
         self.observer.observe(&Fact::SessionEnded(&report))
     }
 
-    /// Flushes a session; the buffers of a session in memory are written to a file.
-    pub fn flush(&mut self, name: &str, file: Option<&str>, at: Nanos) -> Result<()> {
-        let filetime = self.clock.filetime(at);
-        for index in self.request(name, "flush", at)? {
-            let timestamp = self.timestamp(index, at);
-            let flushed =
-                self.in_session(index, |s, files| s.flush_now(timestamp, filetime, file, files))?;
-            if flushed == Some(false) {
-                let why = "what is in memory needs a file to be written to".to_owned();
-                self.refuse(name, "flush", RefusalCode::InvalidParameter, why, at)?;
-            }
-            self.keep_writing(index, at);
-            self.report_buffers(index)?;
-        }
-        Ok(())
-    }
-
     /// Running sessions that can change their kernel flags; the others are refused.
-    pub fn kernel_sessions(&mut self, name: &str, at: Nanos) -> Result<Vec<usize>> {
-        const REQUEST: &str = "change the kernel's flags";
+    pub fn kernel_sessions(
+        &mut self,
+        name: &str,
+        sessions: &[usize],
+        request: &'static str,
+        at: Nanos,
+    ) -> Result<Vec<usize>> {
         let mut found = Vec::new();
-        for index in self.request(name, REQUEST, at)? {
+        for &index in sessions {
             let Some(session) = self.sessions.get(index) else { continue };
             let may = session.plan.mode.has(LogFileMode::SYSTEM_LOGGER)
                 || session.plan.name.eq_ignore_ascii_case(KERNEL_SESSION);
@@ -397,9 +412,9 @@ impl Etw<'_> {
                 found.push(index);
             } else if !may || session.process.is_some() {
                 let why = "it is no session of the kernel's".to_owned();
-                self.refuse(name, REQUEST, RefusalCode::InvalidParameter, why, at)?;
+                self.refuse(name, request, RefusalCode::InvalidParameter, why, at)?;
             } else if let Some(why) = self.kernel_is_full() {
-                self.refuse(name, REQUEST, RefusalCode::NoSystemResources, why, at)?;
+                self.refuse(name, request, RefusalCode::NoSystemResources, why, at)?;
             } else {
                 found.push(index);
             }
@@ -420,51 +435,6 @@ impl Etw<'_> {
         self.observer.observe(&Fact::KernelFlags { session: index, flags, at })?;
         self.update_kernel_summary();
         Ok(groups)
-    }
-
-    /// Changes the settings of a session.
-    pub fn update(
-        &mut self,
-        name: &str,
-        buffers: Option<u32>,
-        flush_timer: Option<Nanos>,
-        at: Nanos,
-    ) -> Result<()> {
-        for index in self.request(name, "update", at)? {
-            let Some(session) = self.sessions.get_mut(index) else { continue };
-            session.set_buffers(buffers.unwrap_or(session.plan.buffers));
-            if let Some(time) = flush_timer {
-                // A running timer continues with the new time; otherwise it starts now.
-                if session.plan.flush_timer == 0 && time > 0 {
-                    self.tasks.push((at.saturating_add(time), super::EtwTask::FlushTimer(index)));
-                }
-                session.plan.flush_timer = time;
-            }
-        }
-        Ok(())
-    }
-
-    /// A consumer starts to read a session in real time.
-    pub fn consume(&mut self, name: &str, speed: u64, file: Option<&str>, at: Nanos) -> Result<()> {
-        for index in self.request(name, "consume", at)? {
-            let consumes = self.in_session(index, |s, files| s.consume(speed, file, files))?;
-            if consumes == Some(false) {
-                let why = "it is not in real time, or has a consumer already".to_owned();
-                self.refuse(name, "consume", RefusalCode::InvalidParameter, why, at)?;
-            }
-            self.keep_writing(index, at);
-        }
-        Ok(())
-    }
-
-    /// The consumer of a session stops reading.
-    pub fn leave(&mut self, name: &str, at: Nanos) -> Result<()> {
-        let filetime = self.clock.filetime(at);
-        for index in self.request(name, "leave", at)? {
-            self.in_session(index, |session, _| session.leave(filetime))?;
-            self.report_buffers(index)?;
-        }
-        Ok(())
     }
 }
 

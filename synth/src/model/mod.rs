@@ -30,7 +30,7 @@ pub use process::{FileVersion, ImagePlan, ProcessPlan, VersionInfo};
 pub use provider::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan};
 pub use session::{EnablePlan, Fault, SessionPlan};
 pub(crate) use session::{number_range, numbered_file};
-pub use step::{Action, GcPlan, HandleKind, Repeat, Step, ThrowPlan, Work};
+pub use step::{Action, ClrWork, GcPlan, HandleKind, Repeat, Request, Step, ThrowPlan, Work};
 
 use etl_format::constants::PointerSize;
 

@@ -35,53 +35,8 @@ pub struct Repeat {
 pub enum Action {
     /// A session is started.
     Start(Box<SessionPlan>),
-    /// A session is stopped.
-    Stop {
-        /// Its name.
-        session: String,
-    },
-    /// A session enables a provider, or changes its enablement.
-    Enable {
-        /// Its name.
-        session: String,
-        /// What it asks for.
-        plan: EnablePlan,
-    },
-    /// A session disables a provider.
-    Disable {
-        /// Its name.
-        session: String,
-        /// The provider.
-        provider: Guid,
-    },
-    /// A session requests the state of a provider.
-    CaptureState {
-        /// Its name.
-        session: String,
-        /// The provider.
-        provider: Guid,
-    },
-    /// A session is flushed.
-    Flush {
-        /// Its name.
-        session: String,
-        /// The file for the buffers of a session in memory; its own file if `None`.
-        file: Option<String>,
-    },
-    /// A consumer starts to read a session in real time.
-    Consume {
-        /// Its name.
-        session: String,
-        /// Bytes that the consumer reads per second.
-        speed: u64,
-        /// The file in which it keeps what it read.
-        file: Option<String>,
-    },
-    /// The consumer of a real-time session stops reading.
-    Leave {
-        /// The session's name.
-        session: String,
-    },
+    /// A request to a session that runs, by its name.
+    Session(String, Request),
     /// Files are merged into one.
     Merge {
         /// The files.
@@ -92,34 +47,6 @@ pub enum Action {
         identities: bool,
         /// Whether its buffers are compressed.
         compress: bool,
-    },
-    /// The kernel logs a rundown for a session.
-    KernelRundown {
-        /// Its name.
-        session: String,
-    },
-    /// A running session changes its kernel flags.
-    Kernel {
-        /// Its name.
-        session: String,
-        /// What changes.
-        change: KernelChange,
-    },
-    /// A running session changes its settings.
-    Update {
-        /// Its name.
-        session: String,
-        /// New maximum number of buffers.
-        buffers: Option<u32>,
-        /// New flush timer; 0: never.
-        flush_timer: Option<Nanos>,
-    },
-    /// A running session is stopped after a time, if it still runs then.
-    StopAfter {
-        /// Its name.
-        session: String,
-        /// The time.
-        after: Nanos,
     },
     /// A running session continues in a new file each time this time has passed.
     Roll {
@@ -137,6 +64,57 @@ pub enum Action {
         /// What it does.
         work: Work,
     },
+}
+
+/// A request to a session.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request {
+    /// It is stopped.
+    Stop,
+    /// It enables a provider, or changes its enablement.
+    Enable(EnablePlan),
+    /// It disables a provider.
+    Disable(Guid),
+    /// It requests the state of a provider.
+    CaptureState(Guid),
+    /// It is flushed: a session in memory into this file, or its own one if `None`.
+    Flush(Option<String>),
+    /// A consumer starts to read it in real time: bytes per second, and the file in which it keeps
+    /// what it read.
+    Consume(u64, Option<String>),
+    /// Its consumer stops reading.
+    Leave,
+    /// The kernel logs a rundown for it.
+    KernelRundown,
+    /// It changes its kernel flags.
+    Kernel(KernelChange),
+    /// It changes its settings.
+    Update {
+        /// New maximum number of buffers.
+        buffers: Option<u32>,
+        /// New flush timer; 0: never.
+        flush_timer: Option<Nanos>,
+    },
+    /// It is stopped after this time, if it still runs then.
+    StopAfter(Nanos),
+}
+
+impl Request {
+    /// Its name in refusals.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Request::Stop | Request::StopAfter(_) => "stop",
+            Request::Enable(_) => "enable",
+            Request::Disable(_) => "disable",
+            Request::CaptureState(_) => "capture-state",
+            Request::Flush(_) => "flush",
+            Request::Consume(..) => "consume",
+            Request::Leave => "leave",
+            Request::KernelRundown => "rundown",
+            Request::Kernel(_) => "change the kernel's flags",
+            Request::Update { .. } => "update",
+        }
+    }
 }
 
 /// A collection.
@@ -180,9 +158,42 @@ pub enum HandleKind {
     Dependent = 6,
 }
 
+/// Work of a thread in a CLR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClrWork {
+    /// Collects garbage.
+    Gc(GcPlan),
+    /// Allocates up to the next allocation tick.
+    Allocate,
+    /// Throws an exception and catches it.
+    Throw(ThrowPlan),
+    /// Creates a handle of a kind.
+    TakeHandle(HandleKind),
+    /// Frees the latest handle.
+    FreeHandle,
+    /// Adds or removes memory pressure: bytes of native memory that objects own.
+    Press(i64),
+    /// Two threads contend for a lock.
+    Contend,
+    /// The thread pool changes the number of its threads by this much.
+    Pool(i32),
+    /// The same for the threads that wait for input and output.
+    IoPool(i32),
+    /// Queues a work item to the thread pool.
+    Queue,
+    /// Starts a read or write; the thread pool handles its end.
+    QueueIo,
+    /// Waits for this time.
+    Wait(Nanos),
+    /// Generates a stub between managed and native code.
+    Stub,
+}
+
 /// Work of a process.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
+    /// Work of a thread in each CLR, this many times.
+    Clr(ClrWork, u32),
     /// Runs this many methods for the first time: the JIT compiles them, or their precompiled code
     /// is prepared.
     Jit(u32),
@@ -190,30 +201,8 @@ pub enum Work {
     Tier(u32),
     /// Compiles this many methods again because a profiler requests it.
     Rejit(u32),
-    /// Collects garbage.
-    Gc(GcPlan),
-    /// Allocates up to the next allocation tick, this many times.
-    Allocate(u32),
-    /// Throws this many exceptions and catches them.
-    Throw(u32, ThrowPlan),
-    /// Creates this many handles of a kind.
-    TakeHandles(u32, HandleKind),
-    /// Frees this many handles, the latest first.
-    FreeHandles(u32),
-    /// Adds or removes memory pressure: bytes of native memory that objects own.
-    Press(i64),
-    /// Two threads contend for a lock, this many times.
-    Contend(u32),
-    /// The thread pool changes the number of its threads by this much.
-    Pool(i32),
-    /// The same for the threads that wait for input and output.
-    IoPool(i32),
-    /// Queues this many work items to the thread pool.
-    Queue(u32),
-    /// Starts this many reads or writes; the thread pool handles their ends.
-    QueueIo(u32),
-    /// Waits for this time.
-    Wait(Nanos),
+    /// Frees this many dynamic methods.
+    Forget(u32),
     /// Enters an app domain, by its name.
     EnterDomain(String),
     /// Loads a late assembly, by its name.
@@ -224,10 +213,6 @@ pub enum Work {
     LoadDomain(String),
     /// Unloads an app domain, by its name.
     UnloadDomain(String),
-    /// Frees this many dynamic methods.
-    Forget(u32),
-    /// Generates this many stubs between managed and native code.
-    Stub(u32),
     /// Raises an event of a provider that the scenario declares.
     Raise(Box<super::RaisePlan>),
     /// Computes for this time.

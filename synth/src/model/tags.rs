@@ -6,7 +6,7 @@ use etl_control::enable::IdFilter;
 use etl_format::constants::{ClockType, LogFileMode, PointerSize};
 use etl_schema::clr::keyword;
 
-use super::{Action, EnablePlan, KernelEvent, ProviderKind, Scenario, SessionPlan, Sku};
+use super::{Action, EnablePlan, KernelEvent, ProviderKind, Request, Scenario, SessionPlan, Sku};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 /// Words for the modes of sessions.
@@ -61,12 +61,12 @@ impl Scenario {
         for step in &self.steps {
             match &step.action {
                 Action::Start(plan) => session(plan, &mut say),
-                Action::Enable { plan, .. } => enable(plan, &mut say),
-                Action::Disable { .. } => say("disabling"),
-                Action::CaptureState { .. } => say("capture state"),
-                Action::Flush { .. } => say("flush on demand"),
+                Action::Session(_, Request::Enable(plan)) => enable(plan, &mut say),
+                Action::Session(_, Request::Disable(_)) => say("disabling"),
+                Action::Session(_, Request::CaptureState(_)) => say("capture state"),
+                Action::Session(_, Request::Flush(_)) => say("flush on demand"),
+                Action::Session(_, Request::Kernel(_)) => say("kernel flags changed"),
                 Action::Merge { .. } => say("merge"),
-                Action::Kernel { .. } => say("kernel flags changed"),
                 _ => {}
             }
         }

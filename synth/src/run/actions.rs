@@ -5,7 +5,7 @@ use etl_format::constants::LogFileMode;
 use crate::error::{Error, Result};
 use crate::etw::Origin;
 use crate::machine::Process;
-use crate::model::{Action, SessionPlan, numbered_file};
+use crate::model::{Action, Request, SessionPlan, numbered_file};
 
 use super::{Simulator, Task};
 
@@ -33,43 +33,7 @@ impl Simulator<'_> {
         }
         match &step.action {
             Action::Start(plan) => self.start(plan),
-            Action::Stop { session } => {
-                let sessions = self.etw.request(session, "stop", now)?;
-                for index in &sessions {
-                    self.before_stop(*index)?;
-                }
-                let callbacks = self.etw.stop(&sessions, self.settled())?;
-                self.controller_leaves()?;
-                self.run_callbacks(callbacks)
-            }
-            Action::Enable { session, plan } => {
-                let callbacks = self.etw.enable(session, plan, now)?;
-                self.run_callbacks(callbacks)
-            }
-            Action::Disable { session, provider } => {
-                let callbacks = self.etw.disable(session, *provider, now)?;
-                self.run_callbacks(callbacks)
-            }
-            Action::CaptureState { session, provider } => {
-                let callbacks = self.etw.capture_state(session, *provider, now)?;
-                self.run_callbacks(callbacks)
-            }
-            Action::Flush { session, file } => self.etw.flush(session, file.as_deref(), now),
-            Action::Consume { session, speed, file } => {
-                self.etw.consume(session, *speed, file.as_deref(), now)
-            }
-            Action::Leave { session } => self.etw.leave(session, self.settled()),
-            Action::Update { session, buffers, flush_timer } => {
-                self.etw.update(session, *buffers, *flush_timer, now)
-            }
-            Action::StopAfter { session, after } => {
-                let id = self.etw.running(session).first().copied();
-                let at = now.saturating_add(*after);
-                if let Some(index) = id {
-                    self.plan(at, Task::EndSession(index));
-                }
-                Ok(())
-            }
+            Action::Session(name, request) => self.request(name, request),
             Action::Roll { plan, every, number } => {
                 let index = self.etw.running(&plan.name).first().copied();
                 if let Some(index) = index {
@@ -83,15 +47,43 @@ impl Simulator<'_> {
                 let files = identities.then_some(&self.image_files);
                 self.etw.merge(inputs, output, files, *compress, now)
             }
-            Action::KernelRundown { session } => {
-                for index in self.etw.request(session, "rundown", now)? {
-                    self.kernel_rundown(index)?;
-                }
-                Ok(())
-            }
-            Action::Kernel { session, change } => self.change_kernel(session, change),
             Action::Work { process, work } => self.work(*process, work),
         }
+    }
+
+    /// Performs a request to the sessions of a name.
+    fn request(&mut self, name: &str, request: &Request) -> Result<()> {
+        if let Request::StopAfter(after) = request {
+            if let Some(index) = self.etw.running(name).first().copied() {
+                self.plan(self.now.saturating_add(*after), Task::EndSession(index));
+            }
+            return Ok(());
+        }
+        let at = if *request == Request::Leave { self.settled() } else { self.now };
+        let sessions = self.etw.request(name, request, at)?;
+        let mut callbacks = Vec::new();
+        match request {
+            Request::Stop => {
+                sessions.iter().try_for_each(|index| self.before_stop(*index))?;
+                callbacks = self.etw.stop(&sessions, self.settled())?;
+                self.controller_leaves()?;
+            }
+            Request::KernelRundown => {
+                sessions.iter().try_for_each(|index| self.kernel_rundown(*index))?;
+            }
+            Request::Kernel(change) => {
+                self.change_kernel(name, &sessions, request.name(), change)?
+            }
+            Request::CaptureState(provider) if !sessions.is_empty() => {
+                callbacks = self.etw.capture_state(name, &sessions, *provider, at)?;
+            }
+            _ => {
+                for index in sessions {
+                    callbacks.extend(self.etw.perform_request(index, name, request, at)?);
+                }
+            }
+        }
+        self.run_callbacks(callbacks)
     }
 
     /// A session has reached its time limit.
@@ -240,30 +232,35 @@ fn describe(action: &Action) -> Option<String> {
                 providers.join(", ")
             )
         }
-        Action::Stop { session } => of(session, "is stopped".to_owned()),
-        Action::Enable { session, plan } => of(session, format!("enables {}", asked(plan))),
-        Action::Disable { session, provider } => of(session, format!("disables {provider}")),
-        Action::CaptureState { session, provider } => {
-            of(session, format!("asks {provider} for its state"))
-        }
-        Action::Flush { session, file } => {
-            let into = file.as_ref().map_or(String::new(), |f| format!(" into \"{f}\""));
-            of(session, format!("is flushed{into}"))
-        }
-        Action::Consume { session, file, .. } => {
-            let kept = file.as_ref().map_or(String::new(), |f| format!(", and kept in \"{f}\""));
-            of(session, format!("is read in real time{kept}"))
-        }
-        Action::Leave { session } => of(session, "is read no more".to_owned()),
-        Action::Update { session, .. } => of(session, "gets other settings".to_owned()),
+        Action::Session(session, request) => of(
+            session,
+            match request {
+                Request::Stop => "is stopped".to_owned(),
+                Request::Enable(plan) => format!("enables {}", asked(plan)),
+                Request::Disable(provider) => format!("disables {provider}"),
+                Request::CaptureState(provider) => format!("asks {provider} for its state"),
+                Request::Flush(file) => {
+                    let into = file.as_ref().map_or(String::new(), |f| format!(" into \"{f}\""));
+                    format!("is flushed{into}")
+                }
+                Request::Consume(_, file) => {
+                    let kept = file.as_ref().map(|f| format!(", and kept in \"{f}\""));
+                    format!("is read in real time{}", kept.unwrap_or_default())
+                }
+                Request::Leave => "is read no more".to_owned(),
+                Request::Update { .. } => "gets other settings".to_owned(),
+                Request::KernelRundown => {
+                    return Some(format!("the kernel logs a rundown for \"{session}\""));
+                }
+                // The result of a change is reported when it is known.
+                Request::Kernel(_) | Request::StopAfter(_) => return None,
+            },
+        ),
         Action::Merge { inputs, output, identities, .. } => {
             let without = if *identities { "" } else { ", without identities of images" };
             format!("{} become {output}{without}", inputs.join(", "))
         }
-        Action::KernelRundown { session } => format!("the kernel logs a rundown for \"{session}\""),
-        // The result of a change is reported when it is known.
-        Action::Kernel { .. } => return None,
-        Action::StopAfter { .. } | Action::Roll { .. } | Action::Work { .. } => return None,
+        Action::Roll { .. } | Action::Work { .. } => return None,
     })
 }
 

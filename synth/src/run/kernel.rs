@@ -27,8 +27,14 @@ impl Simulator<'_> {
     }
 
     /// A session changes its kernel flags.
-    pub(super) fn change_kernel(&mut self, name: &str, change: &KernelChange) -> Result<()> {
-        for index in self.etw.kernel_sessions(name, self.now)? {
+    pub(super) fn change_kernel(
+        &mut self,
+        name: &str,
+        sessions: &[usize],
+        request: &'static str,
+        change: &KernelChange,
+    ) -> Result<()> {
+        for index in self.etw.kernel_sessions(name, sessions, request, self.now)? {
             // What happened before the change is logged by the old flags.
             self.settle_all(self.now)?;
             self.controller_enters()?;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::clr::ClrOp;
-use crate::model::{ImagePlan, RaisePlan};
+use crate::model::{ClrWork, ImagePlan, RaisePlan};
 use crate::time::Nanos;
 
 /// An operation of a thread. It is not interrupted.
@@ -94,23 +94,16 @@ impl OpQueue {
 
 /// Whether two operations are equal. Only operations that are cheap to compare are merged.
 fn repeats(one: &Op, other: &Op) -> bool {
-    let simple = |op: &Op| {
-        matches!(
-            op,
-            Op::Clr(
-                _,
-                ClrOp::Allocate
-                    | ClrOp::Throw(_)
-                    | ClrOp::Contend
-                    | ClrOp::Stub
-                    | ClrOp::Enqueue
-                    | ClrOp::IoEnqueue
-                    | ClrOp::TakeHandle(_)
-                    | ClrOp::FreeHandle
-            )
-        )
-    };
-    simple(one) && one == other
+    let Op::Clr(_, ClrOp::Work(work)) = one else { return false };
+    let once = matches!(
+        work,
+        ClrWork::Gc(_)
+            | ClrWork::Press(_)
+            | ClrWork::Pool(_)
+            | ClrWork::IoPool(_)
+            | ClrWork::Wait(_)
+    );
+    !once && one == other
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use super::op_queue::Op;
 /// Maximum number of operations of one step.
 const MAX_OPS_PER_STEP: u32 = 1_000_000;
 
-/// An operation, this many times.
-fn times(op: ClrOp, count: u32) -> Vec<(ClrOp, u32)> {
-    vec![(op, count.min(MAX_OPS_PER_STEP))]
+/// Operations, each once.
+fn once(ops: impl IntoIterator<Item = ClrOp>) -> Vec<(ClrOp, u32)> {
+    ops.into_iter().map(|op| (op, 1)).collect()
 }
 
 impl Simulator<'_> {
@@ -134,47 +134,33 @@ impl Simulator<'_> {
             let found = assemblies.iter().position(|a| a.simple_name == name);
             found.ok_or_else(|| named("assembly", name))
         };
-        let once = |ops: Vec<ClrOp>| ops.into_iter().map(|op| (op, 1)).collect();
         let ops: Vec<(ClrOp, u32)> = match work {
             Work::Jit(count) => {
                 let many = runtime.waiting.len().min(*count as usize);
-                once(runtime.waiting.drain(..many).map(ClrOp::Prepare).collect())
+                once(runtime.waiting.drain(..many).map(ClrOp::Prepare))
             }
             Work::Tier(count) => {
                 let many = runtime.quick.len().min(*count as usize);
                 let ops = runtime.quick.drain(..many).map(ClrOp::Tier);
                 let count = many as u32;
                 let around = [ClrOp::TierBegin(count)].into_iter().chain(ops);
-                let all = around.chain([ClrOp::TierEnd(count)]).collect();
-                if many == 0 { Vec::new() } else { once(all) }
+                if many == 0 { Vec::new() } else { once(around.chain([ClrOp::TierEnd(count)])) }
             }
             Work::Rejit(count) => {
                 let compiled = runtime.live.iter().filter(|m| {
                     runtime.methods.get(**m).is_some_and(|m| m.kind == CodeKind::Jitted)
                 });
-                once(compiled.take(*count as usize).map(|m| ClrOp::Rejit(*m)).collect())
+                once(compiled.take(*count as usize).map(|m| ClrOp::Rejit(*m)))
             }
-            Work::Allocate(count) => times(ClrOp::Allocate, *count),
-            Work::Throw(count, plan) => times(ClrOp::Throw(*plan), *count),
-            Work::TakeHandles(count, kind) => times(ClrOp::TakeHandle(*kind), *count),
-            Work::FreeHandles(count) => times(ClrOp::FreeHandle, *count),
-            Work::Press(bytes) => times(ClrOp::Press(bytes.unsigned_abs(), *bytes >= 0), 1),
-            Work::Queue(count) => times(ClrOp::Enqueue, *count),
-            Work::QueueIo(count) => times(ClrOp::IoEnqueue, *count),
-            Work::IoPool(by) => times(ClrOp::IoPool(*by), 1),
-            Work::Wait(time) => times(ClrOp::Wait(*time), 1),
-            Work::EnterDomain(name) => times(ClrOp::EnterDomain(domain(name)?), 1),
-            Work::Contend(count) => times(ClrOp::Contend, *count),
-            Work::Stub(count) => times(ClrOp::Stub, *count),
-            Work::Pool(by) => times(ClrOp::Pool(*by), 1),
-            Work::Gc(plan) => times(ClrOp::Collect(*plan), 1),
+            Work::Clr(work, count) => vec![(ClrOp::Work(*work), (*count).min(MAX_OPS_PER_STEP))],
+            Work::EnterDomain(name) => once([ClrOp::EnterDomain(domain(name)?)]),
             Work::Forget(count) => {
                 let dynamic = runtime.live.iter().filter(|m| {
                     runtime.methods.get(**m).is_some_and(|m| m.kind == CodeKind::Dynamic)
                 });
-                once(dynamic.take(*count as usize).map(|m| ClrOp::Forget(*m)).collect())
+                once(dynamic.take(*count as usize).map(|m| ClrOp::Forget(*m)))
             }
-            Work::LoadAssembly(name) => times(ClrOp::LoadAssembly(assembly(name)?), 1),
+            Work::LoadAssembly(name) => once([ClrOp::LoadAssembly(assembly(name)?)]),
             Work::UnloadAssembly(name) => {
                 let found = assembly(name)?;
                 if assemblies.get(found).is_some_and(|a| !a.collectible) {
@@ -182,10 +168,10 @@ impl Simulator<'_> {
                         format!("assembly \"{name}\" is not collectible: its domain unloads it");
                     return Err(Error::impossible(now, what));
                 }
-                times(ClrOp::UnloadAssembly(found), 1)
+                once([ClrOp::UnloadAssembly(found)])
             }
-            Work::LoadDomain(name) => times(ClrOp::LoadDomain(domain(name)?), 1),
-            Work::UnloadDomain(name) => times(ClrOp::UnloadDomain(domain(name)?), 1),
+            Work::LoadDomain(name) => once([ClrOp::LoadDomain(domain(name)?)]),
+            Work::UnloadDomain(name) => once([ClrOp::UnloadDomain(domain(name)?)]),
             _ => Vec::new(),
         };
         Ok(ops.into_iter().map(|(op, times)| (Op::Clr(clr, op), times)).collect())

@@ -6,7 +6,7 @@ use etl_format::constants::{LogFileMode, PointerSize};
 
 use super::reader::Reader;
 use crate::file_system::file_name_problem;
-use crate::model::{Action, ProcessPlan, Scenario, ScriptLocation, Step, Work};
+use crate::model::{Action, ProcessPlan, Request, Scenario, ScriptLocation, Step, Work};
 
 /// Names in the help of an error.
 const MAX_NAMES: usize = 12;
@@ -79,8 +79,11 @@ impl<'s> ScriptSymbols<'s> {
                 Action::Roll { plan, .. } => {
                     plan.file.iter().for_each(|file| symbols.makes(file, false));
                 }
-                Action::Flush { file, .. } | Action::Consume { file, .. } => {
-                    file.iter().for_each(|file| symbols.makes(file, false));
+                Action::Session(
+                    _,
+                    Request::Flush(Some(file)) | Request::Consume(_, Some(file)),
+                ) => {
+                    symbols.makes(file, false);
                 }
                 Action::Merge { output, .. } => symbols.makes(output, false),
                 Action::Work { process, work: Work::StartThread } => {
@@ -140,23 +143,17 @@ impl<'c> Check<'c, '_> {
                     self.missing(message, "processes of the script", names);
                 }
             }
-            Action::Stop { session }
-            | Action::Enable { session, .. }
-            | Action::Disable { session, .. }
-            | Action::CaptureState { session, .. }
-            | Action::Leave { session }
-            | Action::KernelRundown { session }
-            | Action::Kernel { session, .. }
-            | Action::Update { session, .. } => self.session(session),
-            Action::Flush { session, file } | Action::Consume { session, file, .. } => {
+            Action::Session(_, Request::StopAfter(_)) | Action::Roll { .. } => {}
+            Action::Session(session, request) => {
                 self.session(session);
-                file.iter().for_each(|file| self.new_file(file));
+                if let Request::Flush(Some(file)) | Request::Consume(_, Some(file)) = request {
+                    self.new_file(file);
+                }
             }
             Action::Merge { inputs, output, .. } => {
                 inputs.iter().for_each(|file| self.file(file));
                 self.new_file(output);
             }
-            Action::StopAfter { .. } | Action::Roll { .. } => {}
             Action::Work { process, work } => {
                 if let Some(plan) = self.scenario.processes.get(*process) {
                     self.work(plan, *process, work);

@@ -11,7 +11,9 @@ use etl_schema::tables::Registry;
 
 use super::args::Args;
 use super::reader::{Controllers, Reader, SavedSession};
-use crate::model::{Action, EnablePlan, KernelChange, KernelFlags, SessionPlan, numbered_file};
+use crate::model::{
+    Action, EnablePlan, KernelChange, KernelFlags, Request, SessionPlan, numbered_file,
+};
 use crate::time::{Nanos, SECOND};
 
 /// `run "xperf -start clr -on ... -f clr1.etl"`
@@ -115,34 +117,28 @@ impl Controllers {
             Command::Update(session) => self.update(tool, session, add)?,
             Command::Enable { session, providers, kernel } => {
                 let (added, removed) = tracelog_changes(kernel);
-                change(session, KernelChange { added, removed, ..KernelChange::default() }, add);
-                for provider in providers {
-                    let plan = enable(provider)?;
-                    add(Action::Enable { session: session.clone(), plan });
-                }
+                let change = KernelChange { added, removed, ..KernelChange::default() };
+                let requests = providers.iter().map(|p| Ok(Request::Enable(enable(p)?)));
+                request(session, change, requests, add)?;
             }
             Command::Disable { session, providers, kernel } => {
                 let (added, removed) = tracelog_changes(kernel);
                 let removed = added.with(removed);
-                change(session, KernelChange { removed, ..KernelChange::default() }, add);
-                for provider in providers {
-                    let provider = enable(provider)?.provider;
-                    add(Action::Disable { session: session.clone(), provider });
-                }
+                let change = KernelChange { removed, ..KernelChange::default() };
+                let requests = providers.iter().map(|p| Ok(Request::Disable(enable(p)?.provider)));
+                request(session, change, requests, add)?;
             }
             Command::CaptureState { session, providers } => {
-                for provider in providers {
-                    let provider = enable(provider)?.provider;
-                    add(Action::CaptureState { session: session.clone(), provider });
-                }
+                let state = |p| Ok(Request::CaptureState(enable(p)?.provider));
+                request(session, KernelChange::default(), providers.iter().map(state), add)?;
             }
             Command::Flush { session, file, .. } => {
-                let (session, file) = (session.clone(), file.as_deref().map(base));
-                add(Action::Flush { session, file });
+                let file = file.as_deref().map(base);
+                add(Action::Session(session.clone(), Request::Flush(file)));
             }
             Command::Stop { session, .. } => {
                 stopped.push(session.clone());
-                add(Action::Stop { session: session.clone() });
+                add(Action::Session(session.clone(), Request::Stop));
             }
             Command::Merge { inputs, output, options } => {
                 let of_stopped = |name: &String| {
@@ -161,7 +157,7 @@ impl Controllers {
                 add(Action::Merge { inputs, output: base(output), identities, compress });
             }
             Command::SystemRundown { session } => {
-                add(Action::KernelRundown { session: session.clone() });
+                add(Action::Session(session.clone(), Request::KernelRundown));
             }
             // A query leaves nothing in a trace.
             Command::Query { .. } => {}
@@ -219,7 +215,7 @@ impl Controllers {
         if let Some(after) = value("rf") {
             let after =
                 seconds(after).ok_or_else(|| format!("-rf {after}: a time, [[hh:]mm:]ss"))?;
-            add(Action::StopAfter { session: name, after });
+            add(Action::Session(name, Request::StopAfter(after)));
         }
         Ok(())
     }
@@ -237,23 +233,19 @@ impl Controllers {
             saved.change(session);
             return Ok(());
         }
-        change(&name, kernel_change(tool, session)?, add);
-        for provider in session.providers.iter().filter(|p| !is_kernel(p)) {
-            let plan = enable(provider)?;
-            add(Action::Enable { session: name.clone(), plan });
-        }
-        for provider in session.removed.iter().filter(|p| !is_kernel(p)) {
-            let provider = enable(provider)?.provider;
-            add(Action::Disable { session: name.clone(), provider });
-        }
+        let enables = session.providers.iter().filter(|p| !is_kernel(p));
+        let disables = session.removed.iter().filter(|p| !is_kernel(p));
+        let requests = enables.map(|p| Ok(Request::Enable(enable(p)?)));
+        let requests = requests.chain(disables.map(|p| Ok(Request::Disable(enable(p)?.provider))));
+        request(&name, kernel_change(tool, session)?, requests, add)?;
         let buffers = session.max_buffers;
         let flush_timer = session.flush_seconds.map(|s| u64::from(s) * SECOND);
         if buffers.is_some() || flush_timer.is_some() {
-            add(Action::Update { session: name.clone(), buffers, flush_timer });
+            add(Action::Session(name.clone(), Request::Update { buffers, flush_timer }));
         }
         if session.others.iter().any(|o| o.name == "fd") {
             let file = session.file.as_deref().map(base);
-            add(Action::Flush { session: name, file });
+            add(Action::Session(name, Request::Flush(file)));
         }
         Ok(())
     }
@@ -343,11 +335,18 @@ fn plan(tool: Tool, session: &Session) -> Result<SessionPlan, String> {
     Ok(plan)
 }
 
-/// Adds a change of kernel flags, unless it is empty.
-fn change(session: &str, change: KernelChange, add: &mut dyn FnMut(Action)) {
-    if change != KernelChange::default() {
-        add(Action::Kernel { session: session.to_owned(), change });
+/// Adds the requests of a command line to a session: a change of its kernel flags, then others.
+fn request(
+    session: &str,
+    change: KernelChange,
+    requests: impl Iterator<Item = Result<Request, String>>,
+    add: &mut dyn FnMut(Action),
+) -> Result<(), String> {
+    let change = (change != KernelChange::default()).then_some(Ok(Request::Kernel(change)));
+    for request in change.into_iter().chain(requests) {
+        add(Action::Session(session.to_owned(), request?));
     }
+    Ok(())
 }
 
 /// The change of kernel flags by a command line. Given flags replace all others.

@@ -4,8 +4,8 @@ use super::args::{Args, Time};
 use super::{controller, process, provider, session};
 use crate::distribution::Distribution;
 use crate::model::{
-    Action, GcPlan, HandleKind, KernelChange, ProcessPlan, ProviderPlan, Repeat, Scenario, Step,
-    ThrowPlan, Work,
+    Action, ClrWork, GcPlan, HandleKind, KernelChange, ProcessPlan, ProviderPlan, Repeat, Request,
+    Scenario, Step, ThrowPlan, Work,
 };
 
 const HANDLES: [(&str, HandleKind); 5] = [
@@ -75,12 +75,13 @@ fn global(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
             let file = if matches!(name, "flush" | "consume") { args.get("into") } else { None };
             let speed = if name == "consume" { args.get("bytes-per-second") } else { None };
             if let Some(session) = args.next("a session") {
-                add(match name {
-                    "stop" => Action::Stop { session },
-                    "leave" => Action::Leave { session },
-                    "flush" => Action::Flush { session, file },
-                    _ => Action::Consume { session, speed: speed.unwrap_or(100_000_000), file },
-                });
+                let request = match name {
+                    "stop" => Request::Stop,
+                    "leave" => Request::Leave,
+                    "flush" => Request::Flush(file),
+                    _ => Request::Consume(speed.unwrap_or(100_000_000), file),
+                };
+                add(Action::Session(session, request));
             }
             args.finish();
         }
@@ -103,26 +104,21 @@ fn global(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
                 };
                 return args.error(format!("{name} needs a session"), "in is missing", Some(&help));
             };
-            match name {
-                "enable" => {
-                    let plan = session::enable(args);
-                    plan.into_iter()
-                        .for_each(|plan| add(Action::Enable { session: session.clone(), plan }));
-                }
+            let request = match name {
+                "enable" => session::enable(args).map(Request::Enable),
                 "kernel" => {
                     let (flags, interval) = session::kernel(args);
-                    let change = KernelChange { interval, ..KernelChange::to(flags) };
-                    add(Action::Kernel { session, change });
+                    Some(Request::Kernel(KernelChange { interval, ..KernelChange::to(flags) }))
                 }
                 _ => {
                     let Some(provider) = args.next("a provider") else { return };
                     args.finish();
-                    add(match name {
-                        "disable" => Action::Disable { session, provider },
-                        _ => Action::CaptureState { session, provider },
-                    });
+                    let disable = name == "disable";
+                    let request = if disable { Request::Disable } else { Request::CaptureState };
+                    Some(request(provider))
                 }
-            }
+            };
+            request.into_iter().for_each(|request| add(Action::Session(session.clone(), request)));
         }
         _ => {
             let known = "run, session, stop, merge, enable, kernel, disable, capture-state, \
@@ -172,7 +168,7 @@ fn work(mut args: Args<'_, '_>, providers: &[ProviderPlan]) -> Option<Work> {
         "tier" => Work::Tier(count(&mut args)),
         "rejit" => Work::Rejit(count(&mut args)),
         "forget" => Work::Forget(count(&mut args)),
-        "allocate" => Work::Allocate(count(&mut args)),
+        "allocate" => Work::Clr(ClrWork::Allocate, count(&mut args)),
         "throw" => {
             let plan = ThrowPlan {
                 filters: args.get("filters").unwrap_or(0),
@@ -180,44 +176,46 @@ fn work(mut args: Args<'_, '_>, providers: &[ProviderPlan]) -> Option<Work> {
                 inner: args.flag("inner"),
                 rethrow: args.flag("rethrow"),
             };
-            Work::Throw(count(&mut args), plan)
+            Work::Clr(ClrWork::Throw(plan), count(&mut args))
         }
         "handle" => {
             let kind = args.choice("kind", &HANDLES).unwrap_or(HandleKind::Strong);
-            Work::TakeHandles(count(&mut args), kind)
+            Work::Clr(ClrWork::TakeHandle(kind), count(&mut args))
         }
-        "free-handle" => Work::FreeHandles(count(&mut args)),
-        "add-pressure" => Work::Press(bytes(&mut args)?),
-        "remove-pressure" => Work::Press(-bytes(&mut args)?),
-        "queue-work" => Work::Queue(count(&mut args)),
-        "queue-io" => Work::QueueIo(count(&mut args)),
-        "wait" => Work::Wait(args.next::<Time>("how long")?.0),
+        "free-handle" => Work::Clr(ClrWork::FreeHandle, count(&mut args)),
+        "add-pressure" => Work::Clr(ClrWork::Press(bytes(&mut args)?), 1),
+        "remove-pressure" => Work::Clr(ClrWork::Press(-bytes(&mut args)?), 1),
+        "queue-work" => Work::Clr(ClrWork::Queue, count(&mut args)),
+        "queue-io" => Work::Clr(ClrWork::QueueIo, count(&mut args)),
+        "wait" => Work::Clr(ClrWork::Wait(args.next::<Time>("how long")?.0), 1),
         "enter-domain" => Work::EnterDomain(args.next("an app domain")?),
-        "contend" => Work::Contend(count(&mut args)),
+        "contend" => Work::Clr(ClrWork::Contend, count(&mut args)),
         "gc" => {
             let generation: u64 = args.maybe("a generation").unwrap_or(0);
             if generation > 2 {
                 let label = generation.to_string();
                 args.error("there is no such generation", label, Some("0, 1 or 2"));
             }
-            Work::Gc(GcPlan {
+            let plan = GcPlan {
                 generation: generation.min(2) as u8,
                 induced: args.flag("induced"),
                 background: args.flag("background"),
                 compact: args.flag("compact"),
-            })
+            };
+            Work::Clr(ClrWork::Gc(plan), 1)
         }
         "grow-pool" | "shrink-pool" => {
             let by = i32::try_from(count(&mut args)).unwrap_or(i32::MAX);
             let by = if args.name() == "grow-pool" { by } else { -by };
-            if args.flag("io") { Work::IoPool(by) } else { Work::Pool(by) }
+            let io = args.flag("io");
+            Work::Clr(if io { ClrWork::IoPool(by) } else { ClrWork::Pool(by) }, 1)
         }
         "load" => Work::LoadAssembly(args.next("an assembly")?),
         "unload" => Work::UnloadAssembly(args.next("an assembly")?),
         "load-domain" => Work::LoadDomain(args.next("an app domain")?),
         "unload-domain" => Work::UnloadDomain(args.next("an app domain")?),
         "unload-image" => Work::UnloadImage(args.next("a path")?),
-        "stub" => Work::Stub(count(&mut args)),
+        "stub" => Work::Clr(ClrWork::Stub, count(&mut args)),
         "run" => Work::Run(args.next::<Time>("how long")?.0),
         "start-thread" => Work::StartThread,
         "end-thread" => Work::EndThread,

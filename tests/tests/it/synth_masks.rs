@@ -9,7 +9,7 @@ use etl_control::enable::Enablement;
 use etl_format::Guid;
 use etl_schema::encode::OwnedValue;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
-use etl_synth::model::{Action, EnablePlan, Scenario, SessionPlan};
+use etl_synth::model::{Action, EnablePlan, Request, Scenario, SessionPlan};
 use etl_synth::truth::{InMemoryTruth, KnownEvent};
 use etl_synth::{MemoryFileSystem, SECOND, Script};
 use proptest::prelude::*;
@@ -106,7 +106,7 @@ fn recorded(product: Product, provider: Guid, mask: u64, level: u8) -> Vec<Known
     let rule = Enablement::new(level, mask);
     plan.providers.push(EnablePlan { rule, ..EnablePlan::new(provider, 0, 0) });
     scenario.at(2 * SECOND, Action::Start(Box::new(plan)));
-    scenario.at(3 * SECOND, Action::Stop { session: "s".to_owned() });
+    scenario.at(3 * SECOND, Action::Session("s".to_owned(), Request::Stop));
     let mut truth = InMemoryTruth::default();
     etl_synth::Simulation::new(&scenario)
         .observer(&mut truth)

@@ -14,7 +14,7 @@ use super::raise::Runtime;
 use super::state::Clr;
 use crate::error::Result;
 use crate::etw::values;
-use crate::model::{GcPlan, HandleKind};
+use crate::model::{ClrWork, GcPlan, HandleKind};
 use crate::time::MICROSECOND;
 use etl_schema::clr::keyword;
 
@@ -114,7 +114,8 @@ impl Runtime<'_, '_> {
             let [young, middle] = self.clr.heap.since;
             let generation = if middle >= 8 { 2 } else { u8::from(young >= 6) };
             let background = generation == 2;
-            then.push(ClrOp::Collect(GcPlan { generation, background, ..GcPlan::default() }));
+            let plan = GcPlan { generation, background, ..GcPlan::default() };
+            then.push(ClrOp::Work(ClrWork::Gc(plan)));
         }
         Ok(OpEffect { cost: 30 * MICROSECOND, then, ..OpEffect::default() })
     }
@@ -201,11 +202,9 @@ impl Runtime<'_, '_> {
     }
 
     /// The program adds or removes memory pressure: native memory that objects own.
-    pub fn press(&mut self, bytes: u64, more: bool) -> Result<OpEffect> {
-        let pressure = self.clr.heap.pressure;
-        self.clr.heap.pressure =
-            if more { pressure.saturating_add(bytes) } else { pressure.saturating_sub(bytes) };
-        self.raise(if more { 200 } else { 201 }, 0, &values![bytes, self.clr.instance])?;
+    pub fn press(&mut self, bytes: i64) -> Result<OpEffect> {
+        let id = if bytes >= 0 { 200 } else { 201 };
+        self.raise(id, 0, &values![bytes.unsigned_abs(), self.clr.instance])?;
         Ok(OpEffect::after(MICROSECOND))
     }
 }

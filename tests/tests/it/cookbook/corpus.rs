@@ -3,7 +3,7 @@ use etl_schema::providers::CLR_RUNDOWN;
 use etl_schema::store::SchemaStore;
 use etl_synth::model::{
     Action, AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan, ModuleKind, ModulePlan,
-    ProcessPlan, Scenario, SessionPlan, Sku,
+    ProcessPlan, Request, Scenario, SessionPlan, Sku,
 };
 use etl_synth::truth::InMemoryTruth;
 use etl_synth::{MemoryFileSystem, SECOND};
@@ -55,7 +55,7 @@ fn decoder_finds_modules_of_any_size() {
         scenario.process(ProcessPlan::new("Shop.exe").with_clr(clr));
         let session = SessionPlan::new("rundown", "rundown.etl").with(CLR_RUNDOWN, 0x138, 5);
         scenario.at(SECOND, Action::Start(Box::new(session)));
-        scenario.at(30 * SECOND, Action::Stop { session: "rundown".into() });
+        scenario.at(30 * SECOND, Action::Session("rundown".into(), Request::Stop));
         check_decoder(&scenario);
     }
 }
