@@ -4,24 +4,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_format::Guid;
-use etl_format::constants::{PointerSize, hook};
+use etl_format::constants::PointerSize;
 use etl_format::read::Record;
 use etl_format::rewrite::merge::Insertions;
 use etl_format::write::record::Full;
 use etl_schema::Identity;
+use etl_schema::decode::Utf16;
 use etl_schema::encode::{OwnedValue, encode_into};
 use etl_schema::providers::IMAGE_ID;
-use etl_schema::store::SchemaStore;
 use etl_schema::tables::Registry;
+use etl_schema::views::kernel;
 
 use super::values;
 use crate::machine::Image;
 use crate::model::FileVersion;
 use crate::truth::{ImageIdentity, PdbIdentity};
 
-/// Hooks of the events of images: load, unload, and both rundowns.
-const IMAGES: [u16; 4] =
-    [hook::IMAGE_LOAD, hook::IMAGE_UNLOAD, hook::IMAGE_DC_START, hook::IMAGE_DC_END];
 /// The thread id in records that a merge adds.
 const NO_THREAD: u32 = u32::MAX;
 
@@ -60,7 +58,6 @@ impl ImageFiles {
 /// Adds identities to a merge.
 pub(super) struct ImageIdentifier<'f> {
     files: &'f ImageFiles,
-    schemas: SchemaStore,
     /// Processes and addresses of images that were identified.
     identified: BTreeSet<(u32, u64)>,
     /// Files whose version was reported.
@@ -71,14 +68,8 @@ pub(super) struct ImageIdentifier<'f> {
 
 impl<'f> ImageIdentifier<'f> {
     pub fn new(files: &'f ImageFiles) -> Self {
-        let schemas = SchemaStore::default();
-        ImageIdentifier {
-            files,
-            schemas,
-            identified: BTreeSet::new(),
-            versions: BTreeSet::new(),
-            images: Vec::new(),
-        }
+        let (identified, versions) = (BTreeSet::new(), BTreeSet::new());
+        ImageIdentifier { files, identified, versions, images: Vec::new() }
     }
 
     /// Inserts the identity of an image before a record that reports it, if its file is known.
@@ -88,9 +79,6 @@ impl<'f> ImageIdentifier<'f> {
         timestamp: i64,
         added: &mut Insertions,
     ) -> etl_format::Result<()> {
-        if !record.hook().is_some_and(|hook| IMAGES.contains(&hook)) {
-            return Ok(());
-        }
         let Some(image) = self.image(record) else { return Ok(()) };
         let width = record.pointer_size().unwrap_or(PointerSize::P8);
         let file = image.path.rsplit('\\').next().unwrap_or_default().to_owned();
@@ -140,19 +128,9 @@ impl<'f> ImageIdentifier<'f> {
 
     /// The image that a record reports, if its file is known.
     fn image(&self, record: &Record<'_>) -> Option<ImageIdentity> {
-        let decoder = self.schemas.decoder(record)?;
-        let (mut base, mut size, mut pid, mut time, mut path) = (0, 0, 0, 0, String::new());
-        for (field, value) in decoder.fields(record.payload(), record.pointer_size()?) {
-            let number = || value.as_u64().unwrap_or(0);
-            match &*field.name {
-                "ImageBase" => base = number(),
-                "ImageSize" => size = number(),
-                "ProcessId" => pid = number() as u32,
-                "TimeDateStamp" => time = number() as u32,
-                "FileName" => path = value.as_utf16().map_or(path, |text| text.to_string()),
-                _ => {}
-            }
-        }
+        let kernel::Event::Image(_, image) = kernel::decode(record)? else { return None };
+        let kernel::Image { pid, base, size, .. } = image;
+        let (path, time) = (Utf16::new(image.path()?).to_string(), image.link_time()?);
         let file = self.files.known.get(&(path.to_lowercase(), time, size))?;
         let (pdb, version) = (file.pdb.map(PdbIdentity::from), file.version.clone());
         Some(ImageIdentity { pid, base, size, link_time: time, path, pdb, version })

@@ -4,53 +4,29 @@ use etl_format::constants::{BUFFER_HEADER_SIZE, PointerSize};
 use etl_format::read::{Options, Order, Trace};
 
 use super::problem::Problem;
-use crate::model::{Amount, BufferField, HeaderField};
+use crate::model::{Amount, HeaderField};
 
 /// Bytes of the header event's own header.
 const RECORD_HEADER: usize = 0x20;
 
-/// Offset in the payload of the header event, with 8-byte pointers, and width.
-const fn header_place(field: HeaderField) -> (usize, usize) {
-    match field {
-        HeaderField::Build => (0x08, 4),
-        HeaderField::Processors => (0x0c, 4),
-        HeaderField::EndTime => (0x10, 8),
-        HeaderField::Buffers => (0x24, 4),
-        HeaderField::EventsLost => (0x30, 4),
-        HeaderField::BootTime => (0xf8, 8),
-        HeaderField::StartTime => (0x108, 8),
-        HeaderField::BuffersLost => (0x114, 4),
-    }
-}
-
 /// Offset after the two pointers of the header event.
 const AFTER_POINTERS: usize = 0x48;
 
-/// Offset in the header of a buffer, and width.
-const fn buffer_place(field: BufferField) -> (usize, usize) {
-    match field {
-        BufferField::Sequence => (0x18, 8),
-        BufferField::Processor => (0x28, 2),
-    }
-}
-
 pub(super) fn header(bytes: &mut [u8], field: HeaderField, amount: Amount) -> Result<(), Problem> {
     let pointers = open(bytes)?.header().pointer_size;
-    let (at, width) = header_place(field);
-    let narrow = pointers == PointerSize::P4 && at >= AFTER_POINTERS;
-    let at = at.saturating_sub(if narrow { 8 } else { 0 });
-    change(bytes, BUFFER_HEADER_SIZE + RECORD_HEADER + at, width, amount)
+    let narrow = pointers == PointerSize::P4 && field.offset >= AFTER_POINTERS;
+    let at = field.offset.saturating_sub(if narrow { 8 } else { 0 });
+    change(bytes, BUFFER_HEADER_SIZE + RECORD_HEADER + at, field.width, amount)
 }
 
 pub(super) fn buffer(
     bytes: &mut [u8],
     nth: i64,
-    field: BufferField,
+    field: HeaderField,
     amount: Amount,
 ) -> Result<(), Problem> {
     let start = nth_buffer(bytes, nth)?;
-    let (at, width) = buffer_place(field);
-    change(bytes, start.saturating_add(at), width, amount)
+    change(bytes, start.saturating_add(field.offset), field.width, amount)
 }
 
 /// The last record of a buffer gets a size larger than the rest of the buffer.

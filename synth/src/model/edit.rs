@@ -19,7 +19,7 @@ pub enum Edit {
     /// A field of the header event holds another value.
     Header(HeaderField, Amount),
     /// A field of a buffer's header holds another value.
-    Buffer(i64, BufferField, Amount),
+    Buffer(i64, HeaderField, Amount),
     /// The last record of a buffer gets an impossible size.
     Damage(i64),
 }
@@ -127,32 +127,33 @@ pub enum Amount {
     Raise(i64),
 }
 
-/// Fields of the header event that can be changed.
+/// A number in a header that can be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeaderField {
-    /// Windows' build.
-    Build,
-    /// Processors.
-    Processors,
-    /// The end, FILETIME.
-    EndTime,
-    /// Buffers in the file.
-    Buffers,
-    /// Events lost.
-    EventsLost,
-    /// When the machine started, FILETIME.
-    BootTime,
-    /// The start, FILETIME.
-    StartTime,
-    /// Buffers lost.
-    BuffersLost,
+pub struct HeaderField {
+    /// Its offset in the header.
+    pub offset: usize,
+    /// Its width in bytes.
+    pub width: usize,
 }
 
-/// Fields of a buffer's header that can be changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BufferField {
-    /// Its number.
-    Sequence,
-    /// Its processor.
-    Processor,
+impl HeaderField {
+    /// Those of the header event, with 8-byte pointers, and their words in scripts.
+    pub const OF_FILE: [(&str, HeaderField); 8] = [
+        ("build", HeaderField::at(0x08, 4)),
+        ("processors", HeaderField::at(0x0c, 4)),
+        ("end-time", HeaderField::at(0x10, 8)),
+        ("buffers", HeaderField::at(0x24, 4)),
+        ("events-lost", HeaderField::at(0x30, 4)),
+        ("boot-time", HeaderField::at(0xf8, 8)),
+        ("start-time", HeaderField::at(0x108, 8)),
+        ("buffers-lost", HeaderField::at(0x114, 4)),
+    ];
+
+    /// Those of the header of a buffer.
+    pub const OF_BUFFER: [(&str, HeaderField); 2] =
+        [("sequence", HeaderField::at(0x18, 8)), ("processor", HeaderField::at(0x28, 2))];
+
+    const fn at(offset: usize, width: usize) -> Self {
+        HeaderField { offset, width }
+    }
 }

@@ -43,17 +43,9 @@ const EVENTS: [(KernelEvent, &str, u16, u32); 9] = [
 
 impl KernelEvent {
     /// All of them.
-    pub const ALL: [KernelEvent; 9] = [
-        KernelEvent::ProcessStart,
-        KernelEvent::ProcessEnd,
-        KernelEvent::ThreadStart,
-        KernelEvent::ThreadEnd,
-        KernelEvent::ImageLoad,
-        KernelEvent::ImageUnload,
-        KernelEvent::ContextSwitch,
-        KernelEvent::ReadyThread,
-        KernelEvent::Sample,
-    ];
+    pub fn all() -> impl Iterator<Item = KernelEvent> {
+        EVENTS.into_iter().map(|(event, ..)| event)
+    }
 
     fn entry(self) -> (KernelEvent, &'static str, u16, u32) {
         EVENTS.get(self as usize).copied().unwrap_or((self, "", 0, 0))
@@ -136,7 +128,7 @@ impl KernelFlags {
 
     /// Logged kinds of events, a bit for each, and those of them with a stack.
     pub(crate) fn bits(&self) -> (u16, u16) {
-        let logged = KernelEvent::ALL.into_iter().filter(|event| self.logs(*event));
+        let logged = KernelEvent::all().filter(|event| self.logs(*event));
         let logged = logged.fold(0, |bits, event| bits | event.bit());
         (logged, logged & self.stacks)
     }
@@ -161,8 +153,8 @@ impl KernelFlags {
             let digits = name.strip_prefix("0x").or_else(|| name.strip_prefix("0X"));
             let hook = digits.and_then(|digits| u16::from_str_radix(digits, 16).ok());
             let is =
-                |e: &&KernelEvent| e.name().eq_ignore_ascii_case(name) || Some(e.hook()) == hook;
-            match KernelEvent::ALL.iter().find(is) {
+                |e: &KernelEvent| e.name().eq_ignore_ascii_case(name) || Some(e.hook()) == hook;
+            match KernelEvent::all().find(is) {
                 Some(event) => self.stacks |= event.bit(),
                 None => self.other_stacks.push(name.clone()),
             }
@@ -181,7 +173,7 @@ impl KernelFlags {
     /// Events with a stack.
     pub fn stacks(&self) -> impl Iterator<Item = KernelEvent> {
         let stacks = self.stacks;
-        KernelEvent::ALL.into_iter().filter(move |event| stacks & event.bit() != 0)
+        KernelEvent::all().filter(move |event| stacks & event.bit() != 0)
     }
 
     /// Names of the enabled flags, and whether their events are simulated. The group masks contain

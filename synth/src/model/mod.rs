@@ -16,8 +16,8 @@ mod tags;
 
 pub use computer::{DiskPlan, DisplayPlan, NetworkCardPlan, ServicePlan, VolumePlan};
 pub use edit::{
-    Amount, BufferField, Changes, Edit, EditPlan, FieldValue, HeaderField, RecordAction,
-    RecordEdit, RecordSelector, Side,
+    Amount, Changes, Edit, EditPlan, FieldValue, HeaderField, RecordAction, RecordEdit,
+    RecordSelector, Side,
 };
 pub(crate) use kernel::WORDS as KERNEL_WORDS;
 pub use kernel::{KernelChange, KernelEvent, KernelFlags, group};

@@ -1,5 +1,7 @@
 //! Sessions: their settings, enabled providers and faults.
 
+use core::mem::discriminant;
+
 use etl_control::enable::{Enablement, IdFilter};
 use etl_format::Guid;
 use etl_format::constants::{ClockType, LogFileMode};
@@ -76,20 +78,20 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// All of them, with the default numbers of scripts.
-    pub(crate) const ALL: [Fault; 12] = [
-        Fault::Truncated(50),
-        Fault::Flipped(1),
-        Fault::Torn,
-        Fault::NotClosed,
-        Fault::LostBuffers(2),
-        Fault::Skew(10_000),
-        Fault::LostEvents(10),
-        Fault::CutRundown(50),
-        Fault::CompleteMissing,
-        Fault::WrongKeyword,
-        Fault::Unmerged,
-        Fault::CircularWrap(256),
+    /// All faults with their usual numbers, and their names.
+    pub(crate) const ALL: [(&'static str, Fault); 12] = [
+        ("truncated", Fault::Truncated(50)),
+        ("flipped", Fault::Flipped(1)),
+        ("torn", Fault::Torn),
+        ("not-closed", Fault::NotClosed),
+        ("lost-buffers", Fault::LostBuffers(2)),
+        ("skew", Fault::Skew(10_000)),
+        ("lost-events", Fault::LostEvents(10)),
+        ("cut-rundown", Fault::CutRundown(50)),
+        ("complete-missing", Fault::CompleteMissing),
+        ("wrong-keyword", Fault::WrongKeyword),
+        ("unmerged", Fault::Unmerged),
+        ("circular-wrap", Fault::CircularWrap(256)),
     ];
 
     /// Whether it changes written bytes.
@@ -100,21 +102,9 @@ impl Fault {
 
     /// Its word in a script.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Fault::Truncated(_) => "truncated",
-            Fault::Flipped(_) => "flipped",
-            Fault::Torn => "torn",
-            Fault::NotClosed => "not-closed",
-            Fault::LostBuffers(_) => "lost-buffers",
-            Fault::Skew(_) => "skew",
-            Fault::LostEvents(_) => "lost-events",
-            Fault::CutRundown(_) => "cut-rundown",
-            Fault::CompleteMissing => "complete-missing",
-            Fault::WrongKeyword => "wrong-keyword",
-            Fault::Unmerged => "unmerged",
-            Fault::CircularWrap(_) => "circular-wrap",
-        }
+    pub fn name(&self) -> &'static str {
+        let same = |(_, fault): &&(&str, Fault)| discriminant(fault) == discriminant(self);
+        Fault::ALL.iter().find(same).map_or("", |(name, _)| name)
     }
 }
 

@@ -2,23 +2,9 @@
 
 use super::args::Args;
 use crate::model::{
-    Amount, BufferField, Changes, Edit, EditPlan, FieldValue, HeaderField, RecordAction,
-    RecordEdit, RecordSelector, Side,
+    Amount, Changes, Edit, EditPlan, FieldValue, HeaderField, RecordAction, RecordEdit,
+    RecordSelector, Side,
 };
-
-const HEADER_FIELDS: [(&str, HeaderField); 8] = [
-    ("build", HeaderField::Build),
-    ("processors", HeaderField::Processors),
-    ("end-time", HeaderField::EndTime),
-    ("buffers", HeaderField::Buffers),
-    ("events-lost", HeaderField::EventsLost),
-    ("boot-time", HeaderField::BootTime),
-    ("start-time", HeaderField::StartTime),
-    ("buffers-lost", HeaderField::BuffersLost),
-];
-
-const BUFFER_FIELDS: [(&str, BufferField); 2] =
-    [("sequence", BufferField::Sequence), ("processor", BufferField::Processor)];
 
 /// `edit "clr.etl" { delete "DCEndComplete" nth=-1 }`
 pub(super) fn edit(mut args: Args<'_, '_>) -> Option<EditPlan> {
@@ -33,12 +19,12 @@ fn one(mut args: Args<'_, '_>) -> Option<Edit> {
     let name = args.name();
     let edit = match name {
         "header" => {
-            let field = args.next_choice("a field of the header", &HEADER_FIELDS)?;
+            let field = args.next_choice("a field of the header", &HeaderField::OF_FILE)?;
             Edit::Header(field, amount(&mut args)?)
         }
         "buffer" => {
             let nth = args.next("its number, from 1 or from -1 on")?;
-            let field = args.next_choice("a field of its header", &BUFFER_FIELDS)?;
+            let field = args.next_choice("a field of its header", &HeaderField::OF_BUFFER)?;
             Edit::Buffer(nth, field, amount(&mut args)?)
         }
         "damage" => Edit::Damage(args.next("a buffer's number, from 1 or from -1 on")?),

@@ -159,8 +159,7 @@ pub(super) fn named_fault(mut args: Args<'_, '_>) -> Option<(String, Fault)> {
 
 /// `fault "truncated" percent=60`
 fn fault(mut args: Args<'_, '_>) -> Option<Fault> {
-    let words = Fault::ALL.map(|fault| (fault.name(), fault));
-    let fault = args.next_choice("its name", &words)?;
+    let fault = args.next_choice("its name", &Fault::ALL)?;
     // A number from 1 to a maximum, or the default.
     let mut number = |name, default: u32, max: u32| {
         let message = match max {
