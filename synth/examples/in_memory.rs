@@ -5,8 +5,8 @@
 
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_synth::model::{Action, AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, EnablePlan};
-use etl_synth::model::{MethodPlan, ModuleKind, ModulePlan, ProcessPlan, Scenario, SessionPlan};
-use etl_synth::model::{Sku, Work};
+use etl_synth::model::{MethodPlan, ModuleKind, ModulePlan, ProcessPlan, Request, Scenario};
+use etl_synth::model::{SessionPlan, Sku, Work};
 use etl_synth::truth::InMemoryTruth;
 use etl_synth::{SECOND, Simulation};
 
@@ -26,8 +26,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     scenario.at(SECOND, Action::Start(Box::new(session)));
     scenario.at(2 * SECOND, Action::Work { process: app, work: Work::Jit(5) });
     let rundown = EnablePlan::new(CLR_RUNDOWN, 0x138, 5);
-    scenario.at(3 * SECOND, Action::Enable { session: "clr".into(), plan: rundown });
-    scenario.at(4 * SECOND, Action::Stop { session: "clr".into() });
+    scenario.at(3 * SECOND, Action::Session("clr".into(), Request::Enable(rundown)));
+    scenario.at(4 * SECOND, Action::Session("clr".into(), Request::Stop));
 
     let mut truth = InMemoryTruth::default();
     for (name, bytes) in Simulation::new(&scenario).observer(&mut truth).run_in_memory()? {

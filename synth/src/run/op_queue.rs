@@ -114,9 +114,9 @@ mod tests {
     fn push_merges_equal_operations_and_pop_keeps_the_order() {
         let of = |op| Op::Clr(0, op);
         let mut ops = OpQueue::default();
-        ops.push(of(ClrOp::Allocate), 1_000_000);
-        ops.push(of(ClrOp::Allocate), 2);
-        ops.push(of(ClrOp::Contend), 1);
+        ops.push(of(ClrOp::Work(ClrWork::Allocate)), 1_000_000);
+        ops.push(of(ClrOp::Work(ClrWork::Allocate)), 2);
+        ops.push(of(ClrOp::Work(ClrWork::Contend)), 1);
         ops.push(Op::Compute(5), 2);
         ops.push(Op::Compute(5), 1);
         assert_eq!(ops.entries(), 4);
@@ -124,9 +124,9 @@ mod tests {
         assert_eq!(ops.pop(), Some(Op::Compute(1)));
         assert_eq!(ops.pop(), Some(Op::Compute(2)));
         for _ in 0..1_000_002 {
-            assert_eq!(ops.pop(), Some(of(ClrOp::Allocate)));
+            assert_eq!(ops.pop(), Some(of(ClrOp::Work(ClrWork::Allocate))));
         }
-        assert_eq!(ops.pop(), Some(of(ClrOp::Contend)));
+        assert_eq!(ops.pop(), Some(of(ClrOp::Work(ClrWork::Contend))));
         for _ in 0..3 {
             assert_eq!(ops.pop(), Some(Op::Compute(5)));
         }
@@ -138,7 +138,10 @@ mod tests {
         let mut ops = OpQueue::default();
         let mut taken = 0;
         for _ in 0..MAX_ENTRIES {
-            for op in [Op::Clr(0, ClrOp::Allocate), Op::Clr(0, ClrOp::Contend)] {
+            for op in [
+                Op::Clr(0, ClrOp::Work(ClrWork::Allocate)),
+                Op::Clr(0, ClrOp::Work(ClrWork::Contend)),
+            ] {
                 if !ops.is_full() {
                     ops.push(op, 100);
                     taken += 1;
