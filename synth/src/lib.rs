@@ -13,7 +13,7 @@
 //! ```
 //! use etl_schema::providers::CLR_RUNDOWN;
 //! use etl_synth::model::{Action, AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan};
-//! use etl_synth::model::{ModuleKind, ModulePlan, ProcessPlan, Scenario, SessionPlan, Sku, Work};
+//! use etl_synth::model::{ModuleKind, ModulePlan, ProcessPlan, Request, Scenario, SessionPlan, Sku};
 //! use etl_synth::{SECOND, Simulation};
 //!
 //! let module = ModulePlan::new("C:\\App\\App.dll", ModuleKind::Il)
@@ -25,7 +25,7 @@
 //! scenario.process(ProcessPlan::new("App.exe").with_clr(clr));
 //! let session = SessionPlan::new("clrRundown", "rundown.etl").with(CLR_RUNDOWN, 0x138, 5);
 //! scenario.at(2 * SECOND, Action::Start(Box::new(session)));
-//! scenario.at(3 * SECOND, Action::Stop { session: "clrRundown".into() });
+//! scenario.at(3 * SECOND, Action::Session("clrRundown".into(), Request::Stop));
 //! let files = Simulation::new(&scenario).run_in_memory()?;
 //! assert_eq!(files[0].0, "rundown.etl");
 //! # Ok::<(), etl_synth::Error>(())
