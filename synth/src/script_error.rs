@@ -3,7 +3,6 @@
 use core::fmt::Write as _;
 use std::sync::Arc;
 
-use etl_schema::render::is_terminal_unsafe;
 use miette::{NamedSource, SourceSpan};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -106,25 +105,6 @@ impl ScriptError {
             let _ = writeln!(out, "{margin} = help: {help}");
         }
         out
-    }
-
-    /// The error without characters that control a terminal: scripts may come from third parties.
-    /// The text of the script keeps its length in bytes, so the location stays valid.
-    #[must_use]
-    pub fn terminal_safe(&self) -> Self {
-        let is_safe = |c: char| matches!(c, '\n' | '\t' | '\r') || !is_terminal_unsafe(c);
-        let mask = |c: char| if is_safe(c) { c.to_string() } else { "?".repeat(c.len_utf8()) };
-        let escape =
-            |c: char| if is_safe(c) { c.to_string() } else { c.escape_unicode().to_string() };
-        let escaped = |text: &str| text.chars().map(escape).collect::<String>();
-        let script: String = self.source_code.inner().chars().map(mask).collect();
-        ScriptError {
-            message: escaped(&self.message),
-            label: escaped(&self.label),
-            help: self.help.as_deref().map(escaped),
-            span: self.span,
-            source_code: NamedSource::new(escaped(self.source_code.name()), Arc::from(script)),
-        }
     }
 }
 

@@ -5,6 +5,7 @@ use etl_control::enable::MAX_SESSIONS as MAX_SESSIONS_OF_PROVIDER;
 use etl_format::Guid;
 use etl_format::constants::LogFileMode;
 
+use super::session::StartRequest;
 use super::{EnableCallback, Etw, EtwTask, Session, logfile, session};
 use crate::error::{Error, Result};
 use crate::file_faults;
@@ -66,14 +67,8 @@ impl Etw<'_> {
     }
 
     /// Starts a session, a private one in a process; `None` if it is refused.
-    pub fn start(
-        &mut self,
-        plan: &SessionPlan,
-        process: Option<u32>,
-        at: Nanos,
-        controller: (u32, u32),
-    ) -> Result<Option<Started>> {
-        let mut plan = plan.clone();
+    pub fn start(&mut self, request: &StartRequest<'_>) -> Result<Option<Started>> {
+        let (mut plan, at) = (request.plan.clone(), request.at);
         let named = self.faults.iter().filter(|(name, _)| name.eq_ignore_ascii_case(&plan.name));
         plan.faults.extend(named.map(|(_, fault)| *fault));
         for fault in plan.faults.clone() {
@@ -82,17 +77,16 @@ impl Etw<'_> {
         if let Some(file) = plan.file.as_mut().filter(|f| f.contains(START_TIME)) {
             *file = file.replace(START_TIME, &self.clock.month_to_minute(at));
         }
-        if let Some((code, why)) = self.refusal_reason(&plan, process, at, controller)? {
+        let request = StartRequest { plan: &plan, ..*request };
+        if let Some((code, why)) = self.refusal_reason(&request) {
             self.refused.push(plan.name.clone());
             self.refuse(&plan.name, "start", code, why, at)?;
             return Ok(None);
         }
         let index = self.sessions.len();
-        let id = self.free_id();
-        let started =
-            Session::start(&plan, id, at, controller, &self.machine, &self.clock, self.files);
-        let mut session = started.map_err(session::failed(&plan))?;
-        session.process = process;
+        let config = request.config(self.free_id(), &self.machine, &self.clock);
+        let started = config.and_then(|config| Session::start(&request, config, self.files));
+        let session = started.map_err(session::failed(&plan))?;
         if plan.flush_timer > 0 {
             self.tasks.push((at.saturating_add(plan.flush_timer), EtwTask::FlushTimer(index)));
         }
@@ -121,18 +115,13 @@ impl Etw<'_> {
     }
 
     /// Why a session cannot be started.
-    fn refusal_reason(
-        &mut self,
-        plan: &SessionPlan,
-        process: Option<u32>,
-        at: Nanos,
-        controller: (u32, u32),
-    ) -> Result<Option<(RefusalCode, String)>> {
+    fn refusal_reason(&mut self, request: &StartRequest<'_>) -> Option<(RefusalCode, String)> {
+        let StartRequest { plan, process, .. } = *request;
         let mode = plan.mode;
         let same = |s: &&Session| s.is_running() && s.plan.name.eq_ignore_ascii_case(&plan.name);
         if self.sessions.iter().filter(same).any(|s| s.process == process) {
             let why = "a session of this name runs already".to_owned();
-            return Ok(Some((RefusalCode::AlreadyExists, why)));
+            return Some((RefusalCode::AlreadyExists, why));
         }
         let running = |of: Option<u32>| {
             self.sessions.iter().filter(|s| s.is_running() && s.process == of).count()
@@ -149,7 +138,7 @@ impl Etw<'_> {
             _ => None,
         };
         if let Some(why) = too_many {
-            return Ok(Some((RefusalCode::NoSystemResources, why)));
+            return Some((RefusalCode::NoSystemResources, why));
         }
         let has = |bit| mode.has(bit);
         let filling = [LogFileMode::CIRCULAR, LogFileMode::NEWFILE, LogFileMode::APPEND];
@@ -158,7 +147,7 @@ impl Etw<'_> {
         let (real_time, append) = (has(LogFileMode::REAL_TIME), has(LogFileMode::APPEND));
         if has(LogFileMode::NEWFILE) && !numbered {
             let why = "the file of mode NEWFILE needs %d in its name".to_owned();
-            return Ok(Some((RefusalCode::InvalidName, why)));
+            return Some((RefusalCode::InvalidName, why));
         }
         let conflicts = [
             (fills > 1, "the modes circular, append and newfile exclude each other"),
@@ -171,27 +160,24 @@ impl Etw<'_> {
             ),
         ];
         if let Some((_, why)) = conflicts.into_iter().find(|(applies, _)| *applies) {
-            return Ok(Some(invalid(why)));
+            return Some(invalid(why));
         }
-        let Some(file) = plan.file.as_ref().filter(|_| !has(LogFileMode::BUFFERING)) else {
-            return Ok(None);
-        };
+        let file = plan.file.as_ref().filter(|_| !has(LogFileMode::BUFFERING))?;
         let first = if has(LogFileMode::NEWFILE) { numbered_file(file, 1) } else { file.clone() };
         if self.sessions.iter().any(|s| s.is_running() && s.writes(&first)) {
             let why = format!("another session writes {first}");
-            return Ok(Some((RefusalCode::AlreadyExists, why)));
+            return Some((RefusalCode::AlreadyExists, why));
         }
-        let config = session::config(plan, 0, at, controller, &self.machine, &self.clock);
-        let Ok(config) = config else { return Ok(None) };
+        let config = request.config(0, &self.machine, &self.clock).ok()?;
         let header = &config.header;
         let least = u64::from(plan.buffer_size) * 2;
         let sized = has(LogFileMode::CIRCULAR) || has(LogFileMode::NEWFILE);
         match header.maximum_bytes() {
             None if sized || has(LogFileMode::PREALLOCATE) => {
-                return Ok(Some(invalid("the mode needs a largest size of the file")));
+                return Some(invalid("the mode needs a largest size of the file"));
             }
             Some(bytes) if bytes < least => {
-                return Ok(Some(invalid("the largest size holds no header and one buffer")));
+                return Some(invalid("the largest size holds no header and one buffer"));
             }
             _ => {}
         }
@@ -200,9 +186,9 @@ impl Etw<'_> {
             && let Some(why) = logfile::mismatch(&old, header)
         {
             let why = format!("{first} cannot be appended to: {why}");
-            return Ok(Some((RefusalCode::InvalidParameter, why)));
+            return Some((RefusalCode::InvalidParameter, why));
         }
-        Ok(None)
+        None
     }
 
     /// Why no other session can log kernel events, if that is so.

@@ -17,7 +17,7 @@ pub(crate) use identity::ImageFiles;
 pub(crate) use origin::{Origin, values};
 pub(crate) use route::{Event, LogTarget};
 use session::BUFFER_HEADER;
-pub(crate) use session::Session;
+pub(crate) use session::{Session, StartRequest};
 
 use std::collections::BTreeMap;
 

@@ -80,15 +80,11 @@ impl fmt::Debug for Session {
 
 impl Session {
     pub fn start(
-        plan: &SessionPlan,
-        id: u16,
-        at: Nanos,
-        controller: (u32, u32),
-        machine: &MachinePlan,
-        clock: &Clock,
+        request: &StartRequest<'_>,
+        config: SessionConfig,
         store: &mut dyn FileSystem,
     ) -> Result<Self> {
-        let config = config(plan, id, at, controller, machine, clock)?;
+        let plan = request.plan;
         let (buffering, real_time) =
             (plan.mode.has(LogFileMode::BUFFERING), plan.mode.has(LogFileMode::REAL_TIME));
         let file = match &plan.file {
@@ -105,14 +101,14 @@ impl Session {
             in_memory.then(|| BufferPool::new(&config, plan.buffers, one, wraps, may_change(plan)));
         Ok(Session {
             plan: plan.clone(),
-            id,
-            process: None,
+            id: config.logger_id,
+            process: request.process,
             kernel: plan.kernel.clone(),
             sample_interval: plan.sample_interval,
             of_kernel: !plan.kernel.is_empty(),
             logged_before: 0,
             next_sample: None,
-            started: at,
+            started: request.at,
             stopped: None,
             running: true,
             file,
@@ -442,67 +438,75 @@ fn may_change(plan: &SessionPlan) -> bool {
     plan.mode.has(LogFileMode::CIRCULAR) || plan.faults.iter().any(Fault::is_of_the_file)
 }
 
-/// The content of buffer 0.
-pub(super) fn config(
-    plan: &SessionPlan,
-    id: u16,
-    at: Nanos,
-    (pid, tid): (u32, u32),
-    machine: &MachinePlan,
-    clock: &Clock,
-) -> Result<SessionConfig> {
-    let (os_major, os_minor, build) = machine.os;
-    let large = plan.buffer_size > 1 << 20;
-    let mut time_zone = TimeZone { bias: machine.bias, ..TimeZone::default() };
-    for (slot, unit) in time_zone.standard_name.iter_mut().zip(machine.zone.encode_utf16().take(31))
-    {
-        *slot = unit;
+/// The request to start a session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StartRequest<'a> {
+    pub plan: &'a SessionPlan,
+    /// The process of a private session.
+    pub process: Option<u32>,
+    pub at: Nanos,
+    /// Process and thread of the controller.
+    pub controller: (u32, u32),
+}
+
+impl StartRequest<'_> {
+    /// The content of buffer 0.
+    pub fn config(&self, id: u16, machine: &MachinePlan, clock: &Clock) -> Result<SessionConfig> {
+        let StartRequest { plan, at, controller: (pid, tid), .. } = *self;
+        let (os_major, os_minor, build) = machine.os;
+        let large = plan.buffer_size > 1 << 20;
+        let mut time_zone = TimeZone { bias: machine.bias, ..TimeZone::default() };
+        for (slot, unit) in
+            time_zone.standard_name.iter_mut().zip(machine.zone.encode_utf16().take(31))
+        {
+            *slot = unit;
+        }
+        let one = plan.mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
+        let width = machine.pointer_size;
+        let header = FileHeader {
+            pointer_size: width,
+            stated_pointer_size: width.bytes() as u32,
+            thread_id: tid,
+            process_id: pid,
+            timestamp: clock.timestamp(plan.clock, at).saturating_add(skew(plan)),
+            buffer_size: plan.buffer_size,
+            os_major,
+            os_minor,
+            log_major: if large { 2 } else { 1 },
+            log_minor: if large { 0 } else { 5 },
+            build,
+            processors: if one { 1 } else { machine.processors.into() },
+            maximum_file_size: plan.maximum_size,
+            // The header of a file lacks the real-time mode of its session.
+            mode: LogFileMode(plan.mode.0 & !LogFileMode::REAL_TIME.0),
+            cpu_mhz: machine.cpu_mhz,
+            logger_name_word: 5,
+            log_file_name_word: 6,
+            time_zone,
+            boot_time: clock.boot(),
+            perf_freq: i64::try_from(machine.frequency).unwrap_or(i64::MAX),
+            start_time: clock.filetime(at),
+            clock_type: plan.clock,
+            logger_name: plan.name.encode_utf16().collect(),
+            log_file_name: match &plan.file {
+                Some(file) => format!("C:\\traces\\{file}").encode_utf16().collect(),
+                None => Vec::new(),
+            },
+            ..FileHeader::new()
+        };
+        let mut config = SessionConfig::new(header);
+        config.logger_id = id;
+        config.hold_sealed = true;
+        if build >= 17_763 {
+            // The root partition of a host: type 0, offset 0, two empty ids.
+            config.add_header_group(hook::PARTITION_INFO, &[0; 48])?;
+        }
+        // The kernel's own sessions state at first that no group is enabled.
+        if !plan.kernel.is_empty() {
+            let kernel_event_version = machine.kernel_event_version();
+            let payload = [&[0; 32][..], &kernel_event_version.to_le_bytes()].concat();
+            config.add_header_group(hook::EXTENSION, &payload)?;
+        }
+        Ok(config)
     }
-    let one = plan.mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
-    let width = machine.pointer_size;
-    let header = FileHeader {
-        pointer_size: width,
-        stated_pointer_size: width.bytes() as u32,
-        thread_id: tid,
-        process_id: pid,
-        timestamp: clock.timestamp(plan.clock, at).saturating_add(skew(plan)),
-        buffer_size: plan.buffer_size,
-        os_major,
-        os_minor,
-        log_major: if large { 2 } else { 1 },
-        log_minor: if large { 0 } else { 5 },
-        build,
-        processors: if one { 1 } else { machine.processors.into() },
-        maximum_file_size: plan.maximum_size,
-        // The header of a file lacks the real-time mode of its session.
-        mode: LogFileMode(plan.mode.0 & !LogFileMode::REAL_TIME.0),
-        cpu_mhz: machine.cpu_mhz,
-        logger_name_word: 5,
-        log_file_name_word: 6,
-        time_zone,
-        boot_time: clock.boot(),
-        perf_freq: i64::try_from(machine.frequency).unwrap_or(i64::MAX),
-        start_time: clock.filetime(at),
-        clock_type: plan.clock,
-        logger_name: plan.name.encode_utf16().collect(),
-        log_file_name: match &plan.file {
-            Some(file) => format!("C:\\traces\\{file}").encode_utf16().collect(),
-            None => Vec::new(),
-        },
-        ..FileHeader::new()
-    };
-    let mut config = SessionConfig::new(header);
-    config.logger_id = id;
-    config.hold_sealed = true;
-    if build >= 17_763 {
-        // The root partition of a host: type 0, offset 0, two empty ids.
-        config.add_header_group(hook::PARTITION_INFO, &[0; 48])?;
-    }
-    // The kernel's own sessions state at first that no group is enabled.
-    if !plan.kernel.is_empty() {
-        let kernel_event_version = machine.kernel_event_version();
-        let payload = [&[0; 32][..], &kernel_event_version.to_le_bytes()].concat();
-        config.add_header_group(hook::EXTENSION, &payload)?;
-    }
-    Ok(config)
 }

@@ -3,7 +3,7 @@
 use etl_format::constants::LogFileMode;
 
 use crate::error::{Error, Result};
-use crate::etw::Origin;
+use crate::etw::{Origin, StartRequest};
 use crate::machine::Process;
 use crate::model::{Action, Request, SessionPlan, numbered_file};
 
@@ -171,7 +171,8 @@ impl Simulator<'_> {
             self.controller_enters()?;
         }
         let controller = self.controller();
-        if let Some(started) = self.etw.start(plan, process, self.now, controller)? {
+        let request = StartRequest { plan, process, at: self.now, controller };
+        if let Some(started) = self.etw.start(&request)? {
             let index = started.index;
             if of_kernel {
                 self.kernel_begins(index)?;

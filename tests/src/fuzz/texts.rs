@@ -28,7 +28,7 @@ pub(super) fn scenario(data: &[u8]) {
         assert!(!errors.as_slice().is_empty());
         for error in errors.as_slice().iter().take(10) {
             assert!(!error.to_string().is_empty());
-            assert!(!format!("{:?}", error.terminal_safe()).is_empty());
+            assert!(!error.report().is_empty());
         }
     }
 }
