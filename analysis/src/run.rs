@@ -304,11 +304,12 @@ fn each_record_of<S: Source>(
 ) -> ReadResult {
     loop {
         // Not by `?`: a record that goes through an error's conversion is copied on the way.
-        match reader.next_record() {
-            Ok(Some(record)) => take(&record, timeline.timestamp(0, record.timestamp())),
+        let record = match reader.next_record() {
+            Ok(Some(record)) => record,
             Ok(None) => return Ok(()),
             Err(error) => return Err((0, error)),
-        }
+        };
+        take(&record, timeline.timestamp(0, record.timestamp()));
     }
 }
 

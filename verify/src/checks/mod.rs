@@ -154,7 +154,7 @@ impl RecordObserver for RecordChecks<'_> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn other(&mut self, record: &Record<'_>, _: i64) {
         self.progress.add(record);
         if !record.is_kernel() {

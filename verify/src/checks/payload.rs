@@ -55,7 +55,7 @@ impl Payloads {
     }
 
     /// Adds the schemas that a record holds.
-    #[inline]
+    #[inline(never)]
     pub fn learn(&mut self, record: &Record<'_>) {
         self.store.learn(record);
     }
