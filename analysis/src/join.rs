@@ -220,11 +220,7 @@ impl Joiner {
                 (at, tid, Part::Addresses(Addresses::new(frames.iter(), wide)))
             }
             Some(kernel::Event::StackKey { at, tid, key, user, .. }) => {
-                let part = match self.keys.get(&(file, key)) {
-                    Some(addresses) => Part::Addresses(addresses.clone()),
-                    None => Part::Key(key, user),
-                };
-                (at, tid, part)
+                (at, tid, self.part(file, key, user))
             }
             Some(kernel::Event::StackDefinition { key, last, frames }) => {
                 self.define((file, key), Addresses::new(frames.iter(), wide), last);
@@ -275,6 +271,12 @@ impl Joiner {
         ranked.max().map(|(_, index)| index)
     }
 
+    /// The part of a stack with a key: its addresses, if they are defined.
+    fn part(&self, file: usize, key: u64, user: bool) -> Part {
+        let known = self.keys.get(&(file, key)).cloned();
+        known.map_or(Part::Key(key, user), Part::Addresses)
+    }
+
     fn attach(&mut self, index: usize, part: Part) {
         let Some(held) = self.held.get_mut(index) else { return };
         match &part {
@@ -315,11 +317,7 @@ impl Joiner {
                     (stack.match_id, Part::Addresses(addresses))
                 }
                 ExtendedItem::StackKey { match_id, key, .. } => {
-                    let part = match self.keys.get(&(event.file, key)) {
-                        Some(addresses) => Part::Addresses(addresses.clone()),
-                        None => Part::Key(key, true),
-                    };
-                    (match_id, part)
+                    (match_id, self.part(event.file, key, true))
                 }
                 _ => continue,
             };

@@ -74,7 +74,6 @@ impl Loss {
 pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i64) -> Vec<Loss> {
     let mut streams: Vec<&BufferEntry> = trace.buffers().iter().filter(|b| !b.rebuilt).collect();
     streams.sort_by_key(|b| (b.processor, b.first_timestamp, b.sequence_number));
-    let timestamp = |b: &BufferEntry| Some(at(b.first_timestamp));
     let mut losses = Vec::new();
     let mut add = |what, processor, (from, to)| {
         losses.push(Loss { from, to, processor, what, source });
@@ -82,14 +81,13 @@ pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i
     let indices: HashMap<u64, usize> =
         streams.iter().enumerate().map(|(index, b)| (b.offset, index)).collect();
     // The span from the buffer before the one at an offset to the one after it.
-    let around = |offset: u64, first: isize, last: isize| {
-        let index = indices.get(&offset).copied()?;
-        let processor = streams.get(index)?.processor;
-        let neighbour = |by: isize| {
-            let b = streams.get(index.checked_add_signed(by)?)?;
-            (b.processor == processor).then(|| timestamp(b)).flatten()
-        };
-        Some((neighbour(first), neighbour(last)))
+    let around = |offset: u64, processor: u16, by: [isize; 2]| {
+        let index = indices.get(&offset);
+        let [from, to] = by.map(|by| {
+            let b = streams.get(index?.checked_add_signed(by)?)?;
+            (b.processor == processor).then(|| at(b.first_timestamp))
+        });
+        (from, to)
     };
     let (mut counted, mut located) = ((0u32, 0u32), (false, false));
     for note in trace.notes() {
@@ -98,19 +96,11 @@ pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i
             Note::BuffersLost(n) => counted.1 = n,
             Note::EventsLostInBuffer { offset, processor } => {
                 located.0 = true;
-                add(
-                    LossKind::EventsLost,
-                    Some(processor),
-                    around(offset, 0, 1).unwrap_or((None, None)),
-                );
+                add(LossKind::EventsLost, Some(processor), around(offset, processor, [0, 1]));
             }
             Note::BufferLostBefore { offset, processor } => {
                 located.1 = true;
-                add(
-                    LossKind::BuffersLost,
-                    Some(processor),
-                    around(offset, -1, 0).unwrap_or((None, None)),
-                );
+                add(LossKind::BuffersLost, Some(processor), around(offset, processor, [-1, 0]));
             }
             Note::Unclosed => {
                 let last = streams.iter().map(|b| b.first_timestamp).max().map(&at);
@@ -132,11 +122,8 @@ pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i
             // They stand by processor and time: the first one of each is where what is left begins.
             if known != Some(b.processor) {
                 known = Some(b.processor);
-                add(
-                    LossKind::Overwritten,
-                    known,
-                    (None, Some(at(b.first_timestamp).saturating_sub(1))),
-                );
+                let until = at(b.first_timestamp).saturating_sub(1);
+                add(LossKind::Overwritten, known, (None, Some(until)));
             }
         }
     }

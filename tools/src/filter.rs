@@ -7,10 +7,11 @@
 
 use etl_control::enable::Enablement;
 use etl_format::Guid;
-use etl_format::read::{Header, Record, Records, Source};
+use etl_format::read::{Record, Records, Source};
 use etl_schema::providers;
 use etl_schema::store::SchemaStore;
 
+use crate::header_fields::HeaderFields;
 use crate::slice::Subject;
 
 /// A selection of events; the default selects all.
@@ -200,23 +201,12 @@ impl Filter {
         if self.ids.is_empty() && self.opcodes.is_empty() && level == 0 && any == 0 {
             return true;
         }
-        let (id, opcode, level, keyword) = match record.header() {
-            Header::Event(h) => {
-                let d = h.descriptor;
-                (Some(d.id), Some(d.opcode), d.level, d.keyword)
-            }
-            Header::Full(h) => (None, Some(h.opcode), h.level, 0),
-            Header::Instance(h) => (None, Some(h.full.opcode), h.full.level, 0),
-            Header::Message(h) => (Some(h.number), None, 0, 0),
-            Header::System(h) => (None, Some(h.hook as u8), 0, 0),
-            Header::PerfInfo(h) => (None, Some(h.hook as u8), 0, 0),
-            _ => (None, None, 0, 0),
-        };
+        let HeaderFields { id, opcode, level, keyword, .. } = HeaderFields::of(record);
         // A condition on an id or opcode excludes the records that have none. Level and keyword 0
         // always pass, as a session does not filter such records by them either.
         (self.ids.is_empty() || id.is_some_and(|id| self.ids.contains(&id)))
             && (self.opcodes.is_empty() || opcode.is_some_and(|o| self.opcodes.contains(&o)))
-            && self.enablement.admits_level(level)
-            && self.enablement.admits_keyword(keyword)
+            && self.enablement.admits_level(level.unwrap_or(0))
+            && self.enablement.admits_keyword(keyword.unwrap_or(0))
     }
 }

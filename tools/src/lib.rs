@@ -43,6 +43,7 @@ mod compression;
 pub mod diff;
 mod error;
 pub mod filter;
+mod header_fields;
 mod on_record;
 pub mod problem;
 pub mod rows;

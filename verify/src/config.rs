@@ -41,21 +41,17 @@ pub struct Config {
     pub enabled: Vec<Enabled>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
 struct File {
-    #[serde(default)]
     deny: Vec<String>,
-    #[serde(default)]
     allow: Vec<String>,
     min_coverage: Option<f64>,
     min_process_coverage: Option<f64>,
     min_sample_coverage: Option<f64>,
     min_named_methods: Option<f64>,
     min_pdb_identity: Option<f64>,
-    #[serde(default)]
     enable: Vec<String>,
-    #[serde(default)]
     severity: BTreeMap<String, SeverityOverride>,
 }
 

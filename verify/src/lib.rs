@@ -36,16 +36,15 @@ pub use config::Config;
 pub use error::{Error, Result};
 pub use etl_analysis::address::Tally;
 pub use etl_analysis::loss::LossKind;
-pub use etl_analysis::machine::UnresolvedCause;
+pub use etl_analysis::machine::{Counts, UnresolvedCause};
 pub use finding::{Finding, Outcome, Severity};
 pub use gates::Gates;
 pub use policy::{Policy, SeverityOverride};
 #[cfg(feature = "schema")]
 pub use report::report_schema;
 pub use report::{
-    CauseReport, ClrReport, Counts, Coverage, EnabledReport, Format, LossReport, ProcessReport,
-    Report, RuleReport, RundownReport, SCHEMA_VERSION, SessionReport, UnresolvedAddress, Verdict,
-    render,
+    CauseReport, ClrReport, Coverage, EnabledReport, Format, LossReport, ProcessReport, Report,
+    RuleReport, RundownReport, SCHEMA_VERSION, SessionReport, UnresolvedAddress, Verdict, render,
 };
 pub use rules::{RULES, Rule, rules_page};
 pub use truth::Truth;

@@ -6,7 +6,7 @@ use std::io::BufRead;
 use etl_control::enable::{Enablement, IdFilter};
 use serde::Deserialize;
 
-use crate::checks::enablement::{Enabled, Knowledge};
+use crate::checks::enablement::Enabled;
 use crate::{Error, Result};
 
 /// What sessions enabled, by the files that they wrote.
@@ -23,22 +23,7 @@ pub struct Truth {
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Line {
-    Enable {
-        session: String,
-        filetime: i64,
-        provider_guid: String,
-        level: u8,
-        match_any_keyword: String,
-        match_all_keyword: String,
-        #[serde(default)]
-        ignore_keyword_0: bool,
-        ids: Option<Vec<u16>>,
-        not_ids: Option<Vec<u16>>,
-        #[serde(default)]
-        pids: Vec<u32>,
-        #[serde(default)]
-        executables: Vec<String>,
-    },
+    Enable(Request),
     Session {
         session: String,
         file: Option<String>,
@@ -49,6 +34,47 @@ enum Line {
     },
     #[serde(other)]
     Other,
+}
+
+/// What a session requests of a provider.
+#[derive(Debug, Deserialize)]
+struct Request {
+    session: String,
+    filetime: i64,
+    provider_guid: String,
+    level: u8,
+    match_any_keyword: String,
+    match_all_keyword: String,
+    #[serde(default)]
+    ignore_keyword_0: bool,
+    ids: Option<Vec<u16>>,
+    not_ids: Option<Vec<u16>>,
+    #[serde(default)]
+    pids: Vec<u32>,
+    #[serde(default)]
+    executables: Vec<String>,
+}
+
+impl Request {
+    fn enabled(self) -> Result<Enabled, String> {
+        let guid = self.provider_guid;
+        let provider = guid.parse().map_err(|_| format!("{guid:?} is not a GUID"))?;
+        let mut with = Enablement::new(self.level, mask(&self.match_any_keyword)?);
+        with.all = mask(&self.match_all_keyword)?;
+        with.ignore_keyword_0 = self.ignore_keyword_0;
+        with.ids = match (self.ids, self.not_ids) {
+            (Some(ids), _) => IdFilter::In(ids),
+            (None, Some(ids)) => IdFilter::Out(ids),
+            (None, None) => IdFilter::Any,
+        };
+        let any_process = self.pids.is_empty() && self.executables.is_empty();
+        Ok(Enabled {
+            limited: with.ids != IdFilter::Any || !any_process,
+            since: Some(self.filetime),
+            session: Some(self.session),
+            ..Enabled::declared(provider, with)
+        })
+    }
 }
 
 impl Truth {
@@ -73,41 +99,7 @@ impl Truth {
 
     fn add(&mut self, line: Line) -> Result<(), String> {
         match line {
-            Line::Enable {
-                session,
-                filetime,
-                provider_guid,
-                level,
-                match_any_keyword,
-                match_all_keyword,
-                ignore_keyword_0,
-                ids,
-                not_ids,
-                pids,
-                executables,
-            } => {
-                let provider = provider_guid
-                    .parse()
-                    .map_err(|_| format!("{provider_guid:?} is not a GUID"))?;
-                let mut with = Enablement::new(level, mask(&match_any_keyword)?);
-                with.all = mask(&match_all_keyword)?;
-                with.ignore_keyword_0 = ignore_keyword_0;
-                if let Some(ids) = ids {
-                    with.ids = IdFilter::In(ids);
-                } else if let Some(ids) = not_ids {
-                    with.ids = IdFilter::Out(ids);
-                }
-                let any_process = pids.is_empty() && executables.is_empty();
-                self.enabled.push(Enabled {
-                    provider,
-                    limited: with.ids != IdFilter::Any || !any_process,
-                    with: Some(with),
-                    knowledge: Knowledge::Declared,
-                    at: None,
-                    since: Some(filetime),
-                    session: Some(session),
-                });
-            }
+            Line::Enable(request) => self.enabled.push(request.enabled()?),
             Line::Session { session, file: Some(file) } => {
                 self.sessions.entry(file).or_default().push(session);
             }

@@ -34,7 +34,7 @@ pub use drives::Volume;
 pub(crate) use drives::is_description;
 pub use finish::UnresolvedAddress;
 pub use process::{Counted, MethodSigns, Process, UnresolvedCause};
-pub use runtime::{Bracket, Clr, Item, Items, ModuleFacts};
+pub use runtime::{Bracket, Clr, Counts, Item, Items, ModuleFacts};
 pub use threads::Thread;
 
 /// The kernel's process, whose images every process sees.

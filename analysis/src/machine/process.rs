@@ -354,7 +354,7 @@ impl Process {
         self.list(mark, timestamp, listing, |counts| match kind {
             ItemKind::Module => &mut counts.modules,
             ItemKind::Assembly => &mut counts.assemblies,
-            ItemKind::Domain => &mut counts.domains,
+            ItemKind::Domain => &mut counts.app_domains,
         });
     }
 

@@ -4,6 +4,7 @@
 use etl_schema::clr::Enumeration;
 use etl_schema::views::Pdb;
 use etl_schema::views::clr::{self, Module};
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::names::file_name;
@@ -252,17 +253,18 @@ fn unknown<'a>(named: &'a BTreeSet<u64>, items: &'a Items) -> impl Iterator<Item
     named.iter().copied().filter(|&id| !items.contains(id))
 }
 
-/// How many items of each kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Numbers of events by what they are about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Counts {
-    /// Pieces of method code.
+    /// Method code.
     pub methods: u64,
     /// Modules.
     pub modules: u64,
     /// Assemblies.
     pub assemblies: u64,
     /// Application domains.
-    pub domains: u64,
+    pub app_domains: u64,
 }
 
 /// A rundown's bracket: from its Init to its Complete.

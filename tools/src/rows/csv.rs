@@ -2,9 +2,9 @@
 
 use etl_schema::Field;
 use etl_schema::decode::{Fields, Value};
-use etl_schema::render::{self, decimal, hex_bytes, hexadecimal, signed};
+use etl_schema::render::{self, hex_bytes};
 
-use super::{Cell, Column, Row};
+use super::{Column, Row};
 
 /// Columns that are written when none are selected.
 const DEFAULT_COLUMNS: usize = 18;
@@ -158,14 +158,7 @@ fn write_column(out: &mut Vec<u8>, row: &Row<'_>, column: Column, scratch: &mut 
             let names = row.schema().map_or(&[][..], |schema| &schema.keyword_names);
             escape(out, &names.join("|"));
         }
-        column => match row.cell(column) {
-            Cell::None => {}
-            Cell::Number(n) => decimal(out, n),
-            Cell::Signed(n) => signed(out, n),
-            Cell::Hex(n) => hexadecimal(out, n),
-            Cell::Guid(guid) => out.extend(guid.to_ascii()),
-            Cell::Text(text) => escape(out, text),
-        },
+        column => row.cell(column).write(out, b"", escape),
     }
 }
 

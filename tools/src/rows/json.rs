@@ -3,7 +3,7 @@
 use etl_format::Guid;
 use etl_format::read::ExtendedItem;
 use etl_schema::decode::Sid;
-use etl_schema::render::{self, decimal, escape_json, hex_bytes, hexadecimal, signed};
+use etl_schema::render::{self, decimal, escape_json, hex_bytes, hexadecimal};
 
 use super::{Cell, Column, Row};
 
@@ -89,15 +89,7 @@ fn member(out: &mut Vec<u8>, row: &Row<'_>, column: Column) {
         return;
     }
     key(out, column);
-    match cell {
-        Cell::None => {}
-        Cell::Number(n) => decimal(out, n),
-        Cell::Signed(n) => signed(out, n),
-        // As text, since the numbers of many readers have fewer than 64 bits.
-        Cell::Hex(n) => quoted(out, |out| hexadecimal(out, n)),
-        Cell::Guid(guid) => quoted(out, |out| out.extend(guid.to_ascii())),
-        Cell::Text(text) => escape_json(out, text),
-    }
+    cell.write(out, b"\"", escape_json);
 }
 
 #[inline(always)]

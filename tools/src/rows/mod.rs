@@ -32,10 +32,12 @@ use etl_format::read::{ExtendedItem, Header, Record};
 use etl_format::{Clock, Guid};
 use etl_schema::decode::Fields;
 use etl_schema::providers;
+use etl_schema::render::{self, decimal, hexadecimal, signed};
 use etl_schema::store::SchemaStore;
-use etl_schema::{EventSchema, Named, render};
+use etl_schema::{EventSchema, Named};
 
 use crate::filter::Filter;
+use crate::header_fields::HeaderFields;
 
 /// The form of rows. `docs/dump.md` describes each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -342,60 +344,6 @@ fn own(name: &str) -> &str {
     if name.starts_with("win:") { "" } else { name }
 }
 
-/// What a record's header says of the event, whatever kind of header it is.
-#[derive(Default)]
-struct HeaderFields {
-    hook: Option<u16>,
-    id: Option<u16>,
-    version: Option<u16>,
-    opcode: Option<u8>,
-    task: Option<u16>,
-    level: Option<u8>,
-    keyword: Option<u64>,
-    activity: Option<Guid>,
-    channel: Option<u8>,
-}
-
-impl HeaderFields {
-    #[inline]
-    fn of(record: &Record<'_>) -> Self {
-        let classic = |opcode: u8, version: u16, level: u8| HeaderFields {
-            opcode: Some(opcode),
-            version: Some(version),
-            level: Some(level),
-            ..HeaderFields::default()
-        };
-        let kernel = |hook: u16, version: u16| HeaderFields {
-            hook: Some(hook),
-            opcode: Some(hook as u8),
-            version: Some(version),
-            ..HeaderFields::default()
-        };
-        match record.header() {
-            Header::Event(h) => {
-                let d = h.descriptor;
-                HeaderFields {
-                    hook: None,
-                    id: Some(d.id),
-                    version: Some(d.version.into()),
-                    opcode: Some(d.opcode),
-                    task: Some(d.task),
-                    level: Some(d.level),
-                    keyword: Some(d.keyword),
-                    channel: Some(d.channel),
-                    activity: Some(h.activity).filter(|a| !a.is_zero()),
-                }
-            }
-            Header::Full(h) => classic(h.opcode, h.version, h.level),
-            Header::Instance(h) => classic(h.full.opcode, h.full.version, h.full.level),
-            Header::Message(h) => HeaderFields { id: Some(h.number), ..HeaderFields::default() },
-            Header::System(h) => kernel(h.hook, h.version & 0xff),
-            Header::PerfInfo(h) => kernel(h.hook, h.version().into()),
-            _ => HeaderFields::default(),
-        }
-    }
-}
-
 /// Defines the columns with their names, which are the keys of JSON as well.
 macro_rules! columns {
     ($($column:ident $name:literal,)*) => {
@@ -463,6 +411,27 @@ impl Cell<'_> {
     #[inline(always)]
     fn number<T: Into<u64>>(value: Option<T>) -> Self {
         value.map_or(Cell::None, |value| Cell::Number(value.into()))
+    }
+
+    /// Writes the value, with `quote` around what is neither a number nor text.
+    #[inline(always)]
+    fn write(self, out: &mut Vec<u8>, quote: &[u8], text: impl FnOnce(&mut Vec<u8>, &str)) {
+        match self {
+            Cell::None => {}
+            Cell::Number(n) => decimal(out, n),
+            Cell::Signed(n) => signed(out, n),
+            Cell::Hex(n) => {
+                out.extend(quote);
+                hexadecimal(out, n);
+                out.extend(quote);
+            }
+            Cell::Guid(guid) => {
+                out.extend(quote);
+                out.extend(guid.to_ascii());
+                out.extend(quote);
+            }
+            Cell::Text(value) => text(out, value),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use etl_format::constants::group_name;
-use etl_schema::render::{self, decimal, escape_line, hex_bytes, hexadecimal, signed};
+use etl_schema::render::{self, decimal, escape_line, hex_bytes};
 
 use super::{Cell, Column, Row};
 
@@ -71,12 +71,5 @@ fn labelled(out: &mut Vec<u8>, label: &str, cell: Cell<'_>) {
         return;
     }
     out.extend(label.as_bytes());
-    match cell {
-        Cell::None => {}
-        Cell::Number(n) => decimal(out, n),
-        Cell::Signed(n) => signed(out, n),
-        Cell::Hex(n) => hexadecimal(out, n),
-        Cell::Guid(guid) => out.extend(guid.to_ascii()),
-        Cell::Text(text) => escape_line(out, text),
-    }
+    cell.write(out, b"", escape_line);
 }

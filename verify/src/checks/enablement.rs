@@ -107,10 +107,9 @@ impl Enabled {
                 let provider = spec.provider.guid(registry).ok_or_else(|| {
                     format!("the GUID of {:?} is unknown: use the GUID instead", spec.provider)
                 })?;
-                let with = Some(spec.enablement(registry).map_err(|e| e.to_string())?);
-                let (knowledge, session) = (Knowledge::Declared, Some(session.clone()));
-                let (at, since, limited) = (None, None, false);
-                out.push(Enabled { provider, with, knowledge, at, since, limited, session });
+                let with = spec.enablement(registry).map_err(|e| e.to_string())?;
+                let session = Some(session.clone());
+                out.push(Enabled { session, ..Enabled::declared(provider, with) });
             }
         }
         if out.is_empty() { Err("the line enables no provider".to_owned()) } else { Ok(out) }
@@ -137,9 +136,20 @@ impl Enabled {
         if let Some(rest) = parts.next().filter(|rest| !rest.contains("stack")) {
             return Err(format!("{rest:?} is one part too many"));
         }
-        let with = Some(Enablement::new(level, any));
-        let (knowledge, session) = (Knowledge::Declared, None);
-        Ok(Enabled { provider, with, knowledge, at: None, since: None, limited: false, session })
+        Ok(Enabled::declared(provider, Enablement::new(level, any)))
+    }
+
+    /// What the user states, without a session.
+    pub(crate) fn declared(provider: Guid, with: Enablement) -> Self {
+        Enabled {
+            provider,
+            with: Some(with),
+            knowledge: Knowledge::Declared,
+            at: None,
+            since: None,
+            limited: false,
+            session: None,
+        }
     }
 }
 
@@ -249,16 +259,11 @@ impl Admission {
         }
     }
 
-    fn push(
-        &mut self,
-        provider: Guid,
-        with: Option<(u8, u64)>,
-        timestamp: i64,
-        session: Option<String>,
-    ) {
+    fn push(&mut self, provider: Guid, with: Option<(u32, u64)>, at: i64, session: Option<String>) {
         if self.enabled.len() < Self::MAX_ENABLED {
-            let with = with.map(|(level, any)| Enablement::new(level, any));
-            let (knowledge, at) = (Knowledge::Recorded, Some(timestamp));
+            let with = with
+                .map(|(level, any)| Enablement::new(u8::try_from(level).unwrap_or(u8::MAX), any));
+            let (knowledge, at) = (Knowledge::Recorded, Some(at));
             let (since, limited) = (None, false);
             self.enabled.push(Enabled { provider, with, knowledge, at, since, limited, session });
         }
@@ -280,24 +285,14 @@ impl Admission {
             13 => {
                 let (Some(any), Some(level)) = (c.u64(), c.u32()) else { return };
                 let provider = if self.rundown { CLR_RUNDOWN } else { CLR_RUNTIME };
-                self.push(
-                    provider,
-                    Some((u8::try_from(level).unwrap_or(u8::MAX), any)),
-                    timestamp,
-                    None,
-                );
+                self.push(provider, Some((level, any)), timestamp, None);
             }
             14 => {
                 let Some(_name) = c.utf16z() else { return };
                 let (Some(guid), Some(level), Some(any)) = (c.guid(), c.u32(), c.u64()) else {
                     return;
                 };
-                self.push(
-                    guid,
-                    Some((u8::try_from(level).unwrap_or(u8::MAX), any)),
-                    timestamp,
-                    None,
-                );
+                self.push(guid, Some((level, any)), timestamp, None);
             }
             _ => {}
         }
@@ -306,8 +301,7 @@ impl Admission {
     /// A provider was enabled: the event has its GUID and the session's name, but no mask.
     fn event_tracing(&mut self, payload: &[u8], timestamp: i64) {
         let mut c = Cursor::new(payload);
-        let Some(provider) = payload.guid_at(0) else { return };
-        c.take(16);
+        let Some(provider) = c.guid() else { return };
         let session = c.utf16z().map(text);
         self.push(provider, None, timestamp, session);
     }

@@ -42,4 +42,9 @@ impl Coverage {
             ("entry points", self.entry_points),
         ]
     }
+
+    /// The rows with addresses.
+    pub(super) fn filled(&self) -> impl Iterator<Item = (&'static str, Tally)> {
+        self.rows().into_iter().filter(|(_, t)| t.frames > 0)
+    }
 }

@@ -4,7 +4,7 @@
 
 use askama::Template;
 
-use super::words::{INFERRED, duration, percent, time_of_day};
+use super::words::{INFERRED, duration, resolved, time_of_day};
 use super::{Coverage, EnabledReport, Report, Severity};
 use crate::facts::Tally;
 use crate::finding::Outcome;
@@ -40,25 +40,12 @@ struct Lane {
 
 /// A piece of a bar, on a scale of 1000 by 16.
 struct Bar {
-    x: String,
-    w: String,
+    x: f64,
+    w: f64,
     y: u8,
     h: u8,
     color: &'static str,
     title: String,
-}
-
-struct Group {
-    name: String,
-    rows: Vec<CoverageRow>,
-}
-
-struct CoverageRow {
-    name: &'static str,
-    frames: u64,
-    share: String,
-    label: String,
-    bars: Vec<Bar>,
 }
 
 pub(super) fn render(reports: &[Report]) -> String {
@@ -144,26 +131,19 @@ fn bar(
     // A bar is at least wide enough to be seen, and stays within the edge.
     let width = (at(to) - at(from)).max(2.0);
     let x = at(from).min(1000.0 - width).max(0.0);
-    Bar { x: format!("{x:.2}"), w: format!("{width:.2}"), y, h, color, title }
+    Bar { x, w: width, y, h, color, title }
 }
 
 /// Coverage of all processes, then of each.
-fn groups(report: &Report) -> Vec<Group> {
-    let mut groups = vec![Group { name: "All processes".to_owned(), rows: rows(&report.coverage) }];
-    for p in report.managed().take(MAX_LANES) {
-        let name = format!("{} {}", p.pid, printable(&p.name));
-        groups.push(Group { name, rows: rows(&p.coverage) });
-    }
-    groups.retain(|g| !g.rows.is_empty());
-    groups
+fn groups(report: &Report) -> Vec<(String, &Coverage)> {
+    let all = ("All processes".to_owned(), &report.coverage);
+    let each = report.managed().take(MAX_LANES);
+    let each = each.map(|p| (format!("{} {}", p.pid, printable(&p.name)), &p.coverage));
+    std::iter::once(all).chain(each).filter(|(_, c)| c.filled().next().is_some()).collect()
 }
 
-fn rows(coverage: &Coverage) -> Vec<CoverageRow> {
-    let filled = coverage.rows().into_iter().filter(|(_, t)| t.frames > 0);
-    filled.map(|(name, table)| coverage_row(name, table)).collect()
-}
-
-fn coverage_row(name: &'static str, t: Tally) -> CoverageRow {
+/// The parts of addresses that resolve to different things, as pieces of one bar.
+fn parts(t: &Tally) -> Vec<Bar> {
     let parts = [
         ("named", "managed, named", t.named),
         ("managed", "managed, not named", t.managed.saturating_sub(t.named)),
@@ -171,25 +151,19 @@ fn coverage_row(name: &'static str, t: Tally) -> CoverageRow {
         ("unknown-image", "image, PDB not known", t.image.saturating_sub(t.identified)),
         ("miss", "unresolved", t.unresolved),
     ];
-    let whole = t.frames.max(1) as f64;
-    let mut at = 0.0;
-    let mut bars = Vec::new();
-    for (color, what, count) in parts.into_iter().filter(|(_, _, count)| *count > 0) {
-        let width = count as f64 / whole * 1000.0;
-        bars.push(Bar {
-            x: format!("{at:.2}"),
-            w: format!("{width:.2}"),
-            y: 0,
-            h: 16,
-            color,
-            title: format!("{what}: {count}"),
-        });
-        at += width;
-    }
-    let resolved = t.frames.saturating_sub(t.unresolved);
-    let share = percent(resolved, t.frames);
-    let counts = bars.iter().map(|b| b.title.as_str()).collect::<Vec<_>>().join(", ");
-    CoverageRow { name, frames: t.frames, share, label: format!("{name}: {counts}"), bars }
+    let mut x = 0.0;
+    let filled = parts.into_iter().filter(|(_, _, count)| *count > 0);
+    let bar = |(color, what, count)| {
+        let w = count as f64 / t.frames.max(1) as f64 * 1000.0;
+        let bar = Bar { x, w, y: 0, h: 16, color, title: format!("{what}: {count}") };
+        x += w;
+        bar
+    };
+    filled.map(bar).collect()
+}
+
+fn titles(bars: &[Bar]) -> String {
+    bars.iter().map(|b| b.title.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -234,12 +208,10 @@ mod tests {
     #[test]
     fn bar_stays_on_the_scale() {
         let short = bar([1_000_000, 1_000_000], 1_000_000, "loss", (0, 1), String::new());
-        assert_eq!((short.x.as_str(), short.w.as_str()), ("998.00", "2.00"));
+        assert_eq!((short.x, short.w), (998.0, 2.0));
         let mut tally = Tally::default();
         (tally.frames, tally.managed, tally.named) = (4, 2, 1);
         (tally.image, tally.unresolved) = (1, 1);
-        let row = coverage_row("samples", tally);
-        let widths: f64 = row.bars.iter().map(|b| b.w.parse::<f64>().unwrap()).sum();
-        assert_eq!((widths, row.share.as_str()), (1000.0, "75.00 %"));
+        assert_eq!(parts(&tally).iter().map(|b| b.w).sum::<f64>(), 1000.0);
     }
 }

@@ -21,7 +21,7 @@ use crate::rules::{EXAMPLE_FILE, RULES, Rule, more_buffers};
 use timeline::Timeline;
 
 pub use coverage::Coverage;
-pub use process::{CauseReport, ClrReport, Counts, ProcessReport, RundownReport};
+pub use process::{CauseReport, ClrReport, ProcessReport, RundownReport};
 #[cfg(feature = "schema")]
 pub use schema::report_schema;
 pub use session::{EnabledReport, LossReport, SessionReport};

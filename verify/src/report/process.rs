@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Coverage;
 use super::timeline::Timeline;
-use crate::facts::{Clr, Facts, Items, Process, UnresolvedCause};
+use crate::facts::{Clr, Counts, Facts, Items, Process, UnresolvedCause};
 use crate::finding::utc;
 
 /// A rundown.
@@ -93,21 +93,6 @@ pub struct CauseReport {
     pub addresses: u64,
 }
 
-/// Numbers of events by what they are about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[non_exhaustive]
-pub struct Counts {
-    /// Method code.
-    pub methods: u64,
-    /// Modules.
-    pub modules: u64,
-    /// Assemblies.
-    pub assemblies: u64,
-    /// Application domains.
-    pub app_domains: u64,
-}
-
 impl ProcessReport {
     pub(super) fn new(facts: &Facts, timeline: &Timeline<'_>, p: &Process) -> Self {
         let at = |timestamp: Option<i64>| timestamp.map(|t| utc(facts.clock(), t));
@@ -136,12 +121,7 @@ impl ProcessReport {
             init_time: at(b.opened),
             complete_time: at(b.closed),
             span_us: timeline.span(b.opened.or(b.closed), Some(b.last)),
-            listed: Counts {
-                methods: b.listed.methods,
-                modules: b.listed.modules,
-                assemblies: b.listed.assemblies,
-                app_domains: b.listed.domains,
-            },
+            listed: b.listed,
         });
         let causes = UnresolvedCause::ALL.into_iter().zip(p.causes());
         let causes = causes

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use askama::Template;
 
-use super::words::{INFERRED, duration, percent};
+use super::words::{INFERRED, duration, resolved};
 use super::{Coverage, EnabledReport, ProcessReport, Report, RundownReport, Severity, Verdict};
 use crate::finding::Outcome;
 use crate::rules::{RULES, Rule};
@@ -98,15 +98,14 @@ fn table(indent: &str, coverage: &Coverage) -> String {
         format!("{name:<18}{a:>8}{b:>11}{c:>10}{d:>11}{e:>11}{f:>10}\n")
     };
     let mut out = String::new();
-    for (name, t) in coverage.rows().into_iter().filter(|(_, t)| t.frames > 0) {
+    for (name, t) in coverage.filled() {
         if out.is_empty() {
             let columns = ["stacks", "frames", "managed", "image", "unresolved", "resolved"];
             out.push_str(&row("addresses", columns));
         }
         let counts = [t.stacks, t.frames, t.managed, t.image, t.unresolved];
         let [a, b, c, d, e] = &counts.map(|count| count.to_string());
-        let share = percent(t.frames.saturating_sub(t.unresolved), t.frames);
-        out.push_str(&row(name, [a, b, c, d, e, &share]));
+        out.push_str(&row(name, [a, b, c, d, e, &resolved(&t)]));
     }
     out
 }

@@ -1,6 +1,7 @@
 //! Verdicts, shares and times in words, for text and HTML.
 
 use super::{EnabledReport, Report, Severity, Verdict};
+use crate::facts::Tally;
 use crate::facts::enable::Knowledge;
 use crate::finding::Finding;
 
@@ -41,9 +42,14 @@ impl Report {
 }
 
 /// A share in percent, rounded down: only all of it is 100 %.
-pub(super) fn percent(part: u64, whole: u64) -> String {
+fn percent(part: u64, whole: u64) -> String {
     let hundredths = u128::from(part) * 10_000 / u128::from(whole.max(1));
     format!("{}.{:02} %", hundredths / 100, hundredths % 100)
+}
+
+/// The share of addresses that resolve.
+pub(super) fn resolved(t: &Tally) -> String {
+    percent(t.frames.saturating_sub(t.unresolved), t.frames)
 }
 
 /// Microseconds as milliseconds or seconds.

@@ -144,7 +144,7 @@ fn start_rundowns(process: &Process) -> BTreeMap<(u16, bool), &Bracket> {
         process.brackets().iter().filter(|b| b.kind == Enumeration::Start && b.is_whole())
     {
         let l = bracket.listed;
-        let lists = [(true, l.methods), (false, l.modules + l.assemblies + l.domains)];
+        let lists = [(true, l.methods), (false, l.modules + l.assemblies + l.app_domains)];
         for (methods, _) in lists.into_iter().filter(|(_, count)| *count > 0) {
             out.entry((bracket.instance, methods)).or_insert(bracket);
         }

@@ -49,7 +49,7 @@ fn unclosed(check: &mut Check<'_>) {
                 "the {} rundown of CLR {} has no Complete event: {why}; it lists {}",
                 bracket.kind.name(),
                 bracket.instance,
-                plural(l.methods + l.modules + l.assemblies + l.domains, "item", "items")
+                plural(l.methods + l.modules + l.assemblies + l.app_domains, "item", "items")
             );
             check.find(message).of(process, Some(opened)).unless_lost(Some(bracket.last), None);
         }

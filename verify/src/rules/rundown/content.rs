@@ -183,7 +183,8 @@ fn incomplete_of(check: &mut Check<'_>, process: &Process) {
 fn last_listing<'a>(brackets: &[&'a Bracket], methods: bool) -> Option<(&'a Bracket, i64)> {
     let lists = |b: &Bracket| {
         let l = b.listed;
-        let lists = if methods { l.methods > 0 } else { l.modules + l.assemblies + l.domains > 0 };
+        let lists =
+            if methods { l.methods > 0 } else { l.modules + l.assemblies + l.app_domains > 0 };
         b.kind == Enumeration::End && b.is_whole() && lists
     };
     let bracket = brackets.iter().copied().rfind(|b| lists(b))?;

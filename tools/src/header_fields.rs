@@ -1,0 +1,58 @@
+//! What the headers of records of all kinds say of their events.
+
+use etl_format::Guid;
+use etl_format::read::{Header, Record};
+
+/// What a record's header says of the event, whatever kind of header it is.
+#[derive(Default)]
+pub(crate) struct HeaderFields {
+    pub hook: Option<u16>,
+    pub id: Option<u16>,
+    pub version: Option<u16>,
+    pub opcode: Option<u8>,
+    pub task: Option<u16>,
+    pub level: Option<u8>,
+    pub keyword: Option<u64>,
+    pub activity: Option<Guid>,
+    pub channel: Option<u8>,
+}
+
+impl HeaderFields {
+    #[inline]
+    pub fn of(record: &Record<'_>) -> Self {
+        let classic = |opcode: u8, version: u16, level: u8| HeaderFields {
+            opcode: Some(opcode),
+            version: Some(version),
+            level: Some(level),
+            ..HeaderFields::default()
+        };
+        let kernel = |hook: u16, version: u16| HeaderFields {
+            hook: Some(hook),
+            opcode: Some(hook as u8),
+            version: Some(version),
+            ..HeaderFields::default()
+        };
+        match record.header() {
+            Header::Event(h) => {
+                let d = h.descriptor;
+                HeaderFields {
+                    hook: None,
+                    id: Some(d.id),
+                    version: Some(d.version.into()),
+                    opcode: Some(d.opcode),
+                    task: Some(d.task),
+                    level: Some(d.level),
+                    keyword: Some(d.keyword),
+                    channel: Some(d.channel),
+                    activity: Some(h.activity).filter(|a| !a.is_zero()),
+                }
+            }
+            Header::Full(h) => classic(h.opcode, h.version, h.level),
+            Header::Instance(h) => classic(h.full.opcode, h.full.version, h.full.level),
+            Header::Message(h) => HeaderFields { id: Some(h.number), ..HeaderFields::default() },
+            Header::System(h) => kernel(h.hook, h.version & 0xff),
+            Header::PerfInfo(h) => kernel(h.hook, h.version().into()),
+            _ => HeaderFields::default(),
+        }
+    }
+}
