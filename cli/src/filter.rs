@@ -1,6 +1,7 @@
 //! The arguments of `dump` and `slice` that select events.
 
 use clap::Args;
+use etl_control::enable::Enablement;
 use etl_format::Clock;
 use etl_format::read::{Order, Source, Trace};
 use etl_schema::store::SchemaStore;
@@ -57,14 +58,6 @@ pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
 impl FilterArgs {
     /// The selection for a trace with this clock.
     pub fn filter(&self, clock: &Clock) -> Result<Filter, Failure> {
-        let mut filter = Filter::new()
-            .providers(&self.provider)
-            .ids(self.id.iter().copied())
-            .opcodes(self.opcode.iter().copied())
-            .level(self.level.unwrap_or(0))
-            .keyword(self.keyword.unwrap_or(0))
-            .processes(self.pid.iter().copied())
-            .threads(self.tid.iter().copied());
         let from = self.from.as_deref().map(|t| timestamp(t, clock)).transpose()?;
         let to = self.to.as_deref().map(|t| timestamp(t, clock)).transpose()?;
         if let (Some(from), Some(to)) = (from, to)
@@ -73,13 +66,16 @@ impl FilterArgs {
             return Err(Failure::new("--to", "must be after --from")
                 .hint("an example: --from 1.5 --to 2 selects half a second"));
         }
-        if let Some(from) = from {
-            filter = filter.from(from);
-        }
-        if let Some(to) = to {
-            filter = filter.to(to);
-        }
-        Ok(filter)
+        Ok(Filter {
+            ids: self.id.clone(),
+            opcodes: self.opcode.clone(),
+            enablement: Enablement::new(self.level.unwrap_or(0), self.keyword.unwrap_or(0)),
+            processes: self.pid.clone(),
+            threads: self.tid.clone(),
+            from,
+            to,
+            ..Filter::of_providers(&self.provider)
+        })
     }
 }
 
@@ -90,7 +86,7 @@ pub(crate) fn learn_names<S: Source>(
     trace: &mut Trace<S>,
     known: &SchemaStore,
 ) {
-    if !filter.has_unresolved_names() {
+    if filter.names.is_empty() {
         return;
     }
     let Ok(mut records) = trace.records(Order::File) else { return };

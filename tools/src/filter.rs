@@ -17,100 +17,39 @@ use crate::slice::Subject;
 /// A selection of events; the default selects all.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    providers: Vec<Guid>,
-    /// Names that no table knows.
-    names: Vec<String>,
-    ids: Vec<u16>,
-    opcodes: Vec<u8>,
-    enablement: Enablement,
-    processes: Vec<u32>,
-    threads: Vec<u32>,
-    from: Option<i64>,
-    to: Option<i64>,
+    /// The GUIDs of providers.
+    pub providers: Vec<Guid>,
+    /// Further providers by names that only the trace can resolve: see [`Filter::learn_names`].
+    pub names: Vec<String>,
+    /// Ids of events.
+    pub ids: Vec<u16>,
+    /// Opcodes of events (types of kernel and classic events).
+    pub opcodes: Vec<u8>,
+    /// The enablement of a session that gets the events.
+    pub enablement: Enablement,
+    /// Processes by their ids.
+    pub processes: Vec<u32>,
+    /// Threads by their ids.
+    pub threads: Vec<u32>,
+    /// The raw timestamp of the first events.
+    pub from: Option<i64>,
+    /// The raw timestamp after the last events.
+    pub to: Option<i64>,
 }
 
 impl Filter {
-    /// Selects all events.
-    #[must_use]
-    pub fn new() -> Self {
-        Filter::default()
-    }
-
     /// Selects events of these providers, each a GUID or a name.
-    ///
-    /// A name that no table knows may be defined by the trace: see [`Filter::learn_names`].
     #[must_use]
-    pub fn providers<T: AsRef<str>>(mut self, providers: impl IntoIterator<Item = T>) -> Self {
+    pub fn of_providers<T: AsRef<str>>(providers: impl IntoIterator<Item = T>) -> Self {
+        let mut filter = Filter::default();
         for provider in providers {
             let provider = provider.as_ref();
             match provider.parse().ok().or_else(|| providers::by_name(provider)) {
-                Some(guid) => self.providers.push(guid),
-                None => self.names.push(provider.to_owned()),
+                Some(guid) => filter.providers.push(guid),
+                None => filter.names.push(provider.to_owned()),
             }
         }
-        self
-    }
-
-    /// Selects events with these ids.
-    #[must_use]
-    pub fn ids(mut self, ids: impl IntoIterator<Item = u16>) -> Self {
-        self.ids.extend(ids);
-        self
-    }
-
-    /// Selects events with these opcodes (types of kernel and classic events).
-    #[must_use]
-    pub fn opcodes(mut self, opcodes: impl IntoIterator<Item = u8>) -> Self {
-        self.opcodes.extend(opcodes);
-        self
-    }
-
-    /// Selects events that a session with this level gets; 0 stands for all levels.
-    #[must_use]
-    pub fn level(mut self, level: u8) -> Self {
-        self.enablement.level = level;
-        self
-    }
-
-    /// Selects events that a session with this keyword mask gets; 0 stands for all keywords.
-    #[must_use]
-    pub fn keyword(mut self, any: u64) -> Self {
-        self.enablement.any = any;
-        self
-    }
-
-    /// Selects events of these processes.
-    #[must_use]
-    pub fn processes(mut self, processes: impl IntoIterator<Item = u32>) -> Self {
-        self.processes.extend(processes);
-        self
-    }
-
-    /// Selects events of these threads.
-    #[must_use]
-    pub fn threads(mut self, threads: impl IntoIterator<Item = u32>) -> Self {
-        self.threads.extend(threads);
-        self
-    }
-
-    /// Selects events from this raw timestamp on.
-    #[must_use]
-    pub fn from(mut self, timestamp: i64) -> Self {
-        self.from = Some(timestamp);
-        self
-    }
-
-    /// Selects events before this raw timestamp.
-    #[must_use]
-    pub fn to(mut self, timestamp: i64) -> Self {
-        self.to = Some(timestamp);
-        self
-    }
-
-    /// Whether a provider is selected by a name that only the trace can resolve.
-    #[must_use]
-    pub fn has_unresolved_names(&self) -> bool {
-        !self.names.is_empty()
+        filter
     }
 
     /// Resolves names of providers from schemas that were read.

@@ -2,11 +2,11 @@
 //!
 //! ```
 //! use etl_format::read::{Options, Order, Trace};
-//! use etl_tools::survey::{Survey, Surveyor};
+//! use etl_tools::survey::Survey;
 //!
 //! fn survey(trace: &[u8]) -> etl_tools::Result<Survey> {
 //!     let mut trace = Trace::open(trace, &Options::salvage())?;
-//!     Surveyor::new().on_record(|record| { /* show progress */ }).run(&mut trace)
+//!     Survey::of(&mut trace, |record| { /* show progress */ })
 //! }
 //! ```
 
@@ -21,8 +21,8 @@ use etl_schema::providers;
 use etl_schema::store::SchemaStore;
 use serde::Serialize;
 
+use crate::Result;
 use crate::problem::Problem;
-use crate::{OnRecord, Result};
 
 /// Identities that are counted one by one; a hostile file could hold any number.
 const MAX_IDENTITIES: usize = 1 << 16;
@@ -160,31 +160,15 @@ pub struct Span {
     pub to: Option<String>,
 }
 
-/// Makes a [`Survey`].
-#[derive(Debug, Default)]
-pub struct Surveyor<'f> {
-    on_record: OnRecord<'f>,
-}
-
-impl<'f> Surveyor<'f> {
-    /// A surveyor.
-    #[must_use]
-    pub fn new() -> Self {
-        Surveyor::default()
-    }
-
-    /// Calls `f` for every record that is read.
-    #[must_use]
-    pub fn on_record(mut self, f: impl FnMut(&Record<'_>) + 'f) -> Self {
-        self.on_record = OnRecord::new(f);
-        self
-    }
-
+impl Survey {
     /// Reads the whole trace once.
     ///
     /// # Errors
     /// Errors of reading, with the options of the trace.
-    pub fn run<S: Source>(mut self, trace: &mut Trace<S>) -> Result<Survey> {
+    pub fn of<S: Source>(
+        trace: &mut Trace<S>,
+        mut on_record: impl FnMut(&Record<'_>),
+    ) -> Result<Survey> {
         let (header, clock) = (trace.header().clone(), trace.clock());
         let notes = trace.notes().to_vec();
         let entries = trace.buffers().to_vec();
@@ -193,7 +177,7 @@ impl<'f> Surveyor<'f> {
 
         let mut counts = Counts::default();
         let mut look = |record: Record<'_>| {
-            self.on_record.call(&record);
+            on_record(&record);
             counts.add(&record);
             Ok::<_, etl_format::Error>(())
         };

@@ -1,6 +1,7 @@
 //! Which events a filter admits.
 
 use crate::common::{Made, open, trace};
+use etl_control::enable::Enablement;
 use etl_format::read::Order;
 use etl_tools::filter::Filter;
 
@@ -20,48 +21,47 @@ fn admitted(filter: &Filter) -> Vec<u16> {
     ids
 }
 
+fn enabled(level: u8, any: u64) -> Filter {
+    Filter { enablement: Enablement::new(level, any), ..Filter::default() }
+}
+
 #[test]
-fn level_0_admits_every_level() {
-    assert_eq!(admitted(&Filter::new().level(0)), [1, 2, 3, 5]);
-    assert_eq!(admitted(&Filter::new().level(0).ids([2])), [2]);
+fn level_0_and_keyword_0_admit_everything() {
+    assert_eq!(admitted(&enabled(0, 0)), [1, 2, 3, 5]);
+    assert_eq!(admitted(&Filter { ids: vec![1, 5], ..enabled(0, 0) }), [1, 5]);
 }
 
 #[test]
 fn level_admits_lower_and_equal_levels() {
-    assert_eq!(admitted(&Filter::new().level(3)), []);
-    assert_eq!(admitted(&Filter::new().level(4)), [1, 2, 3, 5]);
-}
-
-#[test]
-fn keyword_0_admits_every_keyword() {
-    assert_eq!(admitted(&Filter::new().keyword(0)), [1, 2, 3, 5]);
-    assert_eq!(admitted(&Filter::new().keyword(0).ids([1, 5])), [1, 5]);
+    assert_eq!(admitted(&enabled(3, 0)), []);
+    assert_eq!(admitted(&enabled(4, 0)), [1, 2, 3, 5]);
 }
 
 #[test]
 fn keyword_admits_events_with_one_of_the_bits_or_none() {
-    assert_eq!(admitted(&Filter::new().keyword(1)), [1, 2]);
-    assert_eq!(admitted(&Filter::new().keyword(6)), [1, 3, 5]);
+    assert_eq!(admitted(&enabled(0, 1)), [1, 2]);
+    assert_eq!(admitted(&enabled(0, 6)), [1, 3, 5]);
 }
 
 #[test]
 fn every_kind_of_condition_must_hold() {
-    let filter = || Filter::new().ids([2, 3, 5]).processes([100]);
+    let filter = || Filter { ids: vec![2, 3, 5], processes: vec![100], ..Filter::default() };
     assert_eq!(admitted(&filter()), [2, 3, 5]);
-    assert_eq!(admitted(&filter().from(2_003)), [3, 5]);
-    assert_eq!(admitted(&filter().to(2_003)), [2]);
-    assert_eq!(admitted(&filter().threads([7])), []);
-    assert_eq!(admitted(&filter().opcodes([1])), []);
-    assert_eq!(admitted(&filter().providers(["Microsoft-Windows-DotNETRuntime"])), []);
-    assert_eq!(admitted(&filter().providers([crate::common::PROVIDER.to_string()])), [2, 3, 5]);
+    assert_eq!(admitted(&Filter { from: Some(2_003), ..filter() }), [3, 5]);
+    assert_eq!(admitted(&Filter { to: Some(2_003), ..filter() }), [2]);
+    assert_eq!(admitted(&Filter { threads: vec![7], ..filter() }), []);
+    assert_eq!(admitted(&Filter { opcodes: vec![1], ..filter() }), []);
+    let of = |name: &str| Filter { providers: Filter::of_providers([name]).providers, ..filter() };
+    assert_eq!(admitted(&of("Microsoft-Windows-DotNETRuntime")), []);
+    assert_eq!(admitted(&of(&crate::common::PROVIDER.to_string())), [2, 3, 5]);
 }
 
 #[test]
 fn unknown_provider_names_are_returned() {
     let file = trace(&[Made::new(2_000, 1, b"")]);
     let mut trace = open(&file);
-    let mut filter = Filter::new().providers(["No-Such-Provider"]);
-    assert!(filter.has_unresolved_names());
+    let mut filter = Filter::of_providers(["No-Such-Provider"]);
+    assert_eq!(filter.names, ["No-Such-Provider"]);
     let known = etl_schema::store::SchemaStore::default();
     let unknown = filter.learn_names_of_trace(&mut trace.records(Order::File).unwrap(), &known);
     assert_eq!(unknown, ["No-Such-Provider"]);

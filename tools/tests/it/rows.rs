@@ -21,7 +21,7 @@ fn written(writer: impl FnOnce(RowWriter) -> RowWriter, format: Format) -> Strin
     let mut rows = writer(RowWriter::new(format, trace.clock(), SchemaStore::default()));
     let mut out = Vec::new();
     rows.begin(&mut out);
-    let filter = Filter::new().providers(["Microsoft-Windows-DotNETRuntime"]);
+    let filter = Filter::of_providers(["Microsoft-Windows-DotNETRuntime"]);
     let mut records = trace.records(Order::Time).unwrap();
     while let Some(record) = records.next_record().unwrap() {
         rows.learn(&record);

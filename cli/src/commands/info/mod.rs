@@ -5,7 +5,7 @@ mod text;
 use std::path::{Path, PathBuf};
 
 use etl_format::read::{Mode, Options};
-use etl_tools::survey::{Survey, Surveyor};
+use etl_tools::survey::Survey;
 use serde::Serialize;
 
 use crate::Outcome;
@@ -102,9 +102,7 @@ fn survey(path: &Path, options: &Options, args: &InputArgs) -> Result<Report, Fa
     let bytes = input.size();
     let (mut trace, about) = input.trace(options)?;
     let mut progress = Progress::of_trace(&trace, 1, false);
-    let survey = Surveyor::new()
-        .on_record(move |record| progress.pass(record.bytes().len()))
-        .run(&mut trace)
+    let survey = Survey::of(&mut trace, move |record| progress.pass(record.bytes().len()))
         .map_err(|e| about.unreadable(options.mode, e.format_error()))?;
     let file = about.name.clone();
     Ok(Report { schema_version: SCHEMA_VERSION, file, bytes, survey })
