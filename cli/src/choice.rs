@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use etl_schema::tables::TableSet;
 
-/// A word, what it means, and its value.
+/// A word, its help, and its value. A word without help is another one for the same.
 pub(crate) type Choice<T> = (&'static str, &'static str, T);
 
 /// The words of `--event-tables`.
@@ -16,7 +16,9 @@ pub(crate) const EVENT_TABLES: &[Choice<TableSet>] = &[
 pub(crate) fn one_of<T: Copy + Send + Sync + 'static>(
     choices: &'static [Choice<T>],
 ) -> impl TypedValueParser<Value = T> {
-    let words = choices.iter().map(|(word, help, _)| PossibleValue::new(*word).help(*help));
+    let words = choices
+        .iter()
+        .map(|(word, help, _)| PossibleValue::new(*word).help(*help).hide(help.is_empty()));
     PossibleValuesParser::new(words).try_map(|given| {
         let value = choices.iter().find(|(word, ..)| *word == given).map(|(.., value)| *value);
         value.ok_or("not one of the words")

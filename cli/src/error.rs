@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use crate::Outcome;
+
 /// A failure that ends a command with exit code 2.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -45,6 +47,25 @@ impl Failure {
     pub fn is_broken_pipe(&self) -> bool {
         self.broken_pipe
     }
+}
+
+/// Prints the results of several files with `print`, then the failures of others: an unreadable
+/// file does not hide the others. The last failure is returned.
+pub(crate) fn print_readable<T>(
+    results: Vec<Result<T, Failure>>,
+    print: impl FnOnce(&[T]) -> Result<Outcome, Failure>,
+) -> Result<Outcome, Failure> {
+    let (mut read, mut failures) = (Vec::new(), Vec::new());
+    for result in results {
+        match result {
+            Ok(report) => read.push(report),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    let last = failures.pop();
+    let outcome = if read.is_empty() { Outcome::Undecided } else { print(&read)? };
+    failures.iter().for_each(|failure| stderr_line!("error: {failure}"));
+    last.map_or(Ok(outcome), Err)
 }
 
 impl From<io::Error> for Failure {

@@ -56,23 +56,28 @@ pub(crate) enum ReportFormat {
     Json,
 }
 
-/// What a command printed while its output was captured.
+/// The exit code and the output of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Captured {
+pub struct CommandOutput {
+    /// The exit code.
+    pub code: u8,
+    /// Standard output.
     pub out: Vec<u8>,
+    /// Standard error.
     pub err: Vec<u8>,
 }
 
 thread_local! {
     /// Receives what this thread prints, while output is captured.
-    static CAPTURED: RefCell<Option<Captured>> = const { RefCell::new(None) };
+    static CAPTURED: RefCell<Option<CommandOutput>> = const { RefCell::new(None) };
 }
 
-/// Runs `f` and returns what this thread printed instead of printing it.
-pub(crate) fn capture<T>(f: impl FnOnce() -> T) -> (T, Captured) {
-    CAPTURED.set(Some(Captured::default()));
-    let done = f();
-    (done, CAPTURED.take().unwrap_or_default())
+/// Runs `f`, which returns an exit code, and returns what this thread printed instead of printing
+/// it.
+pub(crate) fn capture(f: impl FnOnce() -> u8) -> CommandOutput {
+    CAPTURED.set(Some(CommandOutput::default()));
+    let code = f();
+    CommandOutput { code, ..CAPTURED.take().unwrap_or_default() }
 }
 
 /// Whether this thread's output is captured.

@@ -129,7 +129,7 @@ fn run<T: Parser>(
         Err(error) => return print_clap_error(&error),
     };
     match run(&parsed) {
-        Ok(outcome) => outcome.code(),
+        Ok(outcome) => outcome as u8,
         // The reader of the output closed it: it has read what it wanted.
         Err(failure) if failure.is_broken_pipe() => 0,
         Err(failure) => {

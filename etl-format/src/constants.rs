@@ -459,9 +459,6 @@ bits! {
     }
 }
 
-/// Group byte of the header-group events.
-pub const GROUP_HEADER: u8 = 0x00;
-
 /// `HookId` of kernel-format records: group in the high byte, type (opcode) in the low one.
 ///
 /// Only the hooks that the container itself deals in are named here; the rest belong to providers.
@@ -545,6 +542,16 @@ pub mod hook {
     pub const KCB_RUNDOWN_END: u16 = 0x0919;
     /// A sample of what a processor executes.
     pub const SAMPLE: u16 = 0x0f2e;
+    /// An interrupt by a message was served.
+    pub const ISR_MSI: u16 = 0x0f32;
+    /// A deferred call ran in a thread.
+    pub const THREADED_DPC: u16 = 0x0f42;
+    /// An interrupt was served.
+    pub const ISR: u16 = 0x0f43;
+    /// A deferred call ran.
+    pub const DPC: u16 = 0x0f44;
+    /// A deferred call of a timer ran.
+    pub const TIMER_DPC: u16 = 0x0f45;
     /// The interval between samples was set.
     pub const SET_INTERVAL: u16 = 0x0f48;
     /// The interval between samples when the session stopped.

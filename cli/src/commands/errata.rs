@@ -5,7 +5,7 @@ use std::fmt::Write;
 use etl_schema::tables::{Erratum, errata, erratum};
 use serde_json::json;
 
-use super::spec::print;
+use super::spec::{print, rows};
 use crate::Outcome;
 use crate::error::Failure;
 use crate::output::{ReportFormat, text};
@@ -35,8 +35,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
             (vec![one], true)
         }
     };
-    let lines = text(|out| {
-        for e in &found {
+    let printed = rows(found.into_iter().map(|e| {
+        let lines = text(|out| {
             writeln!(out, "{}  {}", e.id, e.about)?;
             if in_full {
                 writeln!(out, "  documents  {}", e.documents)?;
@@ -44,21 +44,17 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
                 writeln!(out, "  evidence   {}", e.evidence)?;
                 writeln!(out, "  follows    {}", e.follows)?;
             }
-        }
-        Ok(())
-    });
-    let json = found
-        .iter()
-        .map(|e| {
-            json!({
-                "id": e.id,
-                "about": e.about,
-                "documents": e.documents,
-                "shipped": e.shipped,
-                "evidence": e.evidence,
-                "follows": e.follows,
-            })
-        })
-        .collect();
-    print(args.format, &(lines, json))
+            Ok(())
+        });
+        let json = json!({
+            "id": e.id,
+            "about": e.about,
+            "documents": e.documents,
+            "shipped": e.shipped,
+            "evidence": e.evidence,
+            "follows": e.follows,
+        });
+        (lines, json)
+    }));
+    print(args.format, &printed)
 }

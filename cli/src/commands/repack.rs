@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use etl_format::compress::Effort;
 use etl_format::constants::CompressionFormat;
-use etl_format::read::{PipeSource, Source};
+use etl_format::read::{Options, PipeSource, Source};
 use etl_format::rewrite::repack::{RepackReport, Repacker};
 use etl_format::write::BufferCompressor;
 use serde::Serialize;
@@ -119,7 +119,8 @@ pub(crate) fn compress(args: &CompressCommand) -> Result<Outcome, Failure> {
 }
 
 pub(crate) fn decompress(args: &DecompressCommand) -> Result<Outcome, Failure> {
-    let repacker = Repacker::decompress().threads(args.rewrite.threads.count());
+    let options = Options { threads: args.rewrite.threads.count(), ..Options::default() };
+    let repacker = Repacker::decompress().options(options);
     run(&args.file, &args.rewrite, repacker)
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut progress = Progress::new(input.size(), false);
     let done = Repairer::new()
         .compress(args.packing.compressor(&args.rewrite.threads))
-        .threads(threads)
+        .options(Options { threads, ..Options::default() })
         .on_record(move |record| progress.pass(record.bytes().len()))
         .run(input.source(), File::new(sink.file()))
         .map(|(_, report)| report);

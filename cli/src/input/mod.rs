@@ -8,7 +8,7 @@ mod sniff;
 mod unpack;
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read};
 use std::path::Path;
 
 use etl_format::read::{FileSource, Options, Records, Source, Spooled, Trace};
@@ -17,13 +17,12 @@ use crate::error::Failure;
 use crate::missing_header;
 
 pub(crate) use about::About;
-use any::AnyBlock;
 pub(crate) use any::AnySource;
 pub(crate) use args::{InputArgs, byte_size};
 pub(crate) use map::Mapped;
 use sniff::reject_other_formats;
 pub(crate) use sniff::{binary_format, what};
-use unpack::Packing;
+use unpack::{Bytes, Packing};
 
 /// Bytes of a pipe, or of unpacked input, that are kept in memory. Longer input goes to a temporary
 /// file.
@@ -57,58 +56,20 @@ impl Input {
     /// # Errors
     /// When the file does not exist, cannot be read or cannot be unpacked.
     pub fn open(path: &Path, args: &InputArgs) -> Result<Self, Failure> {
-        if is_stdin(path) {
-            return Self::streamed(stdin_stream(args)?, args);
-        }
         let name = display(path);
-        let mut file = open_file(path)?;
-        if !file.metadata().is_ok_and(|m| m.is_file()) {
-            // A named pipe cannot seek: it is read like standard input.
-            return Self::streamed(unpacked(file, &name, args)?, args);
-        }
-        let failure = |e: io::Error| Failure::io(&name, &e);
-        let mut head = Vec::new();
-        (&mut file).take(HEAD as u64).read_to_end(&mut head).map_err(failure)?;
-        file.seek(SeekFrom::Start(0)).map_err(failure)?;
-        let packing = Packing::of(&head);
-        check_member(packing, &name, args)?;
-        let Some(packing) = packing else {
-            reject_other_formats(&name, &head)?;
-            let data = Data::of(file, &name, args)?;
-            return Ok(Input { about: About { name, head, from: None }, data });
-        };
-        let (spooled, from) = unpack::file(file, packing, &name, args)?;
-        Self::spooled(spooled, &name, Some(&from), args)
-    }
-
-    fn streamed(Stream { reader, about }: Stream, args: &InputArgs) -> Result<Self, Failure> {
-        let spooled = unpack::spool(reader, &about.name)?;
-        Self::spooled(spooled, &about.name, about.from.as_deref(), args)
-    }
-
-    /// Checks that what was unpacked (`from` something) is a trace. Only here its error can name
-    /// what it was unpacked from.
-    fn spooled(
-        spooled: Spooled<File>,
-        name: &str,
-        from: Option<&str>,
-        args: &InputArgs,
-    ) -> Result<Self, Failure> {
-        let mut data = match spooled {
+        let bytes = if is_stdin(path) { stdin() } else { opened(open_file(path)?, &name)? };
+        let (bytes, mut about) = unpacked(bytes, name, args)?;
+        let mut data = match bytes.whole(&about.name)? {
             Spooled::Memory(bytes) => Data::Bytes(Mapped::Memory(bytes)),
-            Spooled::File(file) => Data::of(file.into_inner(), name, args)?,
+            Spooled::File(file) if args.no_mmap => Data::File(file),
+            Spooled::File(file) => Data::Bytes(Mapped::new(&file.into_inner(), &about.name)?),
         };
-        let mut block = AnyBlock::default();
-        let read = data.source().read(0, HEAD, &mut block);
-        let head = read.map_or_else(|_| Vec::new(), |()| block.as_ref().to_vec());
-        drop(block);
-        let mut about = About { name: name.to_owned(), head, from: from.map(str::to_owned) };
-        if from.is_some() {
-            reject_other_formats(name, &about.head).map_err(|failure| failure.unpacked(from))?;
+        if about.from.is_some() {
+            // Only here the error can name what the trace was unpacked from.
             Records::stream(data.source(), &Options::salvage())
                 .map_err(|error| about.not_a_trace(&error))?;
+            about.from = None;
         }
-        about.from = None;
         Ok(Input { about, data })
     }
 
@@ -142,15 +103,6 @@ impl Input {
 }
 
 impl Data {
-    /// A file that is not packed.
-    fn of(file: File, name: &str, args: &InputArgs) -> Result<Self, Failure> {
-        if args.no_mmap {
-            FileSource::new(file).map(Data::File).map_err(|e| Failure::io(name, &e))
-        } else {
-            Mapped::new(&file, name).map(Data::Bytes)
-        }
-    }
-
     fn source(&mut self) -> AnySource<'_> {
         match self {
             Data::Bytes(mapped) => AnySource::Bytes(mapped.bytes()),
@@ -181,29 +133,42 @@ pub(crate) struct Stream {
 /// # Errors
 /// When it cannot be read or unpacked.
 pub(crate) fn stdin_stream(args: &InputArgs) -> Result<Stream, Failure> {
-    unpacked(io::stdin().lock(), STDIN, args)
+    let (bytes, about) = unpacked(stdin(), STDIN.to_owned(), args)?;
+    Ok(Stream { reader: bytes.reader().map_err(|e| Failure::io(STDIN, &e))?, about })
 }
 
-/// A stream, unpacked if necessary.
-fn unpacked(stream: impl Read + 'static, name: &str, args: &InputArgs) -> Result<Stream, Failure> {
-    let (head, stream) = unpack::peek(stream, HEAD).map_err(|e| match e.kind() {
+fn stdin() -> Bytes {
+    Bytes::Pipe(Box::new(io::stdin().lock()))
+}
+
+/// The bytes of a file. A named pipe cannot seek: it is read like standard input.
+fn opened(file: File, name: &str) -> Result<Bytes, Failure> {
+    if file.metadata().is_ok_and(|m| m.is_file()) {
+        let source = FileSource::new(file).map_err(|e| Failure::io(name, &e))?;
+        Ok(Bytes::Whole(Spooled::File(source)))
+    } else {
+        Ok(Bytes::Pipe(Box::new(file)))
+    }
+}
+
+/// Bytes, unpacked if necessary, and what messages about them need.
+fn unpacked(bytes: Bytes, name: String, args: &InputArgs) -> Result<(Bytes, About), Failure> {
+    let (head, bytes) = bytes.peek(HEAD).map_err(|e| match e.kind() {
         io::ErrorKind::IsADirectory => {
-            Failure::new(name, "is a directory").hint("name the .etl files in it")
+            Failure::new(&name, "is a directory").hint("name the .etl files in it")
         }
-        _ => Failure::io(name, &e),
+        _ => Failure::io(&name, &e),
     })?;
     let packing = Packing::of(&head);
-    check_member(packing, name, args)?;
+    check_member(packing, &name, args)?;
     let Some(packing) = packing else {
-        reject_other_formats(name, &head)?;
-        let about = About { name: name.to_owned(), head, from: None };
-        return Ok(Stream { reader: Box::new(stream), about });
+        reject_other_formats(&name, &head)?;
+        return Ok((bytes, About { name, head, from: None }));
     };
-    let (stream, from) = unpack::pipe(stream, packing, name, args)?;
-    let (head, stream) = unpack::peek(stream, HEAD).map_err(|e| unpack::failure(name, &e))?;
-    reject_other_formats(name, &head).map_err(|failure| failure.unpacked(Some(&from)))?;
-    let about = About { name: name.to_owned(), head, from: Some(from) };
-    Ok(Stream { reader: Box::new(stream), about })
+    let (bytes, from) = bytes.unpack(packing, &name, args)?;
+    let (head, bytes) = bytes.peek(HEAD).map_err(|e| unpack::failure(&name, &e))?;
+    reject_other_formats(&name, &head).map_err(|failure| failure.unpacked(Some(&from)))?;
+    Ok((bytes, About { name, head, from: Some(from) }))
 }
 
 /// Checks that `--member` was given for a ZIP archive only.

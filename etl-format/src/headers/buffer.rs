@@ -128,53 +128,36 @@ impl BufferHeader {
     /// [`crate::ErrorKind::Invalid`] naming the first field that cannot be right.
     pub fn check(&self, file_offset: u64, capacity: u32) -> Result<()> {
         let header = BUFFER_HEADER_SIZE as u32;
+        let fault = |at, what, found: u32, expected| {
+            Err(Error::invalid(file_offset + at, what, found.into(), expected))
+        };
         if self.buffer_size < header {
-            return Err(Error::invalid(
-                file_offset,
-                "buffer size",
-                self.buffer_size.into(),
-                "at least the 0x48 bytes of the buffer header",
-            ));
+            let expected = "at least the 0x48 bytes of the buffer header";
+            return fault(0, "buffer size", self.buffer_size, expected);
         }
         if self.is_compressed() {
             if self.saved_offset < header || self.saved_offset > capacity {
-                return Err(Error::invalid(
-                    file_offset + 4,
-                    "uncompressed fill of a compressed buffer",
-                    self.saved_offset.into(),
-                    "at least 0x48 and no more than the buffer size of the file header",
-                ));
+                let what = "uncompressed fill of a compressed buffer";
+                let expected = "at least 0x48 and no more than the buffer size of the file header";
+                return fault(4, what, self.saved_offset, expected);
             }
             // Compressed bytes exceed the uncompressed ones at most by the overhead of tokens.
             let most = u64::from(capacity) + u64::from(capacity / 4) + 0x400;
             if u64::from(self.buffer_size) > most {
-                return Err(Error::invalid(
-                    file_offset,
-                    "size of a compressed buffer",
-                    self.buffer_size.into(),
-                    "about the buffer size of the file header at most",
-                ));
+                let expected = "about the buffer size of the file header at most";
+                return fault(0, "size of a compressed buffer", self.buffer_size, expected);
             }
         } else {
             let used = if self.offset != 0 { self.offset } else { self.saved_offset };
             if used != 0 && used < header {
-                return Err(Error::invalid(
-                    file_offset + 0x30,
-                    "fill of a buffer",
-                    used.into(),
-                    "0 or at least the 0x48 bytes of the buffer header",
-                ));
+                let expected = "0 or at least the 0x48 bytes of the buffer header";
+                return fault(0x30, "fill of a buffer", used, expected);
             }
         }
-        if self.buffer_type.name().is_none() {
-            return Err(Error::invalid(
-                file_offset + 0x36,
-                "buffer type",
-                self.buffer_type.0.into(),
-                "0 to 7",
-            ));
+        match self.buffer_type.name() {
+            Some(_) => Ok(()),
+            None => fault(0x36, "buffer type", self.buffer_type.0.into(), "0 to 7"),
         }
-        Ok(())
     }
 
     /// Whether the header is probably one that a session wrote, for finding the next intact buffer

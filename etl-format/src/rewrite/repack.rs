@@ -13,7 +13,7 @@ use crate::constants::{
     BUFFER_HEADER_SIZE, BufferFlags, BufferState, BufferType, CompressionFormat, LogFileMode,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::read::{BufferEntry, Buffers, Limits, Mode, Options, Source, Stored};
+use crate::read::{BufferEntry, Buffers, Options, Source, Stored};
 
 use super::callback::Callback;
 use crate::pool::{OrderedPool, Work};
@@ -54,13 +54,11 @@ pub struct RepackReport {
 #[derive(Debug, Default)]
 pub struct Repacker<'f> {
     compressor: Option<BufferCompressor>,
-    mode: Mode,
-    limits: Limits,
-    threads: usize,
+    read: Options,
     on_buffer: Callback<dyn FnMut(u64) + 'f>,
 }
 
-impl Repacker<'_> {
+impl<'f> Repacker<'f> {
     /// Compresses a trace. One that is compressed already is compressed again. A buffer that does
     /// not become shorter stays uncompressed.
     #[must_use]
@@ -80,34 +78,19 @@ impl Repacker<'_> {
         self.compressor.is_some()
     }
 
-    /// What happens at a fault of the input: in [`Mode::Strict`], the default, it is an error.
+    /// How the trace is read. The bytes written, and an error, are the same for any number of
+    /// threads; each holds up to eight buffers, at most 4 MiB.
     #[must_use]
-    pub fn mode(mut self, mode: Mode) -> Self {
-        self.mode = mode;
-        self
-    }
-
-    /// Bounds on the memory of the reader.
-    #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
-        self
-    }
-
-    /// Threads that decompress, the caller's own included; 0 counts as 1, and 64 is the maximum.
-    /// The bytes written, and an error, are the same for any number. Each thread holds up to eight
-    /// buffers, at most 4 MiB.
-    #[must_use]
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
+    pub fn options(mut self, options: Options) -> Self {
+        self.read = options;
         self
     }
 
     /// Calls `f` for every buffer that was read, with its bytes in the file.
     #[must_use]
-    pub fn on_buffer<'g>(self, f: impl FnMut(u64) + 'g) -> Repacker<'g> {
-        let Repacker { compressor, mode, limits, threads, on_buffer: _ } = self;
-        Repacker { compressor, mode, limits, threads, on_buffer: Callback(Some(Box::new(f))) }
+    pub fn on_buffer(mut self, f: impl FnMut(u64) + 'f) -> Self {
+        self.on_buffer = Callback(Some(Box::new(f)));
+        self
     }
 
     /// Reads a trace and writes it compressed or decompressed.
@@ -117,10 +100,10 @@ impl Repacker<'_> {
     /// decompression, [`crate::ErrorKind::Unwritable`] when a buffer is larger than the size in its
     /// file header, and [`crate::ErrorKind::Limit`] when that size is larger than the limits allow.
     pub fn run<S: Source, W: Write>(self, input: S, output: &mut W) -> Result<RepackReport> {
-        let Repacker { compressor, mode, limits, threads, mut on_buffer } = self;
+        let Repacker { compressor, read, mut on_buffer } = self;
         // Compression uses the other threads.
-        let threads = if compressor.is_some() { 1 } else { threads };
-        let options = Options { mode, limits, threads, ..Options::default() };
+        let threads = if compressor.is_some() { 1 } else { read.threads };
+        let options = Options { threads, ..read };
         let mut out = Repack {
             output,
             done: RepackReport::default(),

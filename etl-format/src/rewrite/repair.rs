@@ -7,7 +7,7 @@ use crate::compress::Effort;
 use crate::constants::{ClockType, LogFileMode};
 use crate::error::Result;
 use crate::read::{
-    Damage, Limits, Mode, Note, Options, Order, OrderCheck, OrderReport, Record, Source, Trace,
+    Damage, Mode, Note, Options, Order, OrderCheck, OrderReport, Record, Source, Trace,
 };
 
 use super::callback::Callback;
@@ -69,23 +69,24 @@ fn is_fault(note: &Note) -> bool {
 /// Repairs traces.
 #[derive(Debug, Default)]
 pub struct Repairer<'f> {
-    limits: Limits,
+    read: Options,
     compressor: Option<BufferCompressor>,
-    threads: usize,
     on_record: Callback<dyn FnMut(&Record<'_>) + 'f>,
 }
 
-impl Repairer<'_> {
+impl<'f> Repairer<'f> {
     /// A repairer that works on one thread and compresses what was compressed.
     #[must_use]
     pub fn new() -> Self {
         Repairer::default()
     }
 
-    /// Bounds on the memory of the reader.
+    /// How the trace is read: limits and threads. Faults never end the repair, and the order is
+    /// exact. The threads also compress, unless a compressor is given; the bytes written are the
+    /// same for any number.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+    pub fn options(mut self, options: Options) -> Self {
+        self.read = options;
         self
     }
 
@@ -96,19 +97,11 @@ impl Repairer<'_> {
         self
     }
 
-    /// Threads that decompress buffers, and compress them unless a compressor is given; the
-    /// caller's own included, 0 counts as 1. The bytes written are the same for any number.
-    #[must_use]
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
-        self
-    }
-
     /// Calls `f` for every record that is read.
     #[must_use]
-    pub fn on_record<'g>(self, f: impl FnMut(&Record<'_>) + 'g) -> Repairer<'g> {
-        let Repairer { limits, compressor, threads, on_record: _ } = self;
-        Repairer { limits, compressor, threads, on_record: Callback(Some(Box::new(f))) }
+    pub fn on_record(mut self, f: impl FnMut(&Record<'_>) + 'f) -> Self {
+        self.on_record = Callback(Some(Box::new(f)));
+        self
     }
 
     /// Reads what can be read and writes it as a valid trace.
@@ -117,9 +110,9 @@ impl Repairer<'_> {
     /// When the input has no part of a trace, or is a trace of Windows XP or 2003; errors of the
     /// input and the output.
     pub fn run<S: Source, O: Output>(self, input: S, output: O) -> Result<(O, RepairReport)> {
-        let Repairer { limits, compressor, threads, mut on_record } = self;
-        let (mode, order_check) = (Mode::Salvage, OrderCheck::Scan);
-        let options = Options { mode, order_check, limits, threads };
+        let Repairer { read, compressor, mut on_record } = self;
+        let options = Options { mode: Mode::Salvage, order_check: OrderCheck::Scan, ..read };
+        let threads = options.threads;
         let mut trace = Trace::open(input, &options)?;
         let found = trace.header().clone();
         let header = found.is_known();

@@ -430,7 +430,9 @@ fn merge_ignores_a_small_change_of_the_wall_clock() {
 fn merge_errors_name_the_input() {
     let sound = trace(header(), &[(0, &event(1, 2_000, &[7; 900])), (0, &event(2, 2_001, &[]))]);
     let cut = sound[..0x1100].to_vec();
-    let run = |inputs: Vec<&[u8]>, mode| Merger::new().mode(mode).run(inputs, memory());
+    let run = |inputs: Vec<&[u8]>, mode| {
+        Merger::new().options(Options { mode, ..Options::default() }).run(inputs, memory())
+    };
     assert_eq!(run(vec![], Mode::Strict).unwrap_err().code(), "no-input");
     let error = run(vec![&sound, &cut], Mode::Strict).unwrap_err();
     assert_eq!((error.input, error.code()), (Some(1), "truncated"));

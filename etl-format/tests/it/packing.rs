@@ -97,11 +97,14 @@ fn decompressed(file: &[u8], out: &mut impl Write, mode: Mode, threads: usize) -
     let mut watched = Vec::new();
     // As it comes through a pipe.
     let done = Repacker::decompress()
-        .mode(mode)
-        .threads(threads)
+        .options(Options { mode, threads, ..Options::default() })
         .on_buffer(|bytes| watched.push(bytes))
         .run(PipeSource::new(file), out);
     (done.map_err(|error| error.to_string()), watched)
+}
+
+fn with_threads(threads: usize) -> Options {
+    Options { threads, ..Options::default() }
 }
 
 /// The result of a run, and the calls of `on_buffer`.
@@ -166,7 +169,7 @@ proptest! {
         let repaired = |threads| {
             // Its end is cut off.
             let cut = &alone[..alone.len() - alone.len() / 3];
-            let (file, report) = Repairer::new().threads(threads).run(cut, memory()).ok()?;
+            let (file, report) = Repairer::new().options(with_threads(threads)).run(cut, memory()).ok()?;
             Some((bytes(file), report.summary, report.damage.len()))
         };
         for threads in [2, 5] {
@@ -241,7 +244,7 @@ fn decompress_to_a_full_disk_writes_a_prefix() {
     for threads in [1, 2, 5] {
         for most in (0..plain.len()).step_by(plain.len() / 60).chain([plain.len() - 1]) {
             let mut pipe = Pipe { taken: Vec::new(), most };
-            let repacker = Repacker::decompress().threads(threads);
+            let repacker = Repacker::decompress().options(with_threads(threads));
             let error = repacker.run(&small[..], &mut pipe).unwrap_err();
             assert_eq!(error.code(), "io", "{threads} threads at {most}");
             assert!(pipe.taken == plain[..most], "{threads} threads at {most}");
@@ -267,7 +270,7 @@ fn decompress_returns_the_first_of_two_faults() {
     small.truncate(small.len() - 5);
     let outcome = |threads| {
         let mut out = Vec::new();
-        let repacker = Repacker::decompress().threads(threads);
+        let repacker = Repacker::decompress().options(with_threads(threads));
         let error = repacker.run(&small[..], &mut out).unwrap_err();
         assert_eq!((error.code(), error.offset), ("compression", bad.offset), "{threads} threads");
         out

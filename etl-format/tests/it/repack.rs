@@ -4,7 +4,7 @@ use crate::writing::{START, bytes, event, memory};
 use etl_format::ErrorKind;
 use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode};
-use etl_format::read::{Mode, Note, Options, Order, PipeSource, Trace};
+use etl_format::read::{Note, Options, Order, PipeSource, Trace};
 use etl_format::rewrite::repack::Repacker;
 use etl_format::rewrite::repair::{ASSUMED_FREQUENCY, RepairReport, Repairer};
 use etl_format::write::{BufferCompressor, FileHeader, Session, SessionConfig, Style};
@@ -260,8 +260,7 @@ fn decompress_checks_the_limit_without_header_event() {
     for threads in [1, 2] {
         let mut out = Vec::new();
         let error = Repacker::decompress()
-            .mode(Mode::Salvage)
-            .threads(threads)
+            .options(Options { threads, ..Options::salvage() })
             .run(&file[..], &mut out)
             .unwrap_err();
         assert!(matches!(error.kind, ErrorKind::Limit { need: 0x2b83_0000, .. }), "{error}");

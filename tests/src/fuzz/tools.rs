@@ -19,6 +19,10 @@ use super::choice;
 
 const LIMITS: Limits = Limits { buffer: 1 << 20, held: 64 << 20 };
 
+fn strict() -> Options {
+    Options { limits: LIMITS, ..Options::default() }
+}
+
 fn options() -> Options {
     Options { limits: LIMITS, ..Options::salvage() }
 }
@@ -61,7 +65,7 @@ pub(super) fn merge(data: &[u8]) {
         .then(|| BufferCompressor::new(CompressionFormat::XPRESS, Effort::Fast))
         .transpose()
         .expect("a known format");
-    let merger = Merger::new().mode(Mode::Salvage).limits(LIMITS).compress(compressor);
+    let merger = Merger::new().options(options()).compress(compressor);
     match merger.run(inputs, medium()) {
         Ok((file, report)) => assert!(sound(file) > report.records()),
         Err(error) => assert!(!error.to_string().is_empty()),
@@ -122,7 +126,7 @@ pub(super) fn diff(data: &[u8]) {
 }
 
 pub(super) fn repair(data: &[u8]) {
-    match Repairer::new().limits(LIMITS).run(data, medium()) {
+    match Repairer::new().options(options()).run(data, medium()) {
         Ok((file, report)) => {
             assert!(sound(file) > 0);
             for damage in &report.damage {
@@ -140,13 +144,13 @@ pub(super) fn repack(data: &[u8]) {
             [data.len() % 3];
     let compressor = BufferCompressor::new(format, Effort::Fast).expect("a known format");
     let mut packed = Vec::new();
-    if Repacker::compress(compressor).limits(LIMITS).run(data, &mut packed).is_err() {
+    if Repacker::compress(compressor).options(strict()).run(data, &mut packed).is_err() {
         let mut plain = Vec::new();
-        let _ = Repacker::decompress().limits(LIMITS).run(data, &mut plain);
+        let _ = Repacker::decompress().options(strict()).run(data, &mut plain);
         return;
     }
     let mut plain = Vec::new();
-    if Repacker::decompress().limits(LIMITS).run(packed.as_slice(), &mut plain).is_err() {
+    if Repacker::decompress().options(strict()).run(packed.as_slice(), &mut plain).is_err() {
         // A plain file cannot hold buffers larger than its header states.
         return;
     }

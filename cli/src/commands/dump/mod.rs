@@ -6,16 +6,15 @@ mod schemas;
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
 use etl_format::Clock;
 use etl_format::read::{
     Damage, Mode, Note, Options, Order, OrderCheck, PipeSource, Records, Source, Trace,
 };
 use etl_schema::tables::TableSet;
-use etl_tools::rows;
+use etl_tools::rows::Format;
 
 use crate::Outcome;
-use crate::choice::{EVENT_TABLES, one_of};
+use crate::choice::{Choice, EVENT_TABLES, one_of};
 use crate::diagnostics;
 use crate::error::Failure;
 use crate::filter::{self, FilterArgs};
@@ -43,7 +42,7 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Output format; docs/dump.md describes each
-    #[arg(long, value_enum, default_value_t)]
+    #[arg(long, value_parser = one_of(FORMATS), default_value = "text")]
     format: Format,
     /// Print records in the order of the file; standard input is then printed while it is read
     #[arg(long)]
@@ -78,30 +77,14 @@ pub(crate) struct Args {
     input: InputArgs,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// One line per event
-    #[default]
-    Text,
-    /// One JSON object per line
-    #[value(alias = "json")]
-    Jsonl,
-    /// Comma-separated values with a header line (see --columns)
-    Csv,
-    /// An XML document of the Event schema, as tracerpt and wevtutil write it
-    Xml,
-}
-
-impl From<Format> for rows::Format {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Text => rows::Format::Text,
-            Format::Jsonl => rows::Format::JsonLines,
-            Format::Csv => rows::Format::Csv,
-            Format::Xml => rows::Format::Xml,
-        }
-    }
-}
+/// The words of `--format`.
+const FORMATS: &[Choice<Format>] = &[
+    ("text", "One line per event", Format::Text),
+    ("jsonl", "One JSON object per line", Format::JsonLines),
+    ("json", "", Format::JsonLines),
+    ("csv", "Comma-separated values with a header line (see --columns)", Format::Csv),
+    ("xml", "An XML document of the Event schema, as tracerpt and wevtutil write it", Format::Xml),
+];
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let (name, options) = (input::display(&args.file), options(args));

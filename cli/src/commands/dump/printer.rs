@@ -26,7 +26,7 @@ pub(super) struct Printer {
 impl Printer {
     pub(super) fn new(args: &Args, clock: &Clock, progress: Progress) -> Result<Self, Failure> {
         let mut out = Output::new();
-        let rows = RowWriter::new(args.format.into(), *clock, store(args)?)
+        let rows = RowWriter::new(args.format, *clock, store(args)?)
             .payload_bytes(args.raw)
             .columns(columns(args)?);
         rows.begin(&mut out.buffer);

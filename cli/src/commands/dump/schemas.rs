@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use etl_schema::SchemaSource;
 use etl_schema::sources::{manifest, tmf};
 use etl_schema::store::SchemaStore;
-use etl_tools::rows::Columns;
+use etl_tools::rows::{Columns, Format};
 
-use super::{Args, Format};
+use super::Args;
 use crate::error::Failure;
 use crate::input;
 

@@ -9,7 +9,7 @@ use etl_tools::survey::Survey;
 use serde::Serialize;
 
 use crate::Outcome;
-use crate::error::Failure;
+use crate::error::{Failure, print_readable};
 use crate::input::{Input, InputArgs};
 use crate::output::{self, ReportFormat};
 use crate::progress::Progress;
@@ -56,36 +56,20 @@ struct Report {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let mut reports = Vec::new();
-    let mut failures = Vec::new();
-    for result in all(args) {
-        match result {
-            Ok(report) => reports.push(report),
-            Err(failure) => failures.push(failure),
-        }
-    }
-    let last = failures.pop();
-    // An unreadable file does not hide the others.
-    if !reports.is_empty() {
-        print(args, &reports)?;
-    }
-    failures.iter().for_each(|failure| stderr_line!("error: {failure}"));
-    match last {
-        Some(last) => Err(last),
-        None if reports.iter().any(|r| r.survey.is_damaged) => Ok(Outcome::Findings),
-        None => Ok(Outcome::Success),
-    }
+    print_readable(all(args), |reports| print(args, reports))
 }
 
 /// Prints the reports: as a list if several files were named.
-fn print(args: &Args, reports: &[Report]) -> Result<(), Failure> {
+fn print(args: &Args, reports: &[Report]) -> Result<Outcome, Failure> {
     let several = args.files.len() > 1;
     let text = match (args.format, reports) {
         (ReportFormat::Json, [one]) if !several => output::json(one),
         (ReportFormat::Json, many) => output::json(many),
         (ReportFormat::Text, many) => many.iter().map(text::render).collect::<Vec<_>>().join("\n"),
     };
-    Ok(output::print(&text)?)
+    output::print(&text)?;
+    let damaged = reports.iter().any(|report| report.survey.is_damaged);
+    Ok(if damaged { Outcome::Findings } else { Outcome::Success })
 }
 
 /// The reports of all files in their order; several files are read at the same time.

@@ -1,14 +1,12 @@
 //! `etlkit merge`: merges several traces into one.
 
-mod passes;
-
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
 use etl_format::ErrorKind;
-use etl_format::read::{Mode, Record};
+use etl_format::read::{Mode, Options};
 use etl_format::rewrite::merge::{Allow, MergeReport, Merger, Relation};
 use etl_format::write::File;
 use etl_tools::problem::Problem;
@@ -81,11 +79,15 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     let total = inputs.iter_mut().map(Input::size).sum();
     let mut progress = Progress::new(total, false);
-    let mut watch = |record: &Record<'_>| progress.pass(record.bytes().len());
-    let file: &std::fs::File = sink.file();
-    let merged = passes::merge(&mut inputs, || File::new(file), &|| merger(args), &mut watch);
+    let mut sources: Vec<_> = inputs.iter_mut().map(Input::source).collect();
+    let merged = merger(args)
+        .on_record(|record, _, _| {
+            progress.pass(record.bytes().len());
+            Ok(())
+        })
+        .run_in_passes(&mut sources, File::new(sink.file()), tempfile::tempfile);
     let done = match merged {
-        Ok(done) => done,
+        Ok((_, done)) => done,
         Err(error) => return Err(failure(&error, args.salvage, &inputs, &sink)),
     };
     drop(progress);
@@ -114,8 +116,11 @@ fn check_unique(args: &Args) -> Result<(), Failure> {
 fn merger(args: &Args) -> Merger<'static> {
     let allows = |mismatch| args.allow_mismatch.contains(&mismatch);
     Merger::new()
-        .mode(if args.salvage { Mode::Salvage } else { Mode::Strict })
-        .threads(args.rewrite.threads.count())
+        .options(Options {
+            mode: if args.salvage { Mode::Salvage } else { Mode::Strict },
+            threads: args.rewrite.threads.count(),
+            ..Options::default()
+        })
         .allow(Allow {
             machine: allows(Mismatch::Machine),
             boot: allows(Mismatch::Boot),

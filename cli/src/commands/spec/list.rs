@@ -6,7 +6,7 @@ use etl_schema::tables::{Provider, Registry, TableEvent, TableSet, errata};
 use etl_schema::{Count, Field, FieldKind, FieldRef, Identity, Length};
 use serde_json::{Value, json};
 
-use super::Printed;
+use super::{Printed, rows};
 use crate::error::Failure;
 use crate::output::text;
 
@@ -22,24 +22,14 @@ pub(super) fn providers(profile: TableSet, search: Option<&str>) -> Result<Print
     if found.is_empty() {
         return Err(no_match(search, "no provider or class matches"));
     }
-    let lines = text(|out| {
-        for (p, kind) in &found {
-            writeln!(out, "{}  {kind:8}  {} ({} events)", p.guid, p.name, p.events.len())?;
-        }
-        Ok(())
-    });
-    let json = found
-        .iter()
-        .map(|(p, kind)| {
-            json!({
-                "provider": p.name,
-                "provider_guid": p.guid.to_string(),
-                "kind": kind,
-                "event_count": p.events.len(),
-            })
-        })
-        .collect();
-    Ok((lines, json))
+    Ok(rows(found.into_iter().map(|(p, kind)| {
+        let (guid, count) = (p.guid.to_string(), p.events.len());
+        let line = format!("{guid}  {kind:8}  {} ({count} events)\n", p.name);
+        let json = json!({
+            "provider": p.name, "provider_guid": guid, "kind": kind, "event_count": count,
+        });
+        (line, json)
+    })))
 }
 
 fn no_match(search: Option<&str>, message: &str) -> Failure {
@@ -57,24 +47,15 @@ pub(super) fn keywords(provider: &Provider, search: Option<&str>) -> Result<Prin
     if found.is_empty() && search.is_some() {
         return Err(no_match(search, &format!("no keyword of {} matches", provider.name)));
     }
-    let of = |mask: u64| -> Vec<&str> {
-        errata().iter().filter(|e| e.is_of_keyword(provider, mask)).map(|e| e.id.as_str()).collect()
-    };
-    let lines = text(|out| {
-        for (mask, name) in &found {
-            writeln!(out, "{mask:#18x}  {name}{}", in_brackets(&of(*mask)))?;
-        }
-        Ok(())
-    });
-    let json = found
-        .iter()
-        .map(|(mask, name)| {
-            json!({
-                "name": name, "mask": mask, "mask_hex": format!("{mask:#x}"), "errata": of(*mask),
-            })
-        })
-        .collect();
-    Ok((lines, json))
+    Ok(rows(found.into_iter().map(|(mask, name)| {
+        let errata = errata().iter().filter(|e| e.is_of_keyword(provider, *mask));
+        let errata: Vec<_> = errata.map(|e| e.id.as_str()).collect();
+        let line = format!("{mask:#18x}  {name}{}\n", in_brackets(&errata));
+        let json = json!({
+            "name": name, "mask": mask, "mask_hex": format!("{mask:#x}"), "errata": errata,
+        });
+        (line, json)
+    })))
 }
 
 /// ` [X01 X02]`, or nothing.
@@ -98,18 +79,7 @@ pub(super) fn events(provider: &Provider, search: Option<&str>) -> Result<Printe
     if found.is_empty() {
         return Err(no_match(search, &format!("no event of {} matches", provider.name)));
     }
-    let lines = text(|out| {
-        for event in &found {
-            headline(out, provider, event)?;
-            for field in &event.schema.fields {
-                write!(out, "      ")?;
-                describe(out, field, &event.schema.fields)?;
-                writeln!(out)?;
-            }
-        }
-        Ok(())
-    });
-    Ok((lines, found.iter().map(|e| event_json(provider, e)).collect()))
+    Ok(rows(found.into_iter().map(|event| event_row(provider, event))))
 }
 
 /// A field as text: `Values Struct[Count] { Address Pointer, Size UInt64 }`.
@@ -186,10 +156,16 @@ pub(super) fn headline(out: &mut String, provider: &Provider, event: &TableEvent
     )
 }
 
-pub(super) fn event_json(provider: &Provider, event: &TableEvent) -> Value {
+/// An event with its fields, as text and as JSON.
+fn event_row(provider: &Provider, event: &TableEvent) -> (String, Value) {
     let (id, version) = id(event);
     let schema = &event.schema;
-    json!({
+    let described = |field| text(|out| describe(out, field, &schema.fields));
+    let lines = text(|out| {
+        headline(out, provider, event)?;
+        schema.fields.iter().try_for_each(|f| writeln!(out, "      {}", described(f)))
+    });
+    let json = json!({
         "id": id,
         "version": version,
         "event": schema.name,
@@ -205,8 +181,9 @@ pub(super) fn event_json(provider: &Provider, event: &TableEvent) -> Value {
         "errata": event.errata(),
         "fields": schema.fields.iter().map(|f| json!({
             "name": f.name,
-            "type": text(|out| describe(out, f, &event.schema.fields)).split_once(' ').map(|(_, kind)| kind),
+            "type": described(f).split_once(' ').map(|(_, kind)| kind),
             "map": f.map.as_ref().map(|m| m.name()),
         })).collect::<Vec<_>>(),
-    })
+    });
+    (lines, json)
 }

@@ -128,6 +128,12 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     print(args.format, &printed)
 }
 
+/// The output of a list whose rows are in both formats.
+pub(crate) fn rows(rows: impl Iterator<Item = (String, Value)>) -> Printed {
+    let (lines, json): (Vec<String>, Vec<Value>) = rows.unzip();
+    (lines.concat(), json.into())
+}
+
 /// Prints in the chosen format.
 pub(crate) fn print(format: ReportFormat, (text, json): &Printed) -> Result<Outcome, Failure> {
     match format {

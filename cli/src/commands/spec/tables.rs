@@ -6,42 +6,36 @@ use etl_control::clr::tables::{Cell, Table};
 use etl_schema::tables::{Registry, TableSet};
 use serde_json::json;
 
-use super::Printed;
+use super::{Printed, rows};
 use crate::output::text;
 
 pub(super) fn tables(profile: TableSet, level: u8) -> Printed {
     let tables = etl_control::clr::tables::tables(level);
-    let lines = text(|out| {
-        for (n, table) in tables.iter().enumerate() {
+    rows(tables.iter().enumerate().map(|(n, table)| {
+        let lines = text(|out| {
             if n > 0 {
                 writeln!(out)?;
             }
-            print(out, profile, level, table)?;
-        }
-        Ok(())
-    });
-    let json = tables
-        .iter()
-        .map(|table| {
-            json!({
-                "title": table.title,
-                "provider": table.provider,
-                "level": level,
-                "columns": table.columns,
-                "rows": table.rows.iter().map(|row| json!({
-                    "mask": row.mask,
-                    "mask_hex": format!("{:#x}", row.mask),
-                    "keywords": combination(table, row.mask),
-                    "cells": row.cells.iter().map(|cell| json!({
-                        "shipped": cell.shipped,
-                        "documented": cell.documented,
-                        "erratum": cell.erratum,
-                    })).collect::<Vec<_>>(),
+            print(out, profile, level, table)
+        });
+        let json = json!({
+            "title": table.title,
+            "provider": table.provider,
+            "level": level,
+            "columns": table.columns,
+            "rows": table.rows.iter().map(|row| json!({
+                "mask": row.mask,
+                "mask_hex": format!("{:#x}", row.mask),
+                "keywords": combination(table, row.mask),
+                "cells": row.cells.iter().map(|cell| json!({
+                    "shipped": cell.shipped,
+                    "documented": cell.documented,
+                    "erratum": cell.erratum,
                 })).collect::<Vec<_>>(),
-            })
-        })
-        .collect();
-    (lines, json)
+            })).collect::<Vec<_>>(),
+        });
+        (lines, json)
+    }))
 }
 
 fn print(out: &mut String, profile: TableSet, level: u8, table: &Table) -> std::fmt::Result {

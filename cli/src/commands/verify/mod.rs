@@ -14,7 +14,7 @@ use etl_verify::{Format, Report};
 
 use crate::Outcome;
 use crate::choice::{Choice, EVENT_TABLES, one_of};
-use crate::error::Failure;
+use crate::error::{Failure, print_readable};
 use crate::input::{self, InputArgs};
 use crate::output;
 
@@ -175,20 +175,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     let one = |file: &PathBuf| for_files(std::slice::from_ref(file));
     let settings = files.iter().map(one).collect::<Result<Vec<_>, _>>()?;
-    let mut reports = Vec::new();
-    let mut failures = Vec::new();
-    for result in verify_all(&files, usize::from(args.jobs), &settings, &args.input) {
-        match result {
-            Ok(report) => reports.push(report),
-            Err(failure) => failures.push(failure),
-        }
-    }
-    // An unreadable file does not hide the reports of the others.
-    let last = failures.pop();
-    let outcome =
-        if reports.is_empty() { Outcome::Undecided } else { print(args, &reports, true)? };
-    failures.iter().for_each(|failure| stderr_line!("error: {failure}"));
-    last.map_or(Ok(outcome), Err)
+    let results = verify_all(&files, usize::from(args.jobs), &settings, &args.input);
+    print_readable(results, |reports| print(args, reports, true))
 }
 
 /// Prints the reports of one recording, or of several files.

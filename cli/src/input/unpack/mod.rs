@@ -7,7 +7,7 @@ mod zst;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek};
 
-use etl_format::read::Spooled;
+use etl_format::read::{Reused, Source as _, Spooled};
 use flate2::bufread::MultiGzDecoder;
 
 use super::{InputArgs, MAX_IN_MEMORY};
@@ -25,15 +25,6 @@ pub(super) enum Packing {
 }
 
 impl Packing {
-    /// The origin of the unpacked bytes, in the words of an error.
-    fn from(self, member: &str) -> String {
-        match self {
-            Packing::Gzip => "unpacked from gzip data".to_owned(),
-            Packing::Zstandard => "unpacked from Zstandard data".to_owned(),
-            Packing::Zip => format!("{member}, unpacked from the ZIP archive"),
-        }
-    }
-
     /// Recognizes the format by the first bytes; no trace starts with any of these.
     pub fn of(head: &[u8]) -> Option<Self> {
         const KNOWN: [(&[u8], Packing); 4] = [
@@ -46,80 +37,88 @@ impl Packing {
     }
 }
 
+/// Opened bytes, packed or not.
+pub(super) enum Bytes {
+    /// All of them, in a file or in memory.
+    Whole(Spooled<File>),
+    Pipe(Box<dyn Read>),
+}
+
+impl Bytes {
+    /// The first `len` bytes, and all of them.
+    pub fn peek(self, len: usize) -> io::Result<(Vec<u8>, Self)> {
+        match self {
+            Bytes::Whole(mut whole) => {
+                let mut block = Reused::default();
+                whole.read(0, len, &mut block)?;
+                Ok((block.as_ref().to_vec(), Bytes::Whole(whole)))
+            }
+            Bytes::Pipe(mut pipe) => {
+                let mut head = Vec::new();
+                (&mut pipe).take(len as u64).read_to_end(&mut head)?;
+                Ok((head.clone(), Bytes::Pipe(Box::new(Cursor::new(head).chain(pipe)))))
+            }
+        }
+    }
+
+    /// The bytes front to back.
+    pub fn reader(self) -> io::Result<Box<dyn Read>> {
+        Ok(match self {
+            Bytes::Whole(Spooled::Memory(bytes)) => Box::new(Cursor::new(bytes)),
+            Bytes::Whole(Spooled::File(file)) => {
+                let mut file = file.into_inner();
+                file.rewind()?;
+                Box::new(file)
+            }
+            Bytes::Pipe(pipe) => pipe,
+        })
+    }
+
+    /// All bytes: in memory, or in a temporary file if a pipe has many.
+    pub fn whole(self, name: &str) -> Result<Spooled<File>, Failure> {
+        match self {
+            Bytes::Whole(whole) => Ok(whole),
+            Bytes::Pipe(pipe) => spool(pipe, name),
+        }
+    }
+
+    /// The unpacked bytes, and their origin. Only archives are read as a whole.
+    pub fn unpack(
+        self,
+        packing: Packing,
+        name: &str,
+        args: &InputArgs,
+    ) -> Result<(Self, String), Failure> {
+        let limit = args.max_unpacked;
+        if packing == Packing::Zip {
+            // The directory of an archive is at its end.
+            let archive: Box<dyn Seekable> = match self.whole(name)? {
+                Spooled::Memory(bytes) => Box::new(Cursor::new(bytes)),
+                Spooled::File(file) => Box::new(file.into_inner()),
+            };
+            return archive::with_member(archive, name, args, |member, bytes| {
+                let from = format!("{member}, unpacked from the ZIP archive");
+                Ok((Bytes::Whole(spool(bytes, name)?), from))
+            });
+        }
+        let inner = self.reader().map_err(|e| Failure::io(name, &e))?;
+        let count = Count::default();
+        let reader = BufReader::with_capacity(1 << 16, Counted { inner, count: count.clone() });
+        let (format, unpacked): (_, Box<dyn Read>) = match packing {
+            Packing::Zstandard => ("Zstandard data", Box::new(zst::Frames::new(reader))),
+            _ => ("gzip data", Box::new(MultiGzDecoder::new(reader))),
+        };
+        let pipe = Box::new(Guard::new(unpacked, format, count, limit));
+        Ok((Bytes::Pipe(pipe), format!("unpacked from {format}")))
+    }
+}
+
 /// A reader that can seek.
-pub(super) trait Seekable: Read + Seek {}
+trait Seekable: Read + Seek {}
 impl<T: Read + Seek> Seekable for T {}
 
-/// The unpacked bytes of a file, and their origin.
-pub(super) fn file(
-    file: File,
-    packing: Packing,
-    name: &str,
-    args: &InputArgs,
-) -> Result<(Spooled<File>, String), Failure> {
-    if packing == Packing::Zip {
-        return member(file, name, args);
-    }
-    let spooled = spool(&mut stream(file, packing, args.max_unpacked), name)?;
-    Ok((spooled, packing.from("")))
-}
-
-/// The unpacked bytes of the trace in an archive, and their origin.
-fn member(
-    archive: impl Seekable,
-    name: &str,
-    args: &InputArgs,
-) -> Result<(Spooled<File>, String), Failure> {
-    archive::with_member(archive, name, args, |member, bytes| {
-        Ok((spool(bytes, name)?, Packing::Zip.from(member)))
-    })
-}
-
-/// The unpacked bytes of a pipe, and their origin. Only archives are read as a whole first.
-pub(super) fn pipe<'r>(
-    pipe: impl Read + 'r,
-    packing: Packing,
-    name: &str,
-    args: &InputArgs,
-) -> Result<(Box<dyn Read + 'r>, String), Failure> {
-    if packing != Packing::Zip {
-        return Ok((stream(pipe, packing, args.max_unpacked), packing.from("")));
-    }
-    // The directory of an archive is at its end.
-    let whole: Box<dyn Seekable> = match spool(pipe, name)? {
-        Spooled::Memory(bytes) => Box::new(Cursor::new(bytes)),
-        Spooled::File(file) => Box::new(file.into_inner()),
-    };
-    let (spooled, from) = member(whole, name, args)?;
-    let bytes: Box<dyn Read + 'r> = match spooled {
-        Spooled::Memory(bytes) => Box::new(Cursor::new(bytes)),
-        // Spooling leaves it at its beginning.
-        Spooled::File(file) => Box::new(file.into_inner()),
-    };
-    Ok((bytes, from))
-}
-
-/// The bytes of a stream: in memory, or in a temporary file if there are many.
-pub(super) fn spool(reader: impl Read, name: &str) -> Result<Spooled<File>, Failure> {
+fn spool(reader: impl Read, name: &str) -> Result<Spooled<File>, Failure> {
     Spooled::new(reader, MAX_IN_MEMORY, tempfile::tempfile).map_err(|e| failure(name, &e))
-}
-
-fn stream<'r>(reader: impl Read + 'r, packing: Packing, limit: Option<u64>) -> Box<dyn Read + 'r> {
-    let count = Count::default();
-    let reader = BufReader::with_capacity(1 << 16, Counted { inner: reader, count: count.clone() });
-    match packing {
-        Packing::Zstandard => {
-            Box::new(Guard::new(zst::Frames::new(reader), "Zstandard data", count, limit))
-        }
-        _ => Box::new(Guard::new(MultiGzDecoder::new(reader), "gzip data", count, limit)),
-    }
-}
-
-/// The first `len` bytes of a stream, and a reader of all of it.
-pub(super) fn peek(mut reader: impl Read, len: usize) -> io::Result<(Vec<u8>, impl Read)> {
-    let mut head = Vec::new();
-    (&mut reader).take(len as u64).read_to_end(&mut head)?;
-    Ok((head.clone(), Cursor::new(head).chain(reader)))
 }
 
 #[cfg(test)]
@@ -154,14 +153,16 @@ mod tests {
         let packing = Packing::of(packed).ok_or("not packed")?;
         let args = InputArgs { max_unpacked: Some(1 << 20), ..InputArgs::default() };
         let mut out = Vec::new();
-        let (mut stream, _) = pipe(Cursor::new(packed.to_vec()), packing, "it", &args)
+        let (unpacked, _) = Bytes::Pipe(Box::new(Cursor::new(packed.to_vec())))
+            .unpack(packing, "it", &args)
             .map_err(|failure| failure.to_string())?;
+        let mut stream = unpacked.reader().map_err(|e| e.to_string())?;
         stream.read_to_end(&mut out).map_err(|e| failure("it", &e).to_string())?;
         Ok(out)
     }
 
     #[test]
-    fn pipe_unpacks_each_format() {
+    fn unpack_reads_each_format() {
         let plain = plain();
         for packed in [gzip(&plain), zstandard(&plain), zip(&plain)] {
             assert!(packed.len() < plain.len());
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn pipe_reports_damaged_input() {
+    fn unpack_reports_damaged_input() {
         let plain = plain();
         for packed in [gzip(&plain), zstandard(&plain), zip(&plain)] {
             for keep in [5, 20, packed.len() / 2, packed.len() - 1] {
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn pipe_ends_on_any_bytes() {
+    fn unpack_ends_on_any_bytes() {
         let plain = plain();
         let mut state = 1u64;
         let mut random = |below: usize| {

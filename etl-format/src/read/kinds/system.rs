@@ -24,8 +24,6 @@ pub struct SystemHeader {
 impl SystemHeader {
     /// Bytes of the SYSTEM form.
     pub const SIZE: usize = 0x20;
-    /// Bytes of the COMPACT form.
-    pub const COMPACT_SIZE: usize = 0x18;
 
     pub(crate) fn parse(b: &[u8], compact: bool) -> Option<Self> {
         let times = if compact { None } else { Some((b.u32_at(0x18)?, b.u32_at(0x1c)?)) };

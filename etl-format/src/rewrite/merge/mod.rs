@@ -39,6 +39,7 @@
 mod clocks;
 mod inputs;
 mod insertions;
+mod passes;
 mod refusal;
 mod timestamps;
 
@@ -87,7 +88,7 @@ impl Default for Merger<'_> {
     }
 }
 
-impl Merger<'_> {
+impl<'f> Merger<'f> {
     /// A merger that reads strictly, refuses traces that do not belong together, and does not
     /// compress.
     #[must_use]
@@ -104,25 +105,11 @@ impl Merger<'_> {
         }
     }
 
-    /// What happens at a fault of an input: in [`read::Mode::Strict`], the default, it is an error.
+    /// How the inputs are read; the order is exact in any case. The merged trace is the same for any
+    /// number of threads.
     #[must_use]
-    pub fn mode(mut self, mode: read::Mode) -> Self {
-        self.read.mode = mode;
-        self
-    }
-
-    /// Bounds on the memory of the reader of each input.
-    #[must_use]
-    pub fn limits(mut self, limits: read::Limits) -> Self {
-        self.read.limits = limits;
-        self
-    }
-
-    /// Threads that decompress, the caller's own included; 0 counts as 1. The merged trace is the
-    /// same for any number.
-    #[must_use]
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.read.threads = threads;
+    pub fn options(mut self, options: read::Options) -> Self {
+        self.read = read::Options { order_check: self.read.order_check, ..options };
         self
     }
 
@@ -149,8 +136,8 @@ impl Merger<'_> {
     }
 
     /// The largest number of bytes that the open buffers of all inputs may take together. More
-    /// inputs are refused ([`ErrorKind::Memory`]): merge them in groups, and then merge the
-    /// groups.
+    /// inputs are refused ([`ErrorKind::Memory`]), or merged in several passes
+    /// ([`Merger::run_in_passes`]).
     #[must_use]
     pub fn max_memory(mut self, bytes: u64) -> Self {
         self.max_memory = bytes;
@@ -161,13 +148,12 @@ impl Merger<'_> {
     /// insert records before it, which go into the buffer of the same processor and should have
     /// that timestamp. An error of `f` is one of the output.
     #[must_use]
-    pub fn on_record<'g>(
-        self,
-        f: impl FnMut(&ReadRecord<'_>, i64, &mut Insertions) -> Result<()> + 'g,
-    ) -> Merger<'g> {
-        let Merger { read, allow, compressor, made_at, max_memory, on_record: _ } = self;
-        let on_record: Callback<OnRecord<'g>> = Callback(Some(Box::new(f)));
-        Merger { read, allow, compressor, made_at, max_memory, on_record }
+    pub fn on_record(
+        mut self,
+        f: impl FnMut(&ReadRecord<'_>, i64, &mut Insertions) -> Result<()> + 'f,
+    ) -> Self {
+        self.on_record = Callback(Some(Box::new(f)));
+        self
     }
 
     /// Merges the inputs into one trace.
@@ -175,27 +161,45 @@ impl Merger<'_> {
     /// # Errors
     /// When an input cannot be read, when the inputs do not belong together, and errors of the
     /// output.
-    pub fn run<S: Source, O: Output>(self, inputs: Vec<S>, output: O) -> Result<(O, MergeReport)> {
-        let Merger { read, allow, compressor, made_at, max_memory, mut on_record } = self;
-        let inputs = Input::open_all(inputs, &read)?;
+    pub fn run<S: Source, O: Output>(
+        mut self,
+        inputs: Vec<S>,
+        output: O,
+    ) -> Result<(O, MergeReport)> {
+        let inputs = self.open(inputs)?;
+        self.write(inputs, output)
+    }
+
+    /// Opens the inputs, if they fit into the memory together.
+    fn open<S: Source>(&self, inputs: Vec<S>) -> Result<Vec<Input<S>>> {
+        let inputs = Input::open_all(inputs, &self.read)?;
         let needed = inputs.iter().map(Input::memory).fold(0, u64::saturating_add);
-        if needed > max_memory {
-            let kind = ErrorKind::Memory { inputs: inputs.len(), needed, max: max_memory };
+        if needed > self.max_memory {
+            let kind = ErrorKind::Memory { inputs: inputs.len(), needed, max: self.max_memory };
             return Err(Error::new(0, kind));
         }
+        Ok(inputs)
+    }
+
+    fn write<S: Source, O: Output>(
+        &mut self,
+        inputs: Vec<Input<S>>,
+        output: O,
+    ) -> Result<(O, MergeReport)> {
+        let compressor = self.compressor.take();
         let headers: Vec<_> = inputs.iter().map(|i| &i.header).collect();
-        let clocks = Clocks::relate(&headers, allow)?;
+        let clocks = Clocks::relate(&headers, self.allow)?;
         let closed = headers.iter().all(|h| h.is_closed());
         let (header, end) = header(&inputs, &clocks, compressor.is_some());
         let mut config = SessionConfig::new(header);
         config.logger_id = 0;
-        config.style = Style::Relogger { now: made_at.unwrap_or(end) };
+        config.style = Style::Relogger { now: self.made_at.unwrap_or(end) };
         let mut all = Inputs::new(inputs, clocks.relations, clocks.first);
         if let Some(partition) = all.partition()? {
             config.add_header_record(&Raw { bytes: &partition, timestamp: None })?;
         }
         // Compression takes much more time than decompression, so it uses the other threads.
-        let threads = if compressor.is_some() { 1 } else { read.threads };
+        let threads = if compressor.is_some() { 1 } else { self.read.threads };
         config.compressor = compressor;
         let mut session = Session::create(output, config)?;
         let mut latest = i64::MIN;
@@ -205,7 +209,7 @@ impl Merger<'_> {
             if let Some(flags) = losses {
                 session.carry_losses(record.processor(), flags)?;
             }
-            if let Some(on_record) = &mut on_record.0 {
+            if let Some(on_record) = &mut self.on_record.0 {
                 insertions.clear();
                 on_record(record, moved.timestamp, &mut insertions)?;
                 for bytes in insertions.records() {

@@ -65,7 +65,10 @@ fn payload_value(record: &Record<'_>, id: u16) -> Option<Value> {
         // Stacks: the timestamp of the event they belong to, which has to stay equal.
         hook::STACK | hook::STACK_KEY_KERNEL | hook::STACK_KEY_USER => Value::Timestamp(payload),
         // Interrupts and deferred calls, and hard faults: when they began.
-        0x0f32 | 0x0f42..=0x0f45 | hook::HARD_FAULT => Value::Timestamp(payload),
+        hook::ISR_MSI | hook::THREADED_DPC | hook::ISR | hook::DPC | hook::TIMER_DPC => {
+            Value::Timestamp(payload)
+        }
+        hook::HARD_FAULT => Value::Timestamp(payload),
         // Disk reads and writes: their duration, after numbers, an offset and two pointers.
         hook::DISK_READ | hook::DISK_WRITE => Value::Ticks(payload + 24 + 2 * pointer),
         // Disk flushes: the same after two numbers.

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::error::Failure;
 use crate::escape::one_line;
+use crate::output;
 
 use json::line_json;
 use text::describe;
@@ -61,19 +62,13 @@ pub(super) fn run(args: &LineArgs) -> Result<(String, Value), Failure> {
         return Err(Failure::new("(standard input)", "contains no command line")
             .hint("give a line as argument, or write lines to standard input"));
     }
-    let mut text = String::new();
-    for (n, line) in read.iter().enumerate() {
-        if n > 0 {
-            text.push('\n');
-        }
-        // Writing to a String does not fail.
-        let _ = describe(&mut text, line, args.events);
-    }
+    let texts: Vec<_> =
+        read.iter().map(|line| output::text(|out| describe(out, line, args.events))).collect();
     let json = match &read[..] {
         [one] => line_json(one),
         many => many.iter().map(line_json).collect(),
     };
-    Ok((text, json))
+    Ok((texts.join("\n"), json))
 }
 
 fn parse(subject: &str, line: &str) -> Result<CommandLine, Failure> {
