@@ -58,17 +58,16 @@ enum Verb {
     Query,
 }
 
+const VERBS: &[(&str, Verb)] = &[
+    ("create", Verb::Create),
+    ("start", Verb::Start),
+    ("stop", Verb::Stop),
+    ("update", Verb::Update),
+    ("query", Verb::Query),
+];
+
 pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
-    const VERBS: &str = "create, start, stop, update or query";
-    let word = args.value(VERBS)?;
-    let verb = match word.text.to_ascii_lowercase().as_str() {
-        "create" => Verb::Create,
-        "start" => Verb::Start,
-        "stop" => Verb::Stop,
-        "update" => Verb::Update,
-        "query" => Verb::Query,
-        _ => return Err(wrong(&word, VERBS)),
-    };
+    let verb = args.choice("create, start, stop, update or query", VERBS)?;
     let mut session = Session::default();
     let mut positional = Vec::new();
     while !args.is_empty() {

@@ -60,10 +60,8 @@ struct Tracelog {
     verb: Option<(String, Option<String>)>,
     session: Session,
     guids: Vec<ProviderRef>,
-    /// What is said of all providers of the line.
-    enabled: Option<ProviderSpec>,
-    /// Where that is said first.
-    said: Option<Range<usize>>,
+    /// What is said of all providers of the line, and where that is said first.
+    enabled: Option<(ProviderSpec, Range<usize>)>,
 }
 
 pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
@@ -88,9 +86,9 @@ pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
             _ => line.option(&switch, &mut args)?,
         }
     }
-    if let (Some(span), true) = (line.said.take(), line.guids.is_empty()) {
+    if let (Some((_, span)), true) = (&line.enabled, line.guids.is_empty()) {
         let expected = "-guid #GUID, *NAME or FILE as well";
-        let error = LineError::new(span, expected, Found::More);
+        let error = LineError::new(span.clone(), expected, Found::More);
         return Err(error.hint("the line says how providers are enabled, and not which"));
     }
     line.finish().ok_or_else(|| args.missing(EXPECTED)).map(|action| vec![action])
@@ -102,7 +100,7 @@ impl Tracelog {
         let name = name.unwrap_or_else(|| KERNEL_SESSION.to_owned());
         let mut providers = Vec::new();
         for provider in self.guids {
-            let spec = self.enabled.clone().unwrap_or_else(default_spec);
+            let spec = self.enabled.as_ref().map_or_else(default_spec, |(spec, _)| spec.clone());
             providers.push(ProviderSpec { provider, ..spec });
         }
         let mut session = std::mem::take(&mut self.session);
@@ -129,8 +127,9 @@ impl Tracelog {
         })
     }
 
-    fn enabled(&mut self) -> &mut ProviderSpec {
-        self.enabled.get_or_insert_with(default_spec)
+    fn enabled(&mut self, switch: &Switch) -> &mut ProviderSpec {
+        let (spec, _) = self.enabled.get_or_insert_with(|| (default_spec(), switch.span.clone()));
+        spec
     }
 
     fn option(&mut self, switch: &Switch, args: &mut Args) -> Result<(), LineError> {
@@ -165,13 +164,7 @@ impl Tracelog {
             }
             "pids" => session.processes = args.counted(MAX_PIDS, "a process id")?,
             "stackwalk" => session.stack_walk.extend(args.names('+', "events to take stacks at")?),
-            _ => {
-                let said = self.enabled.is_some();
-                self.provider_option(switch, args)?;
-                if !said && self.enabled.is_some() {
-                    self.said = Some(switch.span.clone());
-                }
-            }
+            _ => self.provider_option(switch, args)?,
         }
         Ok(())
     }
@@ -185,35 +178,36 @@ impl Tracelog {
             }
             "matchanykw" => {
                 let mask = args.number("a keyword mask of 64 bits")?;
-                self.enabled().keywords = Some(Keywords::Mask(mask));
+                self.enabled(switch).keywords = Some(Keywords::Mask(mask));
             }
             "flag" | "flags" => {
                 let flags = args.number("flags of 32 bits")?;
-                self.enabled().keywords = Some(Keywords::Flags(flags));
+                self.enabled(switch).keywords = Some(Keywords::Flags(flags));
             }
-            "matchallkw" => self.enabled().all = args.number("a keyword mask of 64 bits")?,
+            "matchallkw" => self.enabled(switch).all = args.number("a keyword mask of 64 bits")?,
             "level" => {
                 // Documents write 0xFFFF here; the level that a provider receives has 8 bits.
                 let level: u32 = args.number("a level")?;
-                self.enabled().level = Some(u8::try_from(level).unwrap_or(u8::MAX));
+                self.enabled(switch).level = Some(u8::try_from(level).unwrap_or(u8::MAX));
             }
             "enableproperty" => {
                 let bits = args.number("properties as a number")?;
-                self.enabled().properties = EnableProperties(bits);
+                self.enabled(switch).properties = EnableProperties(bits);
             }
-            "eventidfilter" => self.enabled().ids = ids(args)?,
-            "stackwalkfilter" => self.enabled().stack_ids = ids(args)?,
+            "eventidfilter" => self.enabled(switch).ids = ids(args)?,
+            "stackwalkfilter" => self.enabled(switch).stack_ids = ids(args)?,
             "pidfilter" => {
-                self.enabled().scope.processes = args.counted(MAX_PROCESSES, "a process id")?;
+                self.enabled(switch).scope.processes =
+                    args.counted(MAX_PROCESSES, "a process id")?;
             }
             "exefilter" => {
-                self.enabled().scope.executables = args.names(';', "names of programs")?
+                self.enabled(switch).scope.executables = args.names(';', "names of programs")?
             }
             "pkgidfilter" => {
-                self.enabled().scope.packages = args.names(';', "names of packages")?
+                self.enabled(switch).scope.packages = args.names(';', "names of packages")?
             }
             "pkgappidfilter" => {
-                self.enabled().scope.apps = args.names(';', "ids of applications")?
+                self.enabled(switch).scope.apps = args.names(';', "ids of applications")?
             }
             "eflag" => {
                 // Kept as a switch with its arguments.

@@ -38,26 +38,18 @@ pub(super) const CLOCKS: &[(&str, ClockType)] = &[
 /// Switches of a merge. The first one stands in the documents' own line, where it means nothing.
 const MERGE: &str = "d suppresspii compress mergeonly injectonly";
 
-/// A session that the line is describing.
-struct Open {
-    update: bool,
-    session: Session,
-}
-
 struct Xperf {
     actions: Vec<Action>,
-    open: Option<Open>,
 }
 
 pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
-    let mut xperf = Xperf { actions: Vec::new(), open: None };
+    let mut xperf = Xperf { actions: Vec::new() };
     while !args.is_empty() {
         let Some(switch) = args.switch() else {
             return Err(args.missing("a switch of xperf, -start or -on for instance"));
         };
         xperf.switch(&switch, &mut args)?;
     }
-    xperf.close();
     if xperf.actions.is_empty() {
         return Err(args.missing("-start, -on, -update, -stop, -flush or -merge"));
     }
@@ -65,33 +57,23 @@ pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
 }
 
 impl Xperf {
-    /// Ends the description of a session.
-    fn close(&mut self) {
-        if let Some(Open { update, session }) = self.open.take() {
-            let session = Box::new(session);
-            self.actions.push(if update {
-                Action::Update(session)
-            } else {
-                Action::Start(session)
-            });
-        }
-    }
-
-    fn push(&mut self, action: Action) {
-        self.close();
-        self.actions.push(action);
-    }
-
     fn begin(&mut self, update: bool, name: String) {
-        self.close();
-        let session = Session { direct: true, ..Session::named(name) };
-        self.open = Some(Open { update, session });
+        let session = Box::new(Session { direct: true, ..Session::named(name) });
+        self.actions.push(if update { Action::Update(session) } else { Action::Start(session) });
+    }
+
+    /// The session that the line is describing: the last thing that it asks for.
+    fn open(&mut self) -> Option<&mut Session> {
+        match self.actions.last_mut()? {
+            Action::Start(session) | Action::Update(session) => Some(session),
+            _ => None,
+        }
     }
 
     /// The session that an option is for.
     fn session(&mut self, switch: &Switch) -> Result<&mut Session, LineError> {
         let found = Found::Text(format!("-{}", switch.name));
-        self.open.as_mut().map(|open| &mut open.session).ok_or_else(|| {
+        self.open().ok_or_else(|| {
             LineError::new(switch.span.clone(), "-start NAME or -on before it", found)
                 .hint("options are those of the session that was started or updated before them")
         })
@@ -113,32 +95,35 @@ impl Xperf {
             "on" => self.on(args)?,
             "stop" => {
                 let session = optional_name(args);
-                self.push(Action::Stop { session, direct: true });
+                self.actions.push(Action::Stop { session, direct: true });
             }
             "flush" => {
                 let session = optional_name(args);
-                self.push(Action::Flush { session, file: None, direct: true });
+                self.actions.push(Action::Flush { session, file: None, direct: true });
             }
             "d" => {
                 let output = args.text("the file that is made")?;
-                self.close();
                 if !self.actions.iter().any(|a| matches!(a, Action::Stop { .. })) {
                     let session = KERNEL_SESSION.to_owned();
                     self.actions.push(Action::Stop { session, direct: true });
                 }
-                self.push(Action::Merge { inputs: Vec::new(), output, options: Vec::new() });
+                self.actions.push(Action::Merge {
+                    inputs: Vec::new(),
+                    output,
+                    options: Vec::new(),
+                });
             }
             "capturestate" => {
                 let session = args.text("the session's name")?;
                 let providers = providers(&args.value("providers")?)?;
-                self.push(Action::CaptureState { session, providers });
+                self.actions.push(Action::CaptureState { session, providers });
             }
-            "loggers" => self.push(Action::Query { session: None, direct: true }),
+            "loggers" => self.actions.push(Action::Query { session: None, direct: true }),
             "merge" => self.merge(args)?,
             "f" => {
                 let to = args.text("a file")?;
-                match (&mut self.open, self.actions.last_mut()) {
-                    (None, Some(Action::Flush { file, .. })) => *file = Some(to),
+                match self.actions.last_mut() {
+                    Some(Action::Flush { file, .. }) => *file = Some(to),
                     _ => self.session(switch)?.file = Some(to),
                 }
             }
@@ -149,11 +134,11 @@ impl Xperf {
 
     fn on(&mut self, args: &mut Args) -> Result<(), LineError> {
         let word = args.value("kernel flags, or providers NAME:MASK:LEVEL")?;
-        if self.open.is_none() {
+        if self.open().is_none() {
             self.begin(false, KERNEL_SESSION.to_owned());
         }
-        let Some(open) = &mut self.open else { return Ok(()) };
-        if open.session.is_kernel() {
+        let Some(session) = self.open() else { return Ok(()) };
+        if session.is_kernel() {
             for (flag, span) in parts(&word.text, word.span.clone(), '+') {
                 if flag.contains(':') || flag.parse::<etl_format::Guid>().is_ok() {
                     let found = Found::Text(flag.to_owned());
@@ -164,10 +149,10 @@ impl Xperf {
                 if flag.is_empty() {
                     return Err(LineError::new(span, "a kernel flag", Found::Text(String::new())));
                 }
-                open.session.kernel.push(flag.to_owned());
+                session.kernel.push(flag.to_owned());
             }
         } else {
-            open.session.providers.extend(providers(&word)?);
+            session.providers.extend(providers(&word)?);
         }
         Ok(())
     }
@@ -222,7 +207,7 @@ impl Xperf {
         }
         match files.pop() {
             Some(output) if !files.is_empty() => {
-                self.push(Action::Merge { inputs: files, output, options });
+                self.actions.push(Action::Merge { inputs: files, output, options });
                 Ok(())
             }
             _ => Err(args.missing("the files to merge, and last the file that is made")),
