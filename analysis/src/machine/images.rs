@@ -118,8 +118,8 @@ impl Images {
     pub(crate) fn identity(&mut self, record: &Record<'_>) {
         let Some(event) = merge::ImageId::of(record) else { return };
         self.identities += 1;
-        let (Some(base), Some(pid)) = (event.base(), event.process_id()) else { return };
-        let id = match event.identity() {
+        let (Some(base), Some(pid)) = (event.base, event.process_id) else { return };
+        let id = match event.identity {
             merge::ImageIdentity::None => ImageId::None,
             merge::ImageIdentity::Pdb(pdb) => ImageId::Pdb(pdb),
             _ => return,

@@ -11,29 +11,13 @@
 //!
 //! Lines that are none of these are left alone, as tools leave them.
 
+use crate::Error;
 use crate::model::{
     EventSchema, Field, Identity, InType, Length, MapEntry, MapKind, OutType, SchemaSource,
     ValueMap,
 };
 use etl_format::Guid;
 use std::sync::Arc;
-
-/// A TMF file that cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TmfError {
-    /// A line that cannot be understood.
-    #[error("line {line}: expected {expected}")]
-    Line {
-        /// Number of the line, from 1.
-        line: usize,
-        /// What should stand there.
-        expected: &'static str,
-    },
-    /// No message in the file.
-    #[error("the file describes no message")]
-    Empty,
-}
 
 /// What a TMF file says.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,14 +42,14 @@ pub struct TmfNote {
 ///
 /// # Errors
 /// The first line that cannot be understood. A type that is not known is none: see [`Tmf::notes`].
-pub fn parse(text: &str) -> Result<Tmf, TmfError> {
+pub fn parse(text: &str) -> Result<Tmf, Error> {
     let mut out = Tmf { schemas: Vec::new(), notes: Vec::new() };
     let mut source: Option<Source> = None;
     // The message whose arguments may come, and whether its brace is open.
     let mut message: Option<Message> = None;
     let (mut open, mut foreign) = (false, false);
     for (index, raw) in text.lines().enumerate() {
-        let expect = |expected| TmfError::Line { line: index + 1, expected };
+        let expect = |expected| Error::Tmf { line: index + 1, expected };
         let line = raw.trim_start_matches('\u{feff}').trim();
         if foreign {
             foreign = line != "}";
@@ -95,7 +79,7 @@ pub fn parse(text: &str) -> Result<Tmf, TmfError> {
         }
     }
     out.schemas.extend(message.map(Message::finish));
-    if out.schemas.is_empty() { Err(TmfError::Empty) } else { Ok(out) }
+    if out.schemas.is_empty() { Err(Error::NoMessage) } else { Ok(out) }
 }
 
 /// A line that begins with a message GUID: one source file of a component.
@@ -158,17 +142,13 @@ impl Message {
 
     /// Takes an argument; returns its type when that is not known.
     fn take(&mut self, argument: Argument) -> Option<String> {
-        let (field, unknown) = match argument.item {
-            Item::Nothing => return None,
-            Item::Field(field) => (field, None),
-            Item::Unknown(item) => {
-                let rest = Field::new(argument.name, InType::Binary).with_length(Length::Rest);
-                (rest, Some(item))
-            }
-        };
-        if !self.closed && self.numbers.len() < MAX_ARGUMENTS {
+        let Argument { number, field, unknown } = argument;
+        if let Some(field) = field
+            && !self.closed
+            && self.numbers.len() < MAX_ARGUMENTS
+        {
             self.schema.fields.push(field);
-            self.numbers.push(argument.number);
+            self.numbers.push(number);
             self.closed = unknown.is_some();
         }
         unknown
@@ -245,17 +225,11 @@ fn known_words(format: &str, schema: &EventSchema, source: &Source) -> String {
 
 /// A line between the braces of a message.
 struct Argument {
-    name: String,
     number: u32,
-    item: Item,
-}
-
-/// What an argument is.
-enum Item {
-    Field(Field),
-    /// Written by the compiler's expansion, no bytes in the trace.
-    Nothing,
-    Unknown(String),
+    /// `None` for what the compiler's expansion writes: no bytes in the trace.
+    field: Option<Field>,
+    /// Its type, when that is not known.
+    unknown: Option<String>,
 }
 
 /// `NAME, ItemTYPE -- NUMBER`
@@ -263,22 +237,23 @@ fn argument(line: &str) -> Option<Argument> {
     let (front, number) = line.rsplit_once("--")?;
     let number = number.trim().parse().ok()?;
     let at = front.rfind(", Item")?;
-    let name = front.get(..at)?.trim().to_owned();
-    let item = item(&name, front.get(at + 2..)?.trim());
-    Some(Argument { name, number, item })
+    let (name, item) = (front.get(..at)?.trim(), front.get(at + 2..)?.trim());
+    let known = field(name, item);
+    let unknown = known.is_none().then(|| item.to_owned());
+    let rest = || Field::new(name.to_owned(), InType::Binary).with_length(Length::Rest);
+    Some(Argument { number, field: known.unwrap_or_else(|| Some(rest())), unknown })
 }
 
-fn item(name: &str, whole: &str) -> Item {
+/// The field of an argument, unless it takes no bytes; `None` for a type that is not known.
+fn field(name: &str, whole: &str) -> Option<Option<Field>> {
     let (ty, list) = match whole.split_once('(') {
         Some((ty, list)) => (ty, list.trim_end().trim_end_matches(')')),
         None => (whole, ""),
     };
     let mut words = TYPES.lines().map(|line| line.split(' '));
-    let Some(mut row) = words.find(|row| row.clone().next() == ty.strip_prefix("Item")) else {
-        return Item::Unknown(whole.to_owned());
-    };
+    let mut row = words.find(|row| row.clone().next() == ty.strip_prefix("Item"))?;
     row.next();
-    let Some(ty) = row.next().and_then(InType::from_name) else { return Item::Nothing };
+    let Some(ty) = row.next().and_then(InType::from_name) else { return Some(None) };
     let mut field = Field::new(name.to_owned(), ty);
     match row.next() {
         Some("counted") => field.length = Length::U16,
@@ -293,7 +268,7 @@ fn item(name: &str, whole: &str) -> Item {
     if let Some(out) = row.next().and_then(OutType::from_name) {
         field.out = out;
     }
-    Item::Field(field)
+    Some(Some(field))
 }
 
 /// The types of arguments without `Item`: the in-type; `counted`, `values`, `bits` or a length in
@@ -414,8 +389,8 @@ mod tests {
         let bad = TMF.replace("-- 10", "- 10");
         let error = parse(&bad).unwrap_err().to_string();
         assert_eq!(error, "line 5: expected ARGUMENT, ItemTYPE -- NUMBER");
-        assert_eq!(parse("nothing here"), Err(TmfError::Empty));
-        assert!(matches!(parse("#typev a 1 \"x\""), Err(TmfError::Line { line: 1, .. })));
+        assert_eq!(parse("nothing here"), Err(Error::NoMessage));
+        assert!(matches!(parse("#typev a 1 \"x\""), Err(Error::Tmf { line: 1, .. })));
     }
 
     /// An unknown type affects its own message only.

@@ -28,10 +28,11 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use crate::decode::Value;
-use crate::model::Field;
+use crate::model::{Field, FieldKind, Identity, InType};
 use crate::providers::CLR_RUNTIME;
 use crate::render;
 use crate::store::SchemaStore;
+use crate::tables::Registry;
 use etl_format::constants::PointerSize;
 use etl_format::read::{ExtendedItem, Header, Mode, Options, Order, Record, Source, Trace};
 use etl_format::{Guid, Result};
@@ -108,14 +109,7 @@ impl Snapshot {
         let mut trace = Trace::open(source, &options)?;
         let clock = trace.clock();
         let mut records = trace.records(Order::Time)?;
-        let mut renderer = Renderer {
-            how: self,
-            store: SchemaStore::default(),
-            first: None,
-            processes: Ordinals::default(),
-            threads: Ordinals::default(),
-            addresses: Ordinals::default(),
-        };
+        let mut renderer = Renderer { how: self.clone(), ..Renderer::default() };
         let limit = self.limit.unwrap_or(usize::MAX);
         let mut out = String::new();
         let mut rendered = 0;
@@ -148,8 +142,9 @@ impl Ordinals {
     }
 }
 
-struct Renderer<'s> {
-    how: &'s Snapshot,
+#[derive(Default)]
+struct Renderer {
+    how: Snapshot,
     store: SchemaStore,
     first: Option<i64>,
     processes: Ordinals,
@@ -157,7 +152,7 @@ struct Renderer<'s> {
     addresses: Ordinals,
 }
 
-impl Renderer<'_> {
+impl Renderer {
     fn wants(&self, record: &Record<'_>) -> bool {
         let Some(provider) = record.provider() else { return false };
         match self.how.providers.as_slice() {
@@ -295,10 +290,7 @@ fn escaped(out: &mut String, name: &str) {
 /// Whether a field holds an id that is an address in the CLR: 64 bits wide and named so.
 fn is_identity(field: &Field) -> bool {
     let name = &*field.name;
-    let wide = matches!(
-        field.kind,
-        crate::FieldKind::Value(crate::InType::UInt64 | crate::InType::HexInt64)
-    );
+    let wide = matches!(field.kind, FieldKind::Value(InType::UInt64 | InType::HexInt64));
     wide && (name.ends_with("ID") || name.ends_with("Address"))
 }
 
@@ -306,16 +298,22 @@ fn is_identity(field: &Field) -> bool {
 #[doc(hidden)]
 #[must_use]
 pub fn example() -> Vec<u8> {
+    use crate::encode::PayloadBuilder;
     use etl_format::constants::{EventFlags, EventProperties};
-    use etl_format::write::record::{Event, EventDescriptor};
+    use etl_format::write::record::Event;
     use etl_format::write::{File, FileHeader, Session, SessionConfig};
     use std::io::Cursor;
 
-    let mut payload = 0x7f00_1000u64.to_le_bytes().to_vec();
-    payload.extend(2u32.to_le_bytes());
-    payload.extend("app.exe\0".encode_utf16().flat_map(u16::to_le_bytes));
-    payload.extend(1u32.to_le_bytes());
-    payload.extend(9u16.to_le_bytes());
+    let load = Identity::Modern { id: 156, version: 1 };
+    let Some(load) = Registry::builtin().event(CLR_RUNTIME, load) else { return Vec::new() };
+    let payload = PayloadBuilder::new(&load.schema)
+        .set("AppDomainID", 0x7f00_1000u64)
+        .set("AppDomainFlags", 2u32)
+        .set("AppDomainName", "app.exe")
+        .set("AppDomainIndex", 1u32)
+        .set("ClrInstanceID", 9u16)
+        .encode(PointerSize::P8)
+        .unwrap_or_default();
     let event = Event {
         pointer_size: PointerSize::P8,
         flags: EventFlags(0x40),
@@ -324,15 +322,7 @@ pub fn example() -> Vec<u8> {
         process_id: 4,
         timestamp: 2_000,
         provider: CLR_RUNTIME,
-        descriptor: EventDescriptor {
-            id: 156,
-            version: 1,
-            channel: 0,
-            level: 4,
-            opcode: 41,
-            task: 10,
-            keyword: 8,
-        },
+        descriptor: load.schema.descriptor(),
         kernel_time: 0,
         user_time: 0,
         activity: Guid::ZERO,

@@ -6,65 +6,21 @@ use etl_format::constants::PointerSize;
 use etl_format::read::{Header, Record};
 
 use super::Pdb;
-use super::layout::{Layout, Position};
-use crate::decode::Decoder;
+use super::layout::{Catalogue, Layout, Position};
 use crate::model::Identity;
 use crate::providers::IMAGE_ID;
 use crate::tables::Registry;
 
 /// An image as a merge identifies it.
-#[derive(Clone, Copy, Debug)]
-pub struct ImageId<'a> {
-    event: &'static EventLayout,
-    payload: &'a [u8],
-}
-
-/// Where the fields of one of these events are.
-#[derive(Debug)]
-struct EventLayout {
-    opcode: u8,
-    version: u16,
-    /// Whether the event states that there is no PDB.
-    is_none: bool,
-    layout: Layout,
-    base: Position,
-    process: Position,
-    signature: Position,
-    age: Position,
-}
-
-impl EventLayout {
-    /// The layouts of all events of the tables, by version.
-    fn all(pointers: PointerSize) -> Vec<Self> {
-        let table = Registry::classic().provider(IMAGE_ID);
-        let mut all: Vec<_> = table
-            .iter()
-            .flat_map(|table| &table.events)
-            .filter_map(|event| {
-                let Identity::Classic { opcode, version } = event.schema.identity else {
-                    return None;
-                };
-                let decoder = Registry::classic().decoder(IMAGE_ID, event.schema.identity)?;
-                Some(EventLayout::new(opcode, version, decoder, pointers))
-            })
-            .collect();
-        all.sort_by_key(|layout| layout.version);
-        all
-    }
-
-    fn new(opcode: u8, version: u16, decoder: &Decoder, pointers: PointerSize) -> Self {
-        let find = |name| Layout::find(decoder, pointers, &[name]);
-        EventLayout {
-            opcode,
-            version,
-            is_none: &*decoder.schema().name == "None",
-            layout: Layout::new(decoder, pointers),
-            base: find("ImageBase"),
-            process: find("ProcessId"),
-            signature: find("GuidSig"),
-            age: find("Age"),
-        }
-    }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImageId {
+    /// First address of the image.
+    pub base: Option<u64>,
+    /// The process; `None` in events about a file, which any process may have loaded.
+    pub process_id: Option<u32>,
+    /// The identity.
+    pub identity: ImageIdentity,
 }
 
 /// The identity of an image.
@@ -86,48 +42,53 @@ pub fn is_image_id(record: &Record<'_>) -> bool {
     record.provider() == Some(IMAGE_ID) && matches!(record.header(), Header::Full(_))
 }
 
-impl<'a> ImageId<'a> {
+impl ImageId {
     /// The event of a record; `None` for other records.
     #[must_use]
-    pub fn of(record: &Record<'a>) -> Option<Self> {
+    pub fn of(record: &Record<'_>) -> Option<Self> {
         let Header::Full(header) = record.header() else { return None };
         if header.class != IMAGE_ID {
             return None;
         }
-        static NARROW: LazyLock<Vec<EventLayout>> =
-            LazyLock::new(|| EventLayout::all(PointerSize::P4));
-        static WIDE: LazyLock<Vec<EventLayout>> =
-            LazyLock::new(|| EventLayout::all(PointerSize::P8));
-        let is_narrow = record.pointer_size() == Some(PointerSize::P4);
-        let layouts = if is_narrow { &NARROW } else { &WIDE };
-        // A version that the tables do not have extends the nearest older one.
-        let event = layouts
-            .iter()
-            .rfind(|layout| layout.opcode == header.opcode && layout.version <= header.version)?;
-        Some(ImageId { event, payload: record.payload() })
-    }
-
-    /// First address of the image.
-    #[must_use]
-    pub fn base(&self) -> Option<u64> {
-        self.event.layout.read(self.payload, self.event.base)
-    }
-
-    /// The process; `None` in events about a file, which any process may have loaded.
-    #[must_use]
-    pub fn process_id(&self) -> Option<u32> {
-        self.event.layout.read(self.payload, self.event.process)
-    }
-
-    /// The identity.
-    #[must_use]
-    pub fn identity(&self) -> ImageIdentity {
-        let (event, payload) = (self.event, self.payload);
-        let signature = event.layout.read(payload, event.signature);
-        match (signature, event.layout.read(payload, event.age)) {
+        let version = u8::try_from(header.version).unwrap_or(u8::MAX);
+        let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
+        let (event, _) = EVENTS.event(header.opcode.into(), version, pointers)?;
+        let (layout, payload) = (&event.layout, record.payload());
+        let [base, process, signature, age] = event.fields;
+        let identity = match (layout.read(payload, signature), layout.read(payload, age)) {
             (Some(signature), Some(age)) => ImageIdentity::Pdb(Pdb { signature, age }),
             _ if event.is_none => ImageIdentity::None,
             _ => ImageIdentity::Other,
-        }
+        };
+        let process_id = layout.read(payload, process);
+        Some(ImageId { base: layout.read(payload, base), process_id, identity })
     }
 }
+
+/// Where the fields of one of these events are.
+#[derive(Debug)]
+struct EventLayout {
+    /// Whether the event states that there is no PDB.
+    is_none: bool,
+    layout: Layout,
+    fields: [Position; 4],
+}
+
+/// Opcodes of these events end here.
+const OPCODES: u16 = 65;
+
+/// The events by opcode.
+static EVENTS: LazyLock<Catalogue<EventLayout>> = LazyLock::new(|| {
+    let entry = |opcode: u16, version: u8| {
+        let identity = Identity::Classic { opcode: opcode as u8, version: version.into() };
+        Registry::classic().entry(IMAGE_ID, identity)
+    };
+    Catalogue::new(0..OPCODES, entry, |_, decoder, pointers| {
+        let find = |name| Layout::find(decoder, pointers, &[name]);
+        Some(EventLayout {
+            is_none: &*decoder.schema().name == "None",
+            layout: Layout::new(decoder, pointers),
+            fields: ["ImageBase", "ProcessId", "GuidSig", "Age"].map(find),
+        })
+    })
+});

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_format::read::{Options, Order, Trace};
+use etl_schema::Error;
 use etl_schema::decode::{Decoder, Value};
 use etl_schema::render;
 use etl_schema::sources::eventsource::{Chunk, Reassembler};
-use etl_schema::sources::manifest::{self, ManifestError};
+use etl_schema::sources::manifest;
 use etl_schema::sources::trace_event_info::{self, Maps};
 use etl_schema::sources::{tmf, tracelogging};
 use etl_schema::store::{SchemaStore, StoreLimits};
@@ -148,7 +149,7 @@ fn metadata_bounds_nesting() {
     }
     let len = (deep.len() as u16).to_le_bytes();
     deep[..2].copy_from_slice(&len);
-    assert_eq!(tracelogging::parse(Guid::ZERO, &deep), Err(tracelogging::MetadataError::TooDeep));
+    assert_eq!(tracelogging::parse(Guid::ZERO, &deep), Err(Error::TooDeep));
 }
 
 #[test]
@@ -194,7 +195,7 @@ fn xml(inside: &str) -> String {
 #[track_caller]
 fn refused(text: &str, big: bool, each: usize) {
     let (done, most) = peak(|| manifest::parse(text, SchemaSource::Manifest));
-    let is_big = matches!(done, Err(ManifestError::TooBig(_)));
+    let is_big = matches!(done, Err(Error::TooBig(_)));
     assert_eq!(is_big, big, "{:?}", done.err());
     assert!(most < 8 * MIB + each * text.len(), "{most} bytes for {}", text.len());
     // A manifest in a trace is read as far as possible.
@@ -209,7 +210,7 @@ fn manifest_bounds_total_fields() {
         (0..2000).map(|i| format!("<event value=\"{i}\" template=\"t\"/>")).collect();
     let text = xml(&format!("<template tid=\"t\">{fields}</template>{events}"));
     let (done, most) = peak(|| manifest::parse(&text, SchemaSource::Manifest));
-    assert!(matches!(done, Err(ManifestError::TooBig(_))));
+    assert!(matches!(done, Err(Error::TooBig(_))));
     assert!(most < 128 * MIB, "{most}");
     let fields = "<data name=\"f\" inType=\"win:Int8\"/>".repeat(5000);
     refused(&xml(&format!("<template tid=\"t\">{fields}</template>")), true, 60);
@@ -251,7 +252,7 @@ fn manifest_refuses_entities() {
     }
     text.push_str("]><m>&a9;</m>");
     let (done, most) = peak(|| manifest::parse(&text, SchemaSource::Manifest));
-    assert!(matches!(done, Err(ManifestError::Xml(_))), "{done:?}");
+    assert!(matches!(done, Err(Error::Xml(_))), "{done:?}");
     assert!(most < MIB, "{most}");
 }
 
@@ -264,7 +265,7 @@ fn manifest_skips_invalid_events() {
     // Finding the line number of each took minutes.
     assert!(begin.elapsed() < std::time::Duration::from_secs(30));
     let error = manifest::parse(&text, SchemaSource::Manifest).unwrap_err();
-    assert!(matches!(error, ManifestError::Unknown { line: 1, .. }), "{error}");
+    assert!(matches!(error, Error::Element { line: 1, .. }), "{error}");
 }
 
 /// All names of a description are the same long text.

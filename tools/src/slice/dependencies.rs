@@ -251,7 +251,7 @@ impl Dependencies {
             SYSTEM_CONFIG_EX => Some(KeepReason::System),
             IMAGE_ID => {
                 // Versions of files have no process: any may have loaded the file.
-                let process = ImageId::of(record).and_then(|image| image.process_id());
+                let process = ImageId::of(record).and_then(|image| image.process_id);
                 process.is_none_or(|p| self.processes.has(&p)).then_some(KeepReason::Image)
             }
             _ => None,

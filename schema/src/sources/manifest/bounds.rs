@@ -7,7 +7,7 @@
 //! parsed. Templates and texts are copied into every event that names them; what all copies
 //! together take is paid from a [`Budget`].
 
-use super::ManifestError;
+use crate::Error;
 
 /// Elements within elements. Manifests nest some 12 deep.
 const MAX_DEPTH: usize = 64;
@@ -30,9 +30,9 @@ const MAX_ENTRIES: usize = 1 << 14;
 const SPARE_TEXT: usize = 1 << 20;
 
 /// Refuses text that would take the parser long: a walk over the tags, nothing is kept.
-pub(super) fn check(text: &str) -> Result<(), ManifestError> {
+pub(super) fn check(text: &str) -> Result<(), Error> {
     if text.matches("xmlns").nth(MAX_NAMESPACES).is_some() {
-        return Err(ManifestError::TooBig("declarations of namespaces"));
+        return Err(Error::TooBig("declarations of namespaces"));
     }
     let mut depth = 0usize;
     let mut rest = text;
@@ -52,7 +52,7 @@ pub(super) fn check(text: &str) -> Result<(), ManifestError> {
             let empty = tag.get(..end).is_some_and(|tag| tag.ends_with('/'));
             depth += usize::from(!empty);
             if depth > MAX_DEPTH {
-                return Err(ManifestError::TooBig("elements within elements"));
+                return Err(Error::TooBig("elements within elements"));
             }
             tag.get(end..)
         };
@@ -64,7 +64,7 @@ pub(super) fn check(text: &str) -> Result<(), ManifestError> {
 }
 
 /// The place of the `>` that ends a tag; quoted values may hold one.
-fn start_tag(tag: &str) -> Result<Option<usize>, ManifestError> {
+fn start_tag(tag: &str) -> Result<Option<usize>, Error> {
     let mut quote = None;
     let mut attributes = 0usize;
     for (at, byte) in tag.bytes().enumerate() {
@@ -75,7 +75,7 @@ fn start_tag(tag: &str) -> Result<Option<usize>, ManifestError> {
             (None, b'=') => {
                 attributes += 1;
                 if attributes > MAX_ATTRIBUTES {
-                    return Err(ManifestError::TooBig("attributes of an element"));
+                    return Err(Error::TooBig("attributes of an element"));
                 }
             }
             (None, b'>') => return Ok(Some(at)),
@@ -99,15 +99,15 @@ impl Budget {
     }
 
     /// Pays for a copy of a template.
-    pub fn template(&mut self, weight: Weight) -> Result<(), ManifestError> {
-        let too_big = ManifestError::TooBig("fields of all events");
+    pub fn template(&mut self, weight: Weight) -> Result<(), Error> {
+        let too_big = Error::TooBig("fields of all events");
         self.fields = self.fields.checked_sub(weight.fields).ok_or(too_big)?;
         self.text(weight.names)
     }
 
     /// Pays for a copy of a text.
-    pub fn text(&mut self, len: usize) -> Result<(), ManifestError> {
-        let too_big = ManifestError::TooBig("texts of all events");
+    pub fn text(&mut self, len: usize) -> Result<(), Error> {
+        let too_big = Error::TooBig("texts of all events");
         self.text = self.text.checked_sub(len).ok_or(too_big)?;
         Ok(())
     }
@@ -122,17 +122,17 @@ pub(super) struct Weight {
 
 impl Weight {
     /// Adds a field with a name.
-    pub fn add(&mut self, name: &str) -> Result<(), ManifestError> {
+    pub fn add(&mut self, name: &str) -> Result<(), Error> {
         self.fields = self.fields.saturating_add(1);
         self.names = self.names.saturating_add(name.len());
         if self.fields > MAX_TEMPLATE || self.names > MAX_NAMES {
-            return Err(ManifestError::TooBig("fields of a template"));
+            return Err(Error::TooBig("fields of a template"));
         }
         Ok(())
     }
 }
 
 /// Refuses a map with more entries than `count`.
-pub(super) fn entries(count: usize) -> Result<(), ManifestError> {
-    if count > MAX_ENTRIES { Err(ManifestError::TooBig("entries of a map")) } else { Ok(()) }
+pub(super) fn entries(count: usize) -> Result<(), Error> {
+    if count > MAX_ENTRIES { Err(Error::TooBig("entries of a map")) } else { Ok(()) }
 }

@@ -6,6 +6,7 @@
 //! local names, whatever their namespace.
 
 use super::number;
+use crate::Error;
 use crate::model::{
     EventSchema, Identity, MapEntry, MapKind, Named, Pattern, SchemaSource, Text, ValueMap,
 };
@@ -32,64 +33,25 @@ use text::Texts;
 /// Elements and pieces of text of one manifest.
 const MAX_NODES: u32 = 1 << 20;
 
-/// A manifest that cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ManifestError {
-    /// Not XML.
-    #[error("the manifest is no XML: {0}")]
-    Xml(String),
-    /// XML, but no provider in it.
-    #[error("the manifest has no <provider>")]
-    NoProvider,
-    /// An attribute is missing or cannot be read.
-    #[error("line {line}: <{element}> needs a {attribute} that can be read")]
-    Attribute {
-        /// Line of the element.
-        line: u32,
-        /// Name of the element.
-        element: String,
-        /// Name of the attribute.
-        attribute: &'static str,
-    },
-    /// A template names a type, field or map that is not there.
-    #[error("line {line}: there is no {what} {name:?}")]
-    Unknown {
-        /// Line of the element.
-        line: u32,
-        /// Kind of thing.
-        what: &'static str,
-        /// The name.
-        name: String,
-    },
-    /// It would take more memory or time than any manifest needs.
-    #[error("the manifest is refused: too many {0}")]
-    TooBig(&'static str),
-}
-
-impl ManifestError {
-    /// Errors are made with the place of their element, and get its line when they are given out:
-    /// to find a line takes a look at all of the text before it, and lenient reading drops most.
-    fn with_line(mut self, document: &Document<'_>) -> Self {
-        if let ManifestError::Attribute { line, .. } | ManifestError::Unknown { line, .. } =
-            &mut self
-        {
-            *line = document.text_pos_at(*line as usize).row;
-        }
-        self
+/// Errors are made with the place of their element, and get its line when they are given out: to
+/// find a line takes a look at all of the text before it, and lenient reading drops most.
+fn with_line(mut error: Error, document: &Document<'_>) -> Error {
+    if let Error::Element { line, .. } = &mut error {
+        *line = document.text_pos_at(*line as usize).row;
     }
+    error
 }
 
 /// The schemas of all events of all providers of a manifest, in its order.
 ///
 /// # Errors
 /// When the text is no manifest, or an event or template in it is unsound.
-pub fn parse(text: &str, source: SchemaSource) -> Result<Vec<EventSchema>, ManifestError> {
+pub fn parse(text: &str, source: SchemaSource) -> Result<Vec<EventSchema>, Error> {
     let text = text.trim_start_matches('\u{feff}').trim_end_matches('\0');
     bounds::check(text)?;
     let options = ParsingOptions { nodes_limit: MAX_NODES, ..ParsingOptions::default() };
-    let document = Document::parse_with_options(text, options)
-        .map_err(|e| ManifestError::Xml(e.to_string()))?;
+    let document =
+        Document::parse_with_options(text, options).map_err(|e| Error::Xml(e.to_string()))?;
     let texts = Texts::read(&document);
     let mut budget = Budget::new(text.len());
     let mut out = Vec::new();
@@ -97,26 +59,31 @@ pub fn parse(text: &str, source: SchemaSource) -> Result<Vec<EventSchema>, Manif
     for node in document.descendants().filter(|n| is(n, "provider") && n.has_attribute("guid")) {
         found = true;
         provider(node, &texts, source, &mut budget, &mut out)
-            .map_err(|e| e.with_line(&document))?;
+            .map_err(|e| with_line(e, &document))?;
     }
-    if found { Ok(out) } else { Err(ManifestError::NoProvider) }
+    if found { Ok(out) } else { Err(Error::NoProvider) }
 }
 
 fn is(node: &Node<'_, '_>, name: &str) -> bool {
     node.is_element() && node.tag_name().name() == name
 }
 
-/// The place of an element, for [`ManifestError::with_line`].
-fn line(node: Node<'_, '_>) -> u32 {
-    u32::try_from(node.range().start).unwrap_or(u32::MAX)
+/// An error about an element; its place stands for its line, see [`with_line`].
+fn wrong(node: Node<'_, '_>, problem: String) -> Error {
+    Error::Element { line: u32::try_from(node.range().start).unwrap_or(u32::MAX), problem }
 }
 
-fn bad(node: Node<'_, '_>, attribute: &'static str) -> ManifestError {
-    let element = node.tag_name().name().to_owned();
-    ManifestError::Attribute { line: line(node), element, attribute }
+/// An attribute of this name is missing or cannot be read.
+fn bad(node: Node<'_, '_>, attribute: &str) -> Error {
+    wrong(node, format!("<{}> needs a {attribute} that can be read", node.tag_name().name()))
 }
 
-fn need<T: TryFrom<u64>>(node: Node<'_, '_>, attribute: &'static str) -> Result<T, ManifestError> {
+/// The element refers to something that is not there.
+fn unknown(node: Node<'_, '_>, what: &str, name: &str) -> Error {
+    wrong(node, format!("there is no {what} {name:?}"))
+}
+
+fn need<T: TryFrom<u64>>(node: Node<'_, '_>, attribute: &'static str) -> Result<T, Error> {
     let value = node.attribute(attribute).and_then(number);
     value.and_then(|v| T::try_from(v).ok()).ok_or_else(|| bad(node, attribute))
 }
@@ -125,7 +92,7 @@ fn named<T: TryFrom<u64>>(
     event: Node<'_, '_>,
     attribute: &'static str,
     (value, name): (u64, Text),
-) -> Result<Named<T>, ManifestError> {
+) -> Result<Named<T>, Error> {
     let value = T::try_from(value).map_err(|_| bad(event, attribute))?;
     Ok(Named { value, name })
 }
@@ -136,7 +103,7 @@ fn provider(
     source: SchemaSource,
     budget: &mut Budget,
     out: &mut Vec<EventSchema>,
-) -> Result<(), ManifestError> {
+) -> Result<(), Error> {
     let guid: Guid = node
         .attribute("guid")
         .and_then(|g| g.trim().parse().ok())
@@ -230,7 +197,7 @@ fn event(
     templates: &Templates,
     texts: &Texts,
     budget: &mut Budget,
-) -> Result<EventSchema, ManifestError> {
+) -> Result<EventSchema, Error> {
     let Numbers { levels, tasks, opcodes, task_opcodes, keywords, channels } = names;
     let id = need::<u16>(event, "value")?;
     let version = match event.attribute("version") {
@@ -250,11 +217,8 @@ fn event(
     schema.opcode = named(event, "opcode", opcode)?;
     schema.channel = named(event, "channel", channels.of(event, "channel")?)?;
     for keyword in event.attribute("keywords").unwrap_or_default().split_whitespace() {
-        let (mask, shown) = keywords.get(event, keyword).ok_or_else(|| ManifestError::Unknown {
-            line: line(event),
-            what: "keyword",
-            name: keyword.to_owned(),
-        })?;
+        let (mask, shown) =
+            keywords.get(event, keyword).ok_or_else(|| unknown(event, "keyword", keyword))?;
         budget.text(shown.len())?;
         schema.keywords |= mask;
         schema.keyword_names.push(shown);
@@ -275,7 +239,7 @@ fn maps(
     provider: Node<'_, '_>,
     texts: &Texts,
     budget: &mut Budget,
-) -> Result<HashMap<String, Arc<ValueMap>>, ManifestError> {
+) -> Result<HashMap<String, Arc<ValueMap>>, Error> {
     let mut out = HashMap::new();
     for node in parts(provider) {
         let kind = match node.tag_name().name() {
@@ -294,7 +258,7 @@ fn maps(
                 let text = part("value").ok_or_else(|| bad(entry, "value"))?;
                 Ok(Pattern { pattern, text })
             };
-            let patterns = entries.map(pattern).collect::<Result<_, ManifestError>>()?;
+            let patterns = entries.map(pattern).collect::<Result<_, Error>>()?;
             ValueMap::of_patterns(name.clone(), format, patterns)
         } else {
             let mut named = Vec::new();

@@ -6,7 +6,8 @@ use std::ops::RangeInclusive;
 use roxmltree::Node;
 
 use super::predefined::WINMETA;
-use super::{ManifestError, line, number};
+use super::{number, unknown};
+use crate::Error;
 use crate::model::Text;
 
 /// A number, and what people are shown for it.
@@ -63,13 +64,9 @@ impl Names {
         &self,
         event: Node<'_, '_>,
         attribute: &'static str,
-    ) -> Result<(u64, Text), ManifestError> {
+    ) -> Result<(u64, Text), Error> {
         let Some(name) = event.attribute(attribute) else { return Ok((0, Text::Borrowed(""))) };
         let as_number = || number(name).map(|value| (value, name.to_owned().into()));
-        self.get(event, name).or_else(as_number).ok_or_else(|| ManifestError::Unknown {
-            line: line(event),
-            what: attribute,
-            name: name.to_owned(),
-        })
+        self.get(event, name).or_else(as_number).ok_or_else(|| unknown(event, attribute, name))
     }
 }

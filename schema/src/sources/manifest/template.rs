@@ -1,7 +1,8 @@
 //! Templates of a manifest: the fields of events.
 
 use super::bounds::{Budget, Weight};
-use super::{ManifestError, bad, is, line, number, parts};
+use super::{bad, is, number, parts, unknown};
+use crate::Error;
 use crate::model::{Count, Field, FieldRef, InType, Length, OutType, ValueMap};
 use crate::sources::tdh;
 use roxmltree::Node;
@@ -18,11 +19,7 @@ type Names<'n> = HashMap<&'n str, u16>;
 
 impl Templates {
     /// Those of a provider; `lenient` leaves out what is unsound.
-    pub(super) fn read(
-        provider: Node<'_, '_>,
-        maps: &Maps,
-        lenient: bool,
-    ) -> Result<Self, ManifestError> {
+    pub(super) fn read(provider: Node<'_, '_>, maps: &Maps, lenient: bool) -> Result<Self, Error> {
         let mut out = HashMap::new();
         for node in parts(provider).filter(|n| is(n, "template")) {
             let id = node.attribute("tid").ok_or_else(|| bad(node, "tid"));
@@ -41,15 +38,11 @@ impl Templates {
         id: &str,
         event: Node<'_, '_>,
         budget: &mut Budget,
-    ) -> Result<Vec<Field>, ManifestError> {
+    ) -> Result<Vec<Field>, Error> {
         let (fields, weight) = self.0.get(id).ok_or_else(|| unknown(event, "template", id))?;
         budget.template(*weight)?;
         Ok(fields.clone())
     }
-}
-
-fn unknown(node: Node<'_, '_>, what: &'static str, name: &str) -> ManifestError {
-    ManifestError::Unknown { line: line(node), what, name: name.to_owned() }
 }
 
 /// The `data` and `struct` children; `top` are the names of the fields around a struct.
@@ -58,7 +51,7 @@ fn fields<'n>(
     top: Option<&Names<'_>>,
     maps: &Maps,
     weight: &mut Weight,
-) -> Result<Vec<Field>, ManifestError> {
+) -> Result<Vec<Field>, Error> {
     let mut out: Vec<Field> = Vec::new();
     let mut names = Names::new();
     for node in parent.children().filter(Node::is_element) {
@@ -102,7 +95,7 @@ fn data(
     name: String,
     find: &dyn Fn(&str) -> Option<FieldRef>,
     maps: &Maps,
-) -> Result<Field, ManifestError> {
+) -> Result<Field, Error> {
     let type_name = node.attribute("inType").unwrap_or_default();
     let (ty, usual, char_out) = tdh::in_number(type_name)
         .and_then(tdh::in_type)

@@ -94,8 +94,8 @@ fn parse_reports_errors_with_their_line() {
         let error = parse(&text, SchemaSource::Manifest).unwrap_err();
         assert_eq!(error.to_string(), message);
     }
-    assert_eq!(parse("<a/>", SchemaSource::Manifest), Err(ManifestError::NoProvider));
-    assert!(matches!(parse("<a>", SchemaSource::Manifest), Err(ManifestError::Xml(_))));
+    assert_eq!(parse("<a/>", SchemaSource::Manifest), Err(Error::NoProvider));
+    assert!(matches!(parse("<a>", SchemaSource::Manifest), Err(Error::Xml(_))));
 }
 
 /// Names of Windows under another prefix, reserved numbers, channels of Windows, and elements of

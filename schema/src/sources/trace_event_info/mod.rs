@@ -3,6 +3,7 @@
 //! Offsets are from the start of the blob; names are UTF-16 with a NUL.
 
 use super::{number, tdh};
+use crate::Error;
 use crate::model::{
     Count, EventSchema, Field, FieldKind, FieldRef, Identity, InType, Length, MapEntry, MapKind,
     Named, OutType, SchemaSource, Text, ValueMap,
@@ -21,26 +22,6 @@ const PROPERTY: usize = 0x18;
 const MAX_DEPTH: usize = 8;
 /// Fields and members of one event. Structs may share members, so the blob's size is no bound.
 const MAX_FIELDS: usize = 4096;
-
-/// A blob that cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InfoError {
-    /// It is shorter than what it describes.
-    #[error("TRACE_EVENT_INFO of {have} bytes needs {need}")]
-    Truncated {
-        /// Bytes needed.
-        need: usize,
-        /// Bytes there.
-        have: usize,
-    },
-    /// A property of a type that is not known, so that nothing after it can be found.
-    #[error("TRACE_EVENT_INFO has a property of in-type {0}, which is not known")]
-    UnknownType(u16),
-    /// Structs nested too deeply, or too many fields.
-    #[error("the structs of a TRACE_EVENT_INFO nest too deeply or have too many members")]
-    TooBig,
-}
 
 /// Maps by provider and name, as far as they were read.
 #[derive(Debug, Clone, Default)]
@@ -114,15 +95,15 @@ impl<'a> Texts<'a> {
 ///
 /// # Errors
 /// When the blob is cut, or its layout cannot be known.
-pub fn parse(blob: &[u8], maps: &Maps) -> Result<EventSchema, InfoError> {
-    let cut = |need| InfoError::Truncated { need, have: blob.len() };
+pub fn parse(blob: &[u8], maps: &Maps) -> Result<EventSchema, Error> {
+    let cut = |need| Error::ShortInfo { need, have: blob.len() };
     let (Some(provider), Some(event_guid)) = (blob.guid_at(0), blob.guid_at(16)) else {
         return Err(cut(HEADER));
     };
-    let u32_at = |at| blob.u32_at(at).ok_or(cut(HEADER));
-    let id = blob.u16_at(0x20).ok_or(cut(HEADER))?;
-    let [version, channel, level, opcode] = blob.array(0x22).ok_or(cut(HEADER))?;
-    let task = blob.u16_at(0x26).ok_or(cut(HEADER))?;
+    let u32_at = |at| blob.u32_at(at).ok_or_else(|| cut(HEADER));
+    let id = blob.u16_at(0x20).ok_or_else(|| cut(HEADER))?;
+    let [version, channel, level, opcode] = blob.array(0x22).ok_or_else(|| cut(HEADER))?;
+    let task = blob.u16_at(0x26).ok_or_else(|| cut(HEADER))?;
     // Where the decoding comes from: 1 is a classic MOF class, 2 WPP.
     let (owner, identity) = match u32_at(0x30)? {
         1 => (event_guid, Identity::Classic { opcode, version: version.into() }),
@@ -137,7 +118,7 @@ pub fn parse(blob: &[u8], maps: &Maps) -> Result<EventSchema, InfoError> {
     schema.channel = Named::new(channel, name(0x3c));
     schema.task = Named::new(task, name(0x44));
     schema.opcode = Named::new(opcode, name(0x48));
-    schema.keywords = blob.u64_at(0x28).ok_or(cut(HEADER))?;
+    schema.keywords = blob.u64_at(0x28).ok_or_else(|| cut(HEADER))?;
     schema.keyword_names = keyword_names(blob);
     schema.message = Some(name(0x4c)).filter(|m| !m.is_empty());
     schema.name = match name(0x5c) {
@@ -185,25 +166,25 @@ struct Properties<'a> {
 }
 
 impl Properties<'_> {
-    fn list(&mut self, start: usize, len: usize, depth: usize) -> Result<Vec<Field>, InfoError> {
+    fn list(&mut self, start: usize, len: usize, depth: usize) -> Result<Vec<Field>, Error> {
         if depth > MAX_DEPTH || start.saturating_add(len) > self.count {
-            return Err(InfoError::TooBig);
+            return Err(Error::InfoTooBig);
         }
         (start..start + len).map(|index| self.property(index, start, depth)).collect()
     }
 
-    fn property(&mut self, index: usize, start: usize, depth: usize) -> Result<Field, InfoError> {
+    fn property(&mut self, index: usize, start: usize, depth: usize) -> Result<Field, Error> {
         const STRUCT: u32 = 1;
         const PARAM_LENGTH: u32 = 2;
         const PARAM_COUNT: u32 = 4;
         const FIXED_COUNT: u32 = 0x20;
-        self.left = self.left.checked_sub(1).ok_or(InfoError::TooBig)?;
+        self.left = self.left.checked_sub(1).ok_or(Error::InfoTooBig)?;
         let at = HEADER + index * PROPERTY;
-        let cut = InfoError::Truncated { need: at + PROPERTY, have: self.blob.len() };
-        let p = self.blob.at(at, PROPERTY).ok_or(cut)?;
-        let u16_at = |at| p.u16_at(at).ok_or(cut);
-        let flags = p.u32_at(0).ok_or(cut)?;
-        let name: Text = self.texts.at(p.u32_at(4).ok_or(cut)?).unwrap_or_default().into();
+        let cut = || Error::ShortInfo { need: at + PROPERTY, have: self.blob.len() };
+        let p = self.blob.at(at, PROPERTY).ok_or_else(cut)?;
+        let u16_at = |at| p.u16_at(at).ok_or_else(cut);
+        let flags = p.u32_at(0).ok_or_else(cut)?;
+        let name: Text = self.texts.at(p.u32_at(4).ok_or_else(cut)?).unwrap_or_default().into();
         let (first, second) = (u16_at(8)?, u16_at(10)?);
         let (count, length) = (u16_at(0x10)?, u16_at(0x12)?);
         // A counting field is stated as its index among all properties.
@@ -228,7 +209,7 @@ impl Properties<'_> {
             let members = self.list(first.into(), second.into(), depth + 1)?;
             Field::structure(name, members)
         } else {
-            let (ty, usual, char_out) = tdh::in_type(first).ok_or(InfoError::UnknownType(first))?;
+            let (ty, usual, char_out) = tdh::in_type(first).ok_or(Error::UnknownType(first))?;
             let out = match tdh::out_type(second) {
                 OutType::Default => char_out,
                 out => out,
@@ -243,7 +224,7 @@ impl Properties<'_> {
                 _ => Length::Natural,
             };
             let mut field = Field::new(name, ty).with_length(length).with_out(out);
-            if let Some(map) = self.texts.at(p.u32_at(12).ok_or(cut)?) {
+            if let Some(map) = self.texts.at(p.u32_at(12).ok_or_else(cut)?) {
                 let map = map.trim_end().to_owned();
                 let key = (self.provider, map);
                 let found = self.maps.0.get(&key).cloned();

@@ -140,8 +140,8 @@ fn parse_refuses_cut_and_hostile_blobs() {
     let mut blob = Blob::new(2, 1);
     blob.property(1, "a", [0, 2], 0, 1, 0);
     blob.property(1, "b", [0, 2], 0, 1, 0);
-    assert_eq!(parse(&blob.bytes(), &Maps::default()), Err(InfoError::TooBig));
+    assert_eq!(parse(&blob.bytes(), &Maps::default()), Err(crate::Error::InfoTooBig));
     let mut blob = Blob::new(1, 1);
     blob.property(0, "a", [299, 0], 0, 1, 0);
-    assert_eq!(parse(&blob.bytes(), &Maps::default()), Err(InfoError::UnknownType(299)));
+    assert_eq!(parse(&blob.bytes(), &Maps::default()), Err(crate::Error::UnknownType(299)));
 }

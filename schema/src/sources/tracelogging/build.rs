@@ -1,57 +1,28 @@
 //! Building of TraceLogging metadata from a schema.
 
 use super::{CONSTANT, MAX_DEPTH, MORE, VARIABLE, codes};
+use crate::Error;
 use crate::model::{Count, EventSchema, Field, FieldKind};
-
-/// A schema that TraceLogging cannot say.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// A type, length or count that TraceLogging has no code for.
-    #[error("field {field}: TraceLogging has no code for its type, length or count")]
-    NoCode {
-        /// The field.
-        field: String,
-    },
-    /// A name with a NUL.
-    #[error("the name {name:?} contains a NUL")]
-    NulInName {
-        /// The name.
-        name: String,
-    },
-    /// A struct without members, with more than 127, or nested too deeply.
-    #[error("field {field}: a struct has 1 to 127 members and nests at most {MAX_DEPTH} deep")]
-    BadStruct {
-        /// The field.
-        field: String,
-    },
-    /// More than 65,535 bytes.
-    #[error("the metadata would take {size} bytes, more than fit an item")]
-    TooLong {
-        /// Their size.
-        size: usize,
-    },
-}
 
 /// The data of an `EVENT_SCHEMA_TL` item for this schema: name, tags and fields.
 ///
 /// # Errors
 /// When the schema holds what TraceLogging cannot say, such as an array counted by a field.
-pub fn build(schema: &EventSchema) -> Result<Vec<u8>, BuildError> {
+pub fn build(schema: &EventSchema) -> Result<Vec<u8>, Error> {
     let mut out = vec![0, 0];
     push_tags(schema.tags, &mut out);
     push_name(&schema.name, &mut out)?;
     schema.fields.iter().try_for_each(|field| push_field(field, 0, &mut out))?;
-    let size = u16::try_from(out.len()).map_err(|_| BuildError::TooLong { size: out.len() })?;
+    let size = u16::try_from(out.len()).map_err(|_| Error::TooLong { size: out.len() })?;
     for (to, from) in out.iter_mut().zip(size.to_le_bytes()) {
         *to = from;
     }
     Ok(out)
 }
 
-fn push_name(name: &str, out: &mut Vec<u8>) -> Result<(), BuildError> {
+fn push_name(name: &str, out: &mut Vec<u8>) -> Result<(), Error> {
     if name.contains('\0') {
-        return Err(BuildError::NulInName { name: name.to_owned() });
+        return Err(Error::NulInName { name: name.to_owned() });
     }
     out.extend_from_slice(name.as_bytes());
     out.push(0);
@@ -72,8 +43,8 @@ fn push_tags(tags: u32, out: &mut Vec<u8>) {
     }
 }
 
-fn push_field(field: &Field, depth: usize, out: &mut Vec<u8>) -> Result<(), BuildError> {
-    let no_code = || BuildError::NoCode { field: field.name.to_string() };
+fn push_field(field: &Field, depth: usize, out: &mut Vec<u8>) -> Result<(), Error> {
+    let no_code = || Error::NoCode { field: field.name.to_string() };
     push_name(&field.name, out)?;
     let (code, out_code, members) = match &field.kind {
         FieldKind::Value(ty) => {
@@ -81,7 +52,7 @@ fn push_field(field: &Field, depth: usize, out: &mut Vec<u8>) -> Result<(), Buil
             (code, codes::out_code(field.out), &[][..])
         }
         FieldKind::Struct(members) => {
-            let bad = || BuildError::BadStruct { field: field.name.to_string() };
+            let bad = || Error::BadStruct { field: field.name.to_string() };
             let count = u8::try_from(members.len()).map_err(|_| bad())?;
             if count == 0 || count > 127 || depth >= MAX_DEPTH {
                 return Err(bad());

@@ -5,9 +5,8 @@
 //! repeat. Both directions are checked against each other by a property, and the parser against
 //! real traces.
 
-use crate::model::{
-    Count, EventSchema, Field, FieldKind, Identity, InType, Length, SchemaSource, Text,
-};
+use crate::Error;
+use crate::model::{Count, EventSchema, Field, Identity, InType, Length, SchemaSource, Text};
 use etl_format::Guid;
 use etl_format::cursor::Cursor;
 
@@ -15,7 +14,7 @@ mod build;
 mod codes;
 mod traits;
 
-pub use build::{BuildError, build};
+pub use build::build;
 pub use traits::ProviderTraits;
 
 /// Deepest nesting of structs; deeper ones make the metadata unusable.
@@ -29,26 +28,6 @@ const CONSTANT: u8 = 0x20;
 const VARIABLE: u8 = 0x40;
 const CUSTOM: u8 = 0x60;
 
-/// Metadata that cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum MetadataError {
-    /// It ends within something.
-    #[error("TraceLogging metadata ends at byte {at}, within {what}")]
-    Truncated {
-        /// Offset of the end.
-        at: usize,
-        /// What is cut.
-        what: &'static str,
-    },
-    /// A struct claims more members than there are fields.
-    #[error("a struct of TraceLogging metadata has fewer members than it says")]
-    MissingMembers,
-    /// Structs are nested too deeply.
-    #[error("structs of TraceLogging metadata are nested more than {MAX_DEPTH} deep")]
-    TooDeep,
-}
-
 /// The schema in an `EVENT_SCHEMA_TL` item (its data, without the item's header), and the provider
 /// that its record names.
 ///
@@ -57,17 +36,17 @@ pub enum MetadataError {
 ///
 /// # Errors
 /// When the metadata is cut or contradicts itself.
-pub fn parse(provider: Guid, metadata: &[u8]) -> Result<EventSchema, MetadataError> {
+pub fn parse(provider: Guid, metadata: &[u8]) -> Result<EventSchema, Error> {
     let mut c = Cursor::new(metadata);
-    let size = c.u16().ok_or(truncated(&c, "its size"))?;
+    let size = c.u16().ok_or_else(|| truncated(&c, "its size"))?;
     // Bytes after the stated size do not belong to the metadata.
     let metadata = metadata.get(..usize::from(size)).unwrap_or(metadata);
     let mut c = Cursor::new(metadata);
-    c.take(2).ok_or(truncated(&c, "its size"))?;
+    c.take(2).ok_or_else(|| truncated(&c, "its size"))?;
     let mut schema =
         EventSchema::new(provider, Identity::SelfDescribing, SchemaSource::TraceLogging);
-    schema.tags = tags(&mut c).ok_or(truncated(&c, "the event's tags"))?;
-    schema.name = text(c.ansiz().ok_or(truncated(&c, "the event's name"))?);
+    schema.tags = tags(&mut c).ok_or_else(|| truncated(&c, "the event's tags"))?;
+    schema.name = text(c.ansiz().ok_or_else(|| truncated(&c, "the event's name"))?);
     let mut known = true;
     while !c.is_empty() && known {
         schema.fields.push(parse_field(&mut c, 0, &mut known)?);
@@ -75,8 +54,8 @@ pub fn parse(provider: Guid, metadata: &[u8]) -> Result<EventSchema, MetadataErr
     Ok(schema)
 }
 
-fn truncated(c: &Cursor<'_>, what: &'static str) -> MetadataError {
-    MetadataError::Truncated { at: c.position() + c.rest().len(), what }
+fn truncated(c: &Cursor<'_>, what: &'static str) -> Error {
+    Error::ShortMetadata { at: c.position() + c.rest().len(), what }
 }
 
 fn text(bytes: &[u8]) -> Text {
@@ -102,25 +81,25 @@ fn tags(c: &mut Cursor<'_>) -> Option<u32> {
     }
 }
 
-fn parse_field(c: &mut Cursor<'_>, depth: usize, known: &mut bool) -> Result<Field, MetadataError> {
-    let name = text(c.ansiz().ok_or(truncated(c, "a field's name"))?);
-    let in_byte = c.u8().ok_or(truncated(c, "a field's type"))?;
+fn parse_field(c: &mut Cursor<'_>, depth: usize, known: &mut bool) -> Result<Field, Error> {
+    let name = text(c.ansiz().ok_or_else(|| truncated(c, "a field's name"))?);
+    let in_byte = c.u8().ok_or_else(|| truncated(c, "a field's type"))?;
     let (mut out_code, mut field_tags) = (0, 0);
     if in_byte & MORE != 0 {
-        let out_byte = c.u8().ok_or(truncated(c, "a field's out-type"))?;
+        let out_byte = c.u8().ok_or_else(|| truncated(c, "a field's out-type"))?;
         out_code = out_byte & !MORE;
         if out_byte & MORE != 0 {
-            field_tags = tags(c).ok_or(truncated(c, "a field's tags"))?;
+            field_tags = tags(c).ok_or_else(|| truncated(c, "a field's tags"))?;
         }
     }
     let mut count = Count::One;
     let mut custom = false;
     match in_byte & COUNTED {
-        CONSTANT => count = Count::Const(c.u16().ok_or(truncated(c, "a field's count"))?),
+        CONSTANT => count = Count::Const(c.u16().ok_or_else(|| truncated(c, "a field's count"))?),
         VARIABLE => count = Count::Prefixed,
         CUSTOM => {
-            let size = c.u16().ok_or(truncated(c, "a custom type's size"))?;
-            c.take(size.into()).ok_or(truncated(c, "a custom type"))?;
+            let size = c.u16().ok_or_else(|| truncated(c, "a custom type's size"))?;
+            c.take(size.into()).ok_or_else(|| truncated(c, "a custom type"))?;
             custom = true;
         }
         _ => {}
@@ -131,19 +110,19 @@ fn parse_field(c: &mut Cursor<'_>, depth: usize, known: &mut bool) -> Result<Fie
         Field::new(name, InType::Binary)
     } else if code == codes::STRUCT {
         if depth >= MAX_DEPTH {
-            return Err(MetadataError::TooDeep);
+            return Err(Error::TooDeep);
         }
         let mut members = Vec::new();
         for _ in 0..out_code {
             if c.is_empty() {
-                return Err(MetadataError::MissingMembers);
+                return Err(Error::MissingMembers);
             }
             if !*known {
                 break;
             }
             members.push(parse_field(c, depth + 1, known)?);
         }
-        Field { kind: FieldKind::Struct(members), ..Field::new(name, InType::Null) }
+        Field::structure(name, members)
     } else if let Some((ty, length)) = codes::in_type(code) {
         Field::new(name, ty).with_length(length).with_out(codes::out_type(out_code))
     } else {

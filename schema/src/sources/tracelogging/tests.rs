@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::OutType;
+use crate::model::{FieldKind, OutType};
 use crate::testing::choices::{Choices, schema};
 use proptest::prelude::*;
 
@@ -92,14 +92,14 @@ fn parse_refuses_cut_metadata() {
     assert!(parse(Guid::ZERO, whole).is_ok());
     for len in [0, 1, 2, 3, 4, 6, 7, 8] {
         assert!(
-            matches!(parse(Guid::ZERO, &whole[..len]), Err(MetadataError::Truncated { .. })),
+            matches!(parse(Guid::ZERO, &whole[..len]), Err(Error::ShortMetadata { .. })),
             "{len}"
         );
     }
     let bottomless: Vec<u8> = [&b"\xff\xff\0e\0"[..], &b"f\0\x98\x01".repeat(100)].concat();
-    assert_eq!(parse(Guid::ZERO, &bottomless), Err(MetadataError::TooDeep));
+    assert_eq!(parse(Guid::ZERO, &bottomless), Err(Error::TooDeep));
     let empty_handed = b"\x09\0\0e\0f\0\x98\x02";
-    assert_eq!(parse(Guid::ZERO, empty_handed), Err(MetadataError::MissingMembers));
+    assert_eq!(parse(Guid::ZERO, empty_handed), Err(Error::MissingMembers));
 }
 
 #[test]
