@@ -37,6 +37,7 @@ pub mod decode;
 pub mod encode;
 mod error;
 pub mod model;
+mod named;
 pub mod providers;
 pub mod render;
 pub mod sources;

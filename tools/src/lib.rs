@@ -36,9 +36,6 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
-#[macro_use]
-mod named;
-
 mod compression;
 pub mod diff;
 mod error;

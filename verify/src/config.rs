@@ -78,8 +78,8 @@ impl Config {
                 return Err(Error::Percentage { key, value });
             }
         }
-        let severities = file.severity.into_iter().collect();
-        let policy = Policy { deny: file.deny, allow: file.allow, gates, severities };
+        let (deny, allow, severities) = (file.deny, file.allow, file.severity);
+        let policy = Policy { deny, allow, gates, severities };
         if let Some(unknown) = policy.unknown() {
             return Err(Error::UnknownRule(unknown.to_owned()));
         }
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(config.policy.deny, ["rundown"]);
         assert_eq!(config.policy.gates, Gates { coverage: Some(99.5), ..Gates::default() });
         let severities = [("activity".to_owned(), SeverityOverride::Off)];
-        assert_eq!(config.policy.severities, severities);
+        assert_eq!(config.policy.severities, severities.into());
         assert_eq!(config.enabled.len(), 2);
         assert_eq!(Config::parse("").unwrap(), Config::default());
     }

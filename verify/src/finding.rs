@@ -6,53 +6,29 @@ use serde::Serialize;
 use crate::facts::{Facts, Process};
 use crate::loss;
 
-/// How severe a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Severity {
-    /// Worth knowing; nothing is wrong.
-    Note,
-    /// Something is missing or odd; most of the trace can be used.
-    Warning,
-    /// The trace does not serve its purpose.
-    Error,
-}
-
-impl Severity {
-    /// The lower-case name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Severity::Note => "note",
-            Severity::Warning => "warning",
-            Severity::Error => "error",
-        }
+etl_schema::named! {
+    /// How severe a finding is.
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    Severity {
+        /// Worth knowing; nothing is wrong.
+        Note "note",
+        /// Something is missing or odd; most of the trace can be used.
+        Warning "warning",
+        /// The trace does not serve its purpose.
+        Error "error",
     }
 }
 
-/// The outcome of a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// The rule does not hold.
-    Broken,
-    /// The rule may hold or not: something that was lost would decide it.
-    Undecided,
-    /// The rule holds.
-    Holds,
-}
-
-impl Outcome {
-    /// The lower-case name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Outcome::Broken => "broken",
-            Outcome::Undecided => "undecided",
-            Outcome::Holds => "holds",
-        }
+etl_schema::named! {
+    /// The outcome of a rule.
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    Outcome {
+        /// The rule does not hold.
+        Broken "broken",
+        /// The rule may hold or not: something that was lost would decide it.
+        Undecided "undecided",
+        /// The rule holds.
+        Holds "holds",
     }
 }
 

@@ -1,6 +1,8 @@
 //! What a user makes of the rules: severities, rules to ignore, shares of addresses that must
 //! resolve.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use crate::finding::{Finding, Severity};
@@ -20,7 +22,7 @@ pub struct Policy {
     pub gates: Gates,
     /// Severities of rules, or of families of rules. A rule's precedes its family's; `deny` and
     /// `allow` precede both.
-    pub severities: Vec<(String, SeverityOverride)>,
+    pub severities: BTreeMap<String, SeverityOverride>,
 }
 
 /// A severity that a user sets for a rule.
@@ -42,8 +44,7 @@ impl Policy {
     #[must_use]
     pub fn unknown(&self) -> Option<&str> {
         let known = |name: &str| RULES.iter().any(|r| r.id == name || r.family() == name);
-        let severities = self.severities.iter().map(|(name, _)| name);
-        let names = self.deny.iter().chain(&self.allow).chain(severities);
+        let names = self.deny.iter().chain(&self.allow).chain(self.severities.keys());
         names.map(String::as_str).find(|name| !known(name))
     }
 
@@ -55,9 +56,7 @@ impl Policy {
 
     /// The severity that is set for a rule or else for its family.
     fn severity(&self, id: &str) -> Option<SeverityOverride> {
-        let of = |wanted: &str| {
-            self.severities.iter().find(|(name, _)| name == wanted).map(|(_, severity)| *severity)
-        };
+        let of = |name: &str| self.severities.get(name).copied();
         of(id).or_else(|| of(Rule::find(id)?.family()))
     }
 

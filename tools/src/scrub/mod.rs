@@ -259,27 +259,12 @@ fn add_names(
 
 /// Whether a name identifies a user or machine, and is not a common word.
 fn is_distinctive(name: &str) -> bool {
-    const COMMON: [&str; 16] = [
-        "system",
-        "user",
-        "users",
-        "admin",
-        "administrator",
-        "guest",
-        "public",
-        "default",
-        "service",
-        "local",
-        "network",
-        "workgroup",
-        "localhost",
-        "nt authority",
-        "builtin",
-        "none",
-    ];
-    name.chars().count() >= MIN_NAME
-        && !COMMON.contains(&name)
-        && name.chars().any(char::is_alphabetic)
+    match name {
+        "system" | "user" | "users" | "admin" | "administrator" | "guest" | "public"
+        | "default" | "service" | "local" | "network" | "workgroup" | "localhost"
+        | "nt authority" | "builtin" | "none" => false,
+        _ => name.chars().count() >= MIN_NAME && name.chars().any(char::is_alphabetic),
+    }
 }
 
 /// Scrubs the names in the header event. Its numbers stay; listed texts in them are counted.

@@ -17,8 +17,9 @@ pub enum Action {
     Drop,
 }
 
-named! {
+etl_schema::named! {
     /// Kinds of private data, recognized by pattern or by the names and types of fields.
+    #[non_exhaustive]
     Category {
         /// Owners of home directories, and fields that hold names of users.
         Users "users",
@@ -112,48 +113,24 @@ impl Policy {
 
 /// The category of a field, by its name and type.
 pub(super) fn category(field: &Field) -> Option<Category> {
-    const USERS: [&str; 8] = [
-        "username",
-        "user",
-        "accountname",
-        "subjectusername",
-        "targetusername",
-        "callername",
-        "loginname",
-        "owner",
-    ];
-    const MACHINES: [&str; 10] = [
-        "computername",
-        "machinename",
-        "hostname",
-        "domainname",
-        "domain",
-        "servername",
-        "computer",
-        "clientname",
-        "workstationname",
-        "dnshostname",
-    ];
-    const PATHS: [&str; 6] = ["filename", "imagename", "path", "openpath", "modulepath", "ntpath"];
     let name = field.name.to_lowercase();
-    let is = |names: &[&str]| names.iter().any(|n| name == *n);
     match field.in_type()? {
         InType::Sid | InType::WbemSid => Some(Category::Sids),
         InType::Pointer => Some(Category::Addresses),
         InType::UInt64 | InType::HexInt64 if is_address(&name) => Some(Category::Addresses),
-        InType::Utf16 | InType::Ansi => {
-            if name.ends_with("commandline") || name == "cmdline" || name == "arguments" {
-                Some(Category::CommandLines)
-            } else if is(&USERS) {
-                Some(Category::Users)
-            } else if is(&MACHINES) {
+        InType::Utf16 | InType::Ansi => match name.as_str() {
+            "cmdline" | "arguments" => Some(Category::CommandLines),
+            name if name.ends_with("commandline") => Some(Category::CommandLines),
+            "username" | "user" | "accountname" | "subjectusername" | "targetusername"
+            | "callername" | "loginname" | "owner" => Some(Category::Users),
+            "computername" | "machinename" | "hostname" | "domainname" | "domain"
+            | "servername" | "computer" | "clientname" | "workstationname" | "dnshostname" => {
                 Some(Category::Machines)
-            } else if is(&PATHS) || name.ends_with("filename") || name.ends_with("path") {
-                Some(Category::Paths)
-            } else {
-                None
             }
-        }
+            "imagename" => Some(Category::Paths),
+            name if name.ends_with("filename") || name.ends_with("path") => Some(Category::Paths),
+            _ => None,
+        },
         _ => None,
     }
 }

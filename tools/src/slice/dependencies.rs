@@ -21,8 +21,9 @@ const MAX_ENTRIES: usize = 1 << 20;
 /// The event with the manifest of an `EventSource`.
 const MANIFEST_EVENT: u16 = 0xfffe;
 
-named! {
+etl_schema::named! {
     /// Why a record is kept that is not selected. The order is that of the report.
+    #[non_exhaustive]
     KeepReason {
         /// The session and the machine.
         System "system",

@@ -17,26 +17,15 @@ use etl_analysis::machine::Counted;
 /// The event with the manifest of an `EventSource`: every session gets it.
 pub(super) const MANIFEST: u16 = 0xfffe;
 
-/// How an enablement is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Knowledge {
-    /// The user declared it: there is no other enablement of the provider.
-    Declared,
-    /// The trace records it; there may be others that are not recorded.
-    Recorded,
-    /// It is the smallest that explains the events.
-    Inferred,
-}
-
-impl Knowledge {
-    /// The lower-case name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Knowledge::Declared => "declared",
-            Knowledge::Recorded => "recorded",
-            Knowledge::Inferred => "inferred",
-        }
+etl_schema::named! {
+    /// How an enablement is known.
+    Knowledge {
+        /// The user declared it: there is no other enablement of the provider.
+        Declared "declared",
+        /// The trace records it; there may be others that are not recorded.
+        Recorded "recorded",
+        /// It is the smallest that explains the events.
+        Inferred "inferred",
     }
 }
 

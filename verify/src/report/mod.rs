@@ -29,32 +29,23 @@ pub use session::{EnabledReport, LossReport, SessionReport};
 /// Version of the JSON report; raised when a key changes its meaning or is removed.
 pub const SCHEMA_VERSION: u32 = 2;
 
-/// The answer to the question whether the trace is complete.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Verdict {
-    /// Nothing is missing.
-    Sound,
-    /// Something is missing or wrong; see the findings.
-    Broken,
-    /// There is nothing to check, or something was lost that could explain the findings.
-    #[default]
-    Undecided,
+etl_schema::named! {
+    /// The answer to the question whether the trace is complete.
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[derive(Default)]
+    #[non_exhaustive]
+    Verdict {
+        /// Nothing is missing.
+        Sound "sound",
+        /// Something is missing or wrong; see the findings.
+        Broken "broken",
+        /// There is nothing to check, or something was lost that could explain the findings.
+        #[default]
+        Undecided "undecided",
+    }
 }
 
 impl Verdict {
-    /// The lower-case name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Verdict::Sound => "sound",
-            Verdict::Broken => "broken",
-            Verdict::Undecided => "undecided",
-        }
-    }
-
     fn of(processes: &[ProcessReport], findings: &[Finding]) -> Self {
         let any =
             |outcome| findings.iter().any(|f| f.severity > Severity::Note && f.outcome == outcome);

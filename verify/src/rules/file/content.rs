@@ -47,14 +47,11 @@ pub(in crate::rules) const DUPLICATE_SEQUENCE: Rule = Rule {
     remedy: "Copy the file again. Merge files with a tool that knows the format instead of \
              appending one to the other:",
     commands: &[MERGE],
-    check: duplicate_sequence,
+    check: |check| {
+        let is_one = |note: &Note| matches!(note, Note::SequenceTwice { .. });
+        each_note(check, is_one, |_| false, Note::to_string)
+    },
 };
-
-fn duplicate_sequence(check: &mut Check<'_>) {
-    let message =
-        |note: &Note| matches!(note, Note::SequenceTwice { .. }).then(|| note.to_string());
-    each_note(check, message, |_| false)
-}
 
 pub(in crate::rules) const OUT_OF_ORDER: Rule = Rule {
     id: "file.out-of-order",

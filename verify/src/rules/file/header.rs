@@ -21,13 +21,11 @@ pub(in crate::rules) const UNCLOSED: Rule = Rule {
     remedy: "Stop the session by its name before you copy the file (logman stop NAME -ets does it, \
              too). If the machine is gone, close the file:",
     commands: &[STOP_RUNTIME, REPAIR],
-    check: unclosed,
+    check: |check| {
+        let is_one = |note: &Note| matches!(note, Note::Unclosed);
+        each_note(check, is_one, |_| false, Note::to_string)
+    },
 };
-
-fn unclosed(check: &mut Check<'_>) {
-    let message = |note: &Note| matches!(note, Note::Unclosed).then(|| note.to_string());
-    each_note(check, message, |_| false)
-}
 
 pub(in crate::rules) const BUFFER_COUNT: Rule = Rule {
     id: "file.buffer-count",
@@ -39,13 +37,11 @@ pub(in crate::rules) const BUFFER_COUNT: Rule = Rule {
     remedy: "Read the other findings about the file first. If it was cut, the intact records can \
              be saved as a valid file:",
     commands: &[REPAIR],
-    check: buffer_count,
+    check: |check| {
+        let is_one = |note: &Note| matches!(note, Note::BufferCount { .. });
+        each_note(check, is_one, |_| false, Note::to_string)
+    },
 };
-
-fn buffer_count(check: &mut Check<'_>) {
-    let message = |note: &Note| matches!(note, Note::BufferCount { .. }).then(|| note.to_string());
-    each_note(check, message, |_| false)
-}
 
 pub(in crate::rules) const OUTSIDE_SESSION: Rule = Rule {
     id: "file.outside-session",
@@ -121,12 +117,8 @@ pub(in crate::rules) const CLOCK: Rule = Rule {
     remedy: "Use the file that the session wrote. If the machine's time was set during the \
              recording, rely on differences between timestamps. What the header states:",
     commands: &["etlkit info trace.etl"],
-    check: clock,
+    check: |check| each_file(check, clock_problems),
 };
-
-fn clock(check: &mut Check<'_>) {
-    each_file(check, clock_problems)
-}
 
 fn clock_problems(file: &FileFacts) -> Vec<String> {
     let header = &file.header;

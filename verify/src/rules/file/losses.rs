@@ -24,8 +24,7 @@ pub(in crate::rules) const EVENTS_LOST: Rule = Rule {
 fn events_lost(check: &mut Check<'_>) {
     let is_flag = |note: &Note| matches!(note, Note::EventsLostInBuffer { .. });
     let is_count = |note: &Note| matches!(note, Note::EventsLost(_));
-    let counted = |note: &Note| is_count(note).then(|| note.to_string());
-    each_note(check, counted, is_flag);
+    each_note(check, is_count, is_flag, Note::to_string);
     // Some headers have no count although buffers are flagged.
     for file in check.facts.files() {
         let count = file.notes.iter().filter(|note| is_flag(note)).count() as u64;
@@ -53,9 +52,9 @@ pub(in crate::rules) const BUFFERS_LOST: Rule = Rule {
 };
 
 fn buffers_lost(check: &mut Check<'_>) {
-    let message = |note: &Note| matches!(note, Note::BuffersLost(_)).then(|| note.to_string());
+    let is_count = |note: &Note| matches!(note, Note::BuffersLost(_));
     let is_flag = |note: &Note| matches!(note, Note::BufferLostBefore { .. });
-    each_note(check, message, is_flag)
+    each_note(check, is_count, is_flag, Note::to_string);
 }
 
 pub(in crate::rules) const SEQUENCE_GAP: Rule = Rule {
@@ -72,17 +71,16 @@ pub(in crate::rules) const SEQUENCE_GAP: Rule = Rule {
 };
 
 fn sequence_gap(check: &mut Check<'_>) {
+    let is_one = |note: &Note| matches!(note, Note::SequenceGap { .. });
     let message = |note: &Note| match *note {
-        Note::SequenceGap { first, count: 1, .. } => {
-            Some(format!("buffer number {first} is missing"))
-        }
-        Note::SequenceGap { first, count, .. } => {
+        Note::SequenceGap { first, count, .. } if count > 1 => {
             let last = first.saturating_add_unsigned(count.saturating_sub(1));
-            Some(format!("{count} buffers are missing: numbers {first} to {last}"))
+            format!("{count} buffers are missing: numbers {first} to {last}")
         }
-        _ => None,
+        Note::SequenceGap { first, .. } => format!("buffer number {first} is missing"),
+        _ => note.to_string(),
     };
-    each_note(check, message, |_| false)
+    each_note(check, is_one, |_| false, message);
 }
 
 pub(in crate::rules) const OVERWRITTEN: Rule = Rule {

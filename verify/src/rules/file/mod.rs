@@ -28,18 +28,18 @@ fn each_file<I: IntoIterator<Item = String>>(
     }
 }
 
-/// Adds a finding for each note that `message` has a text for, located at the buffer that the note
-/// is about, or else at the first buffer that `is_flag` selects.
+/// Adds a finding for each note that is one of those, located at the buffer that the note is about,
+/// or else at the first buffer that `is_flag` selects.
 fn each_note(
     check: &mut Check<'_>,
-    message: impl Fn(&Note) -> Option<String>,
+    is_one: impl Fn(&Note) -> bool,
     is_flag: impl Fn(&Note) -> bool,
+    message: impl Fn(&Note) -> String,
 ) {
     for file in check.facts.files() {
-        for note in &file.notes {
-            let Some(message) = message(note) else { continue };
-            let flag = file.notes.iter().find(|note| is_flag(note));
-            locate(find(check, file, message), file, flag.unwrap_or(note));
+        let flag = file.notes.iter().find(|note| is_flag(note));
+        for note in file.notes.iter().filter(|note| is_one(note)) {
+            locate(find(check, file, message(note)), file, flag.unwrap_or(note));
         }
     }
 }

@@ -1,11 +1,12 @@
 //! Enumerations whose values have names in command lines and reports.
 
 /// Defines an enumeration with the list and the names of its values; they serialize as their names.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! named {
     ($(#[$about:meta])* $name:ident { $($(#[$of_value:meta])* $value:ident $text:literal,)* }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
-        #[non_exhaustive]
         pub enum $name {
             $($(#[$of_value])* #[serde(rename = $text)] $value,)*
         }
