@@ -7,9 +7,10 @@ mod map;
 mod sniff;
 mod unpack;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use etl_format::read::{FileSource, Options, Records, Source, Spooled, Trace};
 
@@ -119,6 +120,20 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
 /// The name of a file in messages and reports.
 pub(crate) fn display(path: &Path) -> String {
     if is_stdin(path) { STDIN.to_owned() } else { path.display().to_string() }
+}
+
+/// Rejects a file that is named twice.
+pub(crate) fn reject_twice(files: &[PathBuf], hint: &str) -> Result<(), Failure> {
+    let mut seen = BTreeSet::new();
+    let twice = files.iter().find(|file| match is_stdin(file) {
+        true => !seen.insert((*file).clone()),
+        // A file that does not exist is reported when it is opened.
+        false => file.canonicalize().is_ok_and(|path| !seen.insert(path)),
+    });
+    match twice {
+        Some(file) => Err(Failure::new(display(file), "is named twice").hint(hint)),
+        None => Ok(()),
+    }
 }
 
 /// An input that is read front to back.

@@ -1,6 +1,5 @@
 //! `etlkit merge`: merges several traces into one.
 
-use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 use std::path::PathBuf;
 
@@ -67,7 +66,8 @@ enum Mismatch {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    check_unique(args)?;
+    let hint = "name each trace once, or its events occur twice in the merged trace";
+    input::reject_twice(&args.files, hint)?;
     let mut sink = Sink::create(&args.rewrite.sink, args.files.iter().map(PathBuf::as_path))?;
     let mut inputs: Vec<Input> =
         args.files.iter().map(|f| Input::open(f, &args.rewrite.input)).collect::<Result<_, _>>()?;
@@ -95,22 +95,6 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     rewrite::finish(sink, "", args.rewrite.format, &Report::new(&inputs, size, &done))?;
     let damaged = done.inputs.iter().any(|i| !i.damage.is_empty());
     Ok(if damaged { Outcome::Findings } else { Outcome::Success })
-}
-
-/// Rejects a file that is named twice.
-fn check_unique(args: &Args) -> Result<(), Failure> {
-    let mut seen = BTreeSet::new();
-    for file in &args.files {
-        let path = match input::is_stdin(file) {
-            true => file.clone(),
-            false => std::fs::canonicalize(file).unwrap_or_else(|_| file.clone()),
-        };
-        if !seen.insert(path) {
-            return Err(Failure::new(input::display(file), "is named twice")
-                .hint("name each trace once, or its events occur twice in the merged trace"));
-        }
-    }
-    Ok(())
 }
 
 fn merger(args: &Args) -> Merger<'static> {

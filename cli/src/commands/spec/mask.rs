@@ -1,13 +1,13 @@
 //! Explains keyword masks.
 
-use std::fmt::{self, Write};
+use std::fmt::Write;
 
-use etl_control::mask::{Explanation, Raised, Remark, explain};
+use etl_control::mask::{Raised, Remark, explain};
 use etl_schema::tables::{Provider, Registry, TableSet};
 use serde_json::{Value, json};
 
 use super::list::{id, in_brackets};
-use super::{Printed, find};
+use super::{Printed, find, rows};
 use crate::error::Failure;
 use crate::output::text;
 
@@ -28,56 +28,69 @@ pub(super) fn mask(
     level: u8,
 ) -> Result<Printed, Failure> {
     let provider = provider_with_keywords(profile, provider)?;
-    let explanation = explain(profile, provider, mask, level);
-    let lines = text(|out| print(out, provider, mask, level, &explanation));
-    Ok((lines, to_json(provider, mask, level, &explanation)))
-}
-
-fn print(
-    out: &mut String,
-    provider: &Provider,
-    mask: u64,
-    level: u8,
-    explanation: &Explanation<'_>,
-) -> fmt::Result {
-    writeln!(out, "{} {mask:#x} at level {level}", provider.name)?;
-    let all = if mask == 0 { vec!["all keywords"] } else { explanation.names.clone() };
-    let all = if all.is_empty() { vec!["none"] } else { all };
-    writeln!(out, "  keywords   {}", all.join(", "))?;
-    if explanation.unnamed != 0 {
-        writeln!(out, "  unnamed    {:#x}", explanation.unnamed)?;
-    }
-    for remark in &explanation.remarks {
-        writeln!(out, "  note       {}", self::remark(remark))?;
-    }
-    let errata = explanation.errata(provider, mask);
-    if !errata.is_empty() {
-        writeln!(out, "  errata     {} (`etlkit errata ID` describes one)", errata.join(" "))?;
-    }
-    writeln!(out, "  enables    {} events", explanation.raised.len())?;
-    for raised in &explanation.raised {
-        line(out, raised)?;
-    }
-    if !explanation.suppressed.is_empty() {
-        let count = explanation.suppressed.len();
-        writeln!(out, "  suppresses {count} events of these keywords, by the rules of the CLR")?;
-        for suppressed in &explanation.suppressed {
-            let (id, _) = id(suppressed.event);
-            let how = match suppressed.suggested_mask {
-                Some(mask) => format!("{mask:#x} enables it"),
-                None => "no mask of this provider enables it".to_owned(),
-            };
-            writeln!(out, "    {id:>4} {}  {how}", suppressed.event.schema.name)?;
+    let explained = explain(profile, provider, mask, level);
+    let errata = explained.errata(provider, mask);
+    let row = |raised: &Raised<'_>| raised_row(provider, raised);
+    let (raised, raised_json) = rows(explained.raised.iter().map(row));
+    let (excluded, excluded_json) = rows(explained.too_verbose.iter().map(row));
+    let (suppressed, suppressed_json) = rows(explained.suppressed.iter().map(|suppressed| {
+        let (id, name) = (id(suppressed.event).0, &suppressed.event.schema.name);
+        let instead = hex(suppressed.suggested_mask);
+        let how = match &instead {
+            Some(mask) => format!("{mask} enables it"),
+            None => "no mask of this provider enables it".to_owned(),
+        };
+        let json = json!({"id": id, "event": name, "suggested_mask": instead});
+        (format!("    {id:>4} {name}  {how}\n"), json)
+    }));
+    let lines = text(|out| {
+        writeln!(out, "{} {mask:#x} at level {level}", provider.name)?;
+        let names = match explained.names.as_slice() {
+            _ if mask == 0 => "all keywords".to_owned(),
+            [] => "none".to_owned(),
+            names => names.join(", "),
+        };
+        writeln!(out, "  keywords   {names}")?;
+        if explained.unnamed != 0 {
+            writeln!(out, "  unnamed    {:#x}", explained.unnamed)?;
         }
-    }
-    if !explanation.too_verbose.is_empty() {
-        let count = explanation.too_verbose.len();
-        writeln!(out, "  excludes   {count} events, by its level")?;
-        for raised in &explanation.too_verbose {
-            line(out, raised)?;
+        for remark in &explained.remarks {
+            writeln!(out, "  note       {}", self::remark(remark))?;
         }
-    }
-    Ok(())
+        if !errata.is_empty() {
+            let ids = errata.join(" ");
+            writeln!(out, "  errata     {ids} (`etlkit errata ID` describes one)")?;
+        }
+        write!(out, "  enables    {} events\n{raised}", explained.raised.len())?;
+        if !explained.suppressed.is_empty() {
+            let count = explained.suppressed.len();
+            writeln!(
+                out,
+                "  suppresses {count} events of these keywords, by the rules of the CLR"
+            )?;
+            out.push_str(&suppressed);
+        }
+        if !explained.too_verbose.is_empty() {
+            let count = explained.too_verbose.len();
+            write!(out, "  excludes   {count} events, by its level\n{excluded}")?;
+        }
+        Ok(())
+    });
+    let json = json!({
+        "provider": provider.name,
+        "provider_guid": provider.guid.to_string(),
+        "mask": mask,
+        "mask_hex": format!("{mask:#x}"),
+        "level": level,
+        "keywords": explained.names,
+        "unnamed": explained.unnamed,
+        "remarks": explained.remarks.iter().map(remark_json).collect::<Vec<_>>(),
+        "errata": errata,
+        "events": raised_json,
+        "suppressed": suppressed_json,
+        "excluded_by_level": excluded_json,
+    });
+    Ok((lines, json))
 }
 
 /// A remark with the mask that it suggests, and its errata.
@@ -103,18 +116,29 @@ fn hex(mask: Option<u64>) -> Option<String> {
     mask.map(|m| format!("{m:#x}"))
 }
 
-fn line(out: &mut String, raised: &Raised<'_>) -> fmt::Result {
-    let (id, _) = id(raised.event);
-    writeln!(
-        out,
-        "    {id:>4} {}  {}  version{} {}{}{}",
-        raised.event.schema.name,
+/// An event that a mask enables, as text and as JSON.
+fn raised_row(provider: &Provider, raised: &Raised<'_>) -> (String, Value) {
+    let ((id, _), event) = (id(raised.event), raised.event);
+    let line = format!(
+        "    {id:>4} {}  {}  version{} {}{}{}\n",
+        event.schema.name,
         levels(&raised.levels),
         if raised.versions.len() == 1 { "" } else { "s" },
         join(&raised.versions),
-        if raised.event.stack { "  +stack" } else { "" },
-        in_brackets(&raised.event.errata()),
-    )
+        if event.stack { "  +stack" } else { "" },
+        in_brackets(&event.errata()),
+    );
+    let json = json!({
+        "id": id,
+        "event": event.schema.name,
+        "versions": raised.versions,
+        "levels": raised.levels,
+        "level": event.schema.level.value,
+        "keywords": provider.keyword_names(event.schema.keywords).0,
+        "stack": event.stack,
+        "errata": event.errata(),
+    });
+    (line, json)
 }
 
 /// The levels of a session at which an event is written.
@@ -130,38 +154,4 @@ fn levels(levels: &[u8]) -> String {
 
 fn join(numbers: &[u8]) -> String {
     numbers.iter().map(u8::to_string).collect::<Vec<_>>().join(", ")
-}
-
-fn to_json(provider: &Provider, mask: u64, level: u8, e: &Explanation<'_>) -> Value {
-    let raised = |r: &Raised<'_>| {
-        let (id, _) = id(r.event);
-        json!({
-            "id": id,
-            "event": r.event.schema.name,
-            "versions": r.versions,
-            "levels": r.levels,
-            "level": r.event.schema.level.value,
-            "keywords": provider.keyword_names(r.event.schema.keywords).0,
-            "stack": r.event.stack,
-            "errata": r.event.errata(),
-        })
-    };
-    json!({
-        "provider": provider.name,
-        "provider_guid": provider.guid.to_string(),
-        "mask": mask,
-        "mask_hex": format!("{mask:#x}"),
-        "level": level,
-        "keywords": e.names,
-        "unnamed": e.unnamed,
-        "remarks": e.remarks.iter().map(remark_json).collect::<Vec<_>>(),
-        "errata": e.errata(provider, mask),
-        "events": e.raised.iter().map(raised).collect::<Vec<_>>(),
-        "suppressed": e.suppressed.iter().map(|w| json!({
-            "id": id(w.event).0,
-            "event": w.event.schema.name,
-            "suggested_mask": hex(w.suggested_mask),
-        })).collect::<Vec<_>>(),
-        "excluded_by_level": e.too_verbose.iter().map(raised).collect::<Vec<_>>(),
-    })
 }

@@ -1,6 +1,5 @@
 //! Verifies traces: one, several at the same time, or several as one recording.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use etl_verify::{Error, Report};
@@ -61,12 +60,7 @@ pub(super) fn verify_together(
         return Err(Failure::new(input::display(stdin), "cannot be used with --together")
             .hint("write it to a file first"));
     }
-    let mut seen = BTreeSet::new();
-    let same = |file: &&PathBuf| file.canonicalize().is_ok_and(|whole| !seen.insert(whole));
-    if let Some(file) = files.iter().find(same) {
-        return Err(Failure::new(input::display(file), "is named twice")
-            .hint("--together needs different files of one recording"));
-    }
+    input::reject_twice(files, "--together needs different files of one recording")?;
     let mut inputs = files.iter().map(|f| Input::open(f, args)).collect::<Result<Vec<_>, _>>()?;
     let abouts: Vec<_> = inputs.iter().map(|input| input.about().clone()).collect();
     // The report mentions a lost header event.

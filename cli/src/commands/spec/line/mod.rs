@@ -1,7 +1,6 @@
 //! `etlkit spec line`: explains command lines of xperf, logman and tracelog.
 
-mod json;
-mod text;
+mod explain;
 
 use std::io::Read;
 
@@ -14,10 +13,9 @@ use serde_json::Value;
 
 use crate::error::Failure;
 use crate::escape::one_line;
-use crate::output;
 
-use json::line_json;
-use text::describe;
+use super::Printed;
+use explain::explain;
 
 /// Bytes of standard input that are read.
 const MAX_INPUT: u64 = 1 << 20;
@@ -42,7 +40,7 @@ pub(crate) struct LineArgs {
 }
 
 /// Text and JSON for the line or lines.
-pub(super) fn run(args: &LineArgs) -> Result<(String, Value), Failure> {
+pub(super) fn run(args: &LineArgs) -> Result<Printed, Failure> {
     let mut read = Vec::new();
     if args.line == "-" {
         let mut text = String::new();
@@ -62,12 +60,9 @@ pub(super) fn run(args: &LineArgs) -> Result<(String, Value), Failure> {
         return Err(Failure::new("(standard input)", "contains no command line")
             .hint("give a line as argument, or write lines to standard input"));
     }
-    let texts: Vec<_> =
-        read.iter().map(|line| output::text(|out| describe(out, line, args.events))).collect();
-    let json = match &read[..] {
-        [one] => line_json(one),
-        many => many.iter().map(line_json).collect(),
-    };
+    let explained = read.iter().map(|line| explain(line, args.events));
+    let (texts, json): (Vec<String>, Vec<Value>) = explained.unzip();
+    let json = <[Value; 1]>::try_from(json).map_or_else(Value::from, |[one]| one);
     Ok((texts.join("\n"), json))
 }
 
