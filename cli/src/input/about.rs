@@ -18,7 +18,7 @@ pub(crate) struct About {
 }
 
 impl About {
-    /// An input of this name, of which nothing else is known.
+    /// An input that is known by its name only.
     pub fn named(name: &str) -> Self {
         About { name: name.to_owned(), ..About::default() }
     }

@@ -52,7 +52,7 @@ impl<'scope> Helper<'scope> {
                     rows.write_if(&filter, &mut text, &record);
                 }
                 records.clear();
-                // Nobody receives it if writing failed.
+                // The text has no receiver if writing failed.
                 let _ = done.send((text, records));
             }
             rows

@@ -105,8 +105,8 @@ impl<'f> Merger<'f> {
         }
     }
 
-    /// How the inputs are read; the order is exact in any case. The merged trace is the same for any
-    /// number of threads.
+    /// How the inputs are read; the order is exact in any case. The merged trace is the same for
+    /// any number of threads.
     #[must_use]
     pub fn options(mut self, options: read::Options) -> Self {
         self.read = read::Options { order_check: self.read.order_check, ..options };
