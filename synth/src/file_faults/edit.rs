@@ -9,8 +9,8 @@ use etl_format::write::{File, Session, SessionConfig};
 use etl_schema::EventSchema;
 use etl_schema::store::SchemaStore;
 
+use super::Problem;
 use super::patch;
-use super::problem::Problem;
 use super::record::{EditableRecord, Schemas};
 use crate::file_system::FileSystem;
 use crate::model::{Edit, EditPlan, FieldValue, RecordAction, RecordEdit, RecordSelector, Side};

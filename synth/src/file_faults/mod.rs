@@ -3,8 +3,10 @@
 mod bytes;
 mod edit;
 mod patch;
-mod problem;
 mod record;
 
 pub(crate) use bytes::apply;
 pub(crate) use edit::edit;
+
+/// Why a file cannot be edited, in words.
+type Problem = Box<dyn core::error::Error>;

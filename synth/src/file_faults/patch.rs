@@ -3,7 +3,7 @@
 use etl_format::constants::{BUFFER_HEADER_SIZE, PointerSize};
 use etl_format::read::{Options, Order, Trace};
 
-use super::problem::Problem;
+use super::Problem;
 use crate::model::{Amount, HeaderField};
 
 /// Bytes of the header event's own header.

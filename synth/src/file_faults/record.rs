@@ -11,7 +11,7 @@ use etl_schema::encode::{OwnedValue, encode};
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, Identity};
 
-use super::problem::Problem;
+use super::Problem;
 use crate::model::{Changes, FieldValue};
 
 /// The header of a record, as far as the layout matters here.

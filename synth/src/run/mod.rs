@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::etw::{EnableCallback, Etw, EtwTask, ImageFiles, Origin};
 use crate::file_faults;
 use crate::file_system::FileSystem;
+use crate::kernel::Lifecycle;
 use crate::machine::{Image, Machine, Queue, Thread};
 use crate::model::{ProviderKind, Scenario, SessionPlan};
 use crate::provider_text::tmf;
@@ -324,16 +325,16 @@ impl<'s> Simulator<'s> {
         let (etw, rng, threads) = (&mut self.etw, &mut self.rng, &threads);
         let mut runtime = Runtime { clr: runtime, etw, process, origin, rng, threads };
         let effect = runtime.perform(op)?;
-        let (until, pid) = (runtime.origin.at, runtime.process.pid);
+        let until = runtime.origin.at;
         // Images are loaded and unloaded with their modules.
         let origin = Origin { at: until, ..origin };
         if changes_images {
             let images = process.images.clone();
             for image in images.iter().filter(|i| !has_image(&images_before, i.base)) {
-                self.image_loaded(index, pid, image, &origin)?;
+                self.image_changed(index, Lifecycle::Start, image, &origin)?;
             }
             for image in images_before.iter().filter(|i| !has_image(&images, i.base)) {
-                self.image_unloaded(index, pid, image, &origin)?;
+                self.image_changed(index, Lifecycle::End, image, &origin)?;
             }
         }
         for (target, op) in effect.other_threads {

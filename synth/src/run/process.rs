@@ -201,7 +201,6 @@ impl Simulator<'_> {
         let Some(index) = self.machine.threads.get(thread).map(|t| t.process) else {
             return Ok(0);
         };
-        let pid = origin.pid;
         let cost = match op {
             Op::StartProcess => {
                 if let Some(process) = self.machine.processes.get_mut(index) {
@@ -234,7 +233,7 @@ impl Simulator<'_> {
                         about: plan.about,
                     };
                     process.images.push(image.clone());
-                    self.image_loaded(thread, pid, &image, origin)?;
+                    self.image_changed(thread, Lifecycle::Start, &image, origin)?;
                 }
                 100 * MICROSECOND
             }
@@ -244,7 +243,7 @@ impl Simulator<'_> {
                         process.images.iter().rposition(|i| i.path.eq_ignore_ascii_case(&path));
                     if let Some(at) = at {
                         let image = process.images.remove(at);
-                        self.image_unloaded(thread, pid, &image, origin)?;
+                        self.image_changed(thread, Lifecycle::End, &image, origin)?;
                     }
                 }
                 50 * MICROSECOND
@@ -264,29 +263,21 @@ impl Simulator<'_> {
         Ok(cost)
     }
 
-    /// An image was loaded.
-    pub(super) fn image_loaded(
+    /// An image was loaded, or unloaded.
+    pub(super) fn image_changed(
         &mut self,
         thread: usize,
-        pid: u32,
+        change: Lifecycle,
         image: &Image,
         origin: &Origin,
     ) -> Result<()> {
-        self.image_files.add(image);
-        self.etw.log_image(Lifecycle::Start, pid, image, origin)?;
-        self.take_stack(KernelEvent::ImageLoad, Some(thread), origin)
-    }
-
-    /// An image was unloaded.
-    pub(super) fn image_unloaded(
-        &mut self,
-        thread: usize,
-        pid: u32,
-        image: &Image,
-        origin: &Origin,
-    ) -> Result<()> {
-        self.etw.log_image(Lifecycle::End, pid, image, origin)?;
-        self.take_stack(KernelEvent::ImageUnload, Some(thread), origin)
+        let mut event = KernelEvent::ImageUnload;
+        if change == Lifecycle::Start {
+            self.image_files.add(image);
+            event = KernelEvent::ImageLoad;
+        }
+        self.etw.log_image(change, origin.pid, image, origin)?;
+        self.take_stack(event, Some(thread), origin)
     }
 
     /// A thread starts, started by thread `by` of its process.

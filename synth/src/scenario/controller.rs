@@ -18,33 +18,33 @@ use crate::time::{Nanos, SECOND};
 
 /// `run "xperf -start clr -on ... -f clr1.etl"`
 pub(super) fn run(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
-    if let Some(line) = args.next::<String>("a command line")
-        && let Err((message, hint)) = run_line(args.reader, &line, add)
-    {
-        args.error(message, line, hint.as_deref());
+    if let Some(line) = args.next::<String>("a command line") {
+        let parsed: Result<CommandLine, LineError> = line.parse();
+        match parsed {
+            Err(error) => {
+                let message = format!("the command line cannot be read: {error}");
+                args.error(message, line, error.hint.as_deref());
+            }
+            Ok(command) => {
+                if let Err(message) = perform(args.reader, command, add) {
+                    args.error(message, line, None);
+                }
+            }
+        }
     }
     args.finish();
 }
 
-/// Adds the actions of a command line, or returns a message and a hint.
-fn run_line(
+/// Adds the actions of a command line.
+fn perform(
     reader: &mut Reader<'_>,
-    line: &str,
+    mut command: CommandLine,
     add: &mut dyn FnMut(Action),
-) -> Result<(), (String, Option<String>)> {
-    let parsed: Result<CommandLine, LineError> = line.parse();
-    let mut command = parsed.map_err(|error| {
-        (format!("the command line cannot be read: {error}"), error.hint.clone())
-    })?;
-    resolve(reader, &mut command).map_err(|message| (message, None))?;
-    let mut stopped = Vec::new();
-    for action in &command.actions {
-        let state = &mut reader.controllers;
-        state
-            .translate(command.tool, action, &mut stopped, add)
-            .map_err(|message| (message, None))?;
-    }
-    Ok(())
+) -> Result<(), String> {
+    resolve(reader, &mut command)?;
+    let state = &mut reader.controllers;
+    let mut controller = Controller { tool: command.tool, state, stopped: Vec::new(), add };
+    command.actions.iter().try_for_each(|action| controller.translate(action))
 }
 
 /// Replaces names of files by the providers that they list, and names of declared providers by
@@ -100,64 +100,67 @@ fn resolve_all(
     Ok(kernel)
 }
 
-impl Controllers {
-    fn translate(
-        &mut self,
-        tool: Tool,
-        action: &Command,
-        stopped: &mut Vec<String>,
-        add: &mut dyn FnMut(Action),
-    ) -> Result<(), String> {
+/// A tool that performs the commands of a line.
+struct Controller<'c> {
+    tool: Tool,
+    state: &'c mut Controllers,
+    /// Sessions that the line has stopped.
+    stopped: Vec<String>,
+    add: &'c mut dyn FnMut(Action),
+}
+
+impl Controller<'_> {
+    fn translate(&mut self, action: &Command) -> Result<(), String> {
         match action {
             Command::Create(session) => {
-                self.saved.retain(|s| !s.settings.name.eq_ignore_ascii_case(&session.name));
-                self.saved.push(SavedSession { settings: (**session).clone(), runs: 0 });
+                self.state.saved.retain(|s| !s.settings.name.eq_ignore_ascii_case(&session.name));
+                self.state.saved.push(SavedSession { settings: (**session).clone(), runs: 0 });
             }
-            Command::Start(session) => self.start(tool, session, add)?,
-            Command::Update(session) => self.update(tool, session, add)?,
+            Command::Start(session) => self.start(session)?,
+            Command::Update(session) => self.update(session)?,
             Command::Enable { session, providers, kernel } => {
                 let (added, removed) = tracelog_changes(kernel);
                 let change = KernelChange { added, removed, ..KernelChange::default() };
                 let requests = providers.iter().map(|p| Ok(Request::Enable(enable(p)?)));
-                request(session, change, requests, add)?;
+                self.request(session, change, requests)?;
             }
             Command::Disable { session, providers, kernel } => {
                 let (added, removed) = tracelog_changes(kernel);
                 let removed = added.with(removed);
                 let change = KernelChange { removed, ..KernelChange::default() };
                 let requests = providers.iter().map(|p| Ok(Request::Disable(enable(p)?.provider)));
-                request(session, change, requests, add)?;
+                self.request(session, change, requests)?;
             }
             Command::CaptureState { session, providers } => {
                 let state = |p| Ok(Request::CaptureState(enable(p)?.provider));
-                request(session, KernelChange::default(), providers.iter().map(state), add)?;
+                self.request(session, KernelChange::default(), providers.iter().map(state))?;
             }
             Command::Flush { session, file, .. } => {
                 let file = file.as_deref().map(base);
-                add(Action::Session(session.clone(), Request::Flush(file)));
+                self.add(session, Request::Flush(file));
             }
             Command::Stop { session, .. } => {
-                stopped.push(session.clone());
-                add(Action::Session(session.clone(), Request::Stop));
+                self.stopped.push(session.clone());
+                self.add(session, Request::Stop);
             }
             Command::Merge { inputs, output, options } => {
                 let of_stopped = |name: &String| {
-                    let known = self.files.iter().rev();
+                    let known = self.state.files.iter().rev();
                     let mut known = known.filter(|(n, _)| n.eq_ignore_ascii_case(name));
                     known.next().map(|(_, file)| file.clone())
                 };
                 let inputs: Vec<String> = if inputs.is_empty() {
-                    stopped.iter().filter_map(of_stopped).collect()
+                    self.stopped.iter().filter_map(of_stopped).collect()
                 } else {
                     inputs.iter().map(|f| base(f)).collect()
                 };
                 let has = |option: &str| options.iter().any(|o| o == option);
                 let identities = !has("mergeonly");
                 let compress = has("compress");
-                add(Action::Merge { inputs, output: base(output), identities, compress });
+                (self.add)(Action::Merge { inputs, output: base(output), identities, compress });
             }
             Command::SystemRundown { session } => {
-                add(Action::Session(session.clone(), Request::KernelRundown));
+                self.add(session, Request::KernelRundown);
             }
             // A query leaves nothing in a trace.
             Command::Query { .. } => {}
@@ -165,16 +168,11 @@ impl Controllers {
         Ok(())
     }
 
-    fn start(
-        &mut self,
-        tool: Tool,
-        session: &Session,
-        add: &mut dyn FnMut(Action),
-    ) -> Result<(), String> {
+    fn start(&mut self, session: &Session) -> Result<(), String> {
         let has_settings =
             !session.providers.is_empty() || !session.kernel.is_empty() || session.file.is_some();
         let named = |s: &&mut SavedSession| s.settings.name.eq_ignore_ascii_case(&session.name);
-        let saved = self.saved.iter_mut().find(named).filter(|_| !has_settings);
+        let saved = self.state.saved.iter_mut().find(named).filter(|_| !has_settings);
         let (settings, runs) = match saved {
             Some(saved) => {
                 saved.runs += 1;
@@ -182,7 +180,7 @@ impl Controllers {
             }
             None => (session.clone(), None),
         };
-        let mut plan = plan(tool, &settings)?;
+        let mut plan = plan(self.tool, &settings)?;
         let option = |name: &str| settings.others.iter().find(|o| o.name == name);
         let value = |name: &str| option(name).and_then(|o| o.values.first()).map(String::as_str);
         let every = value("cnf").and_then(seconds);
@@ -191,7 +189,7 @@ impl Controllers {
             let (stem, ending) = file.rsplit_once('.').unwrap_or((file, "etl"));
             // Saved settings number their files, unless -v is given.
             let version = value("v").or(runs.filter(|_| option("-v").is_none()).map(|_| "nnnnnn"));
-            if tool == Tool::Logman && news && !file.contains('%') {
+            if self.tool == Tool::Logman && news && !file.contains('%') {
                 *file = format!("{stem}_%06d.{ending}");
             } else {
                 match version {
@@ -201,35 +199,30 @@ impl Controllers {
                     None => {}
                 }
             }
-            self.files.push((plan.name.clone(), file.clone()));
+            self.state.files.push((plan.name.clone(), file.clone()));
         }
         let name = plan.name.clone();
         if let Some(every) = every {
             let pattern = plan.clone();
             plan.file = plan.file.as_deref().map(|file| numbered_file(file, 1));
-            add(Action::Start(Box::new(plan)));
-            add(Action::Roll { plan: Box::new(pattern), every, number: 1 });
+            (self.add)(Action::Start(Box::new(plan)));
+            (self.add)(Action::Roll { plan: Box::new(pattern), every, number: 1 });
         } else {
-            add(Action::Start(Box::new(plan)));
+            (self.add)(Action::Start(Box::new(plan)));
         }
         if let Some(after) = value("rf") {
             let after =
                 seconds(after).ok_or_else(|| format!("-rf {after}: a time, [[hh:]mm:]ss"))?;
-            add(Action::Session(name, Request::StopAfter(after)));
+            self.add(&name, Request::StopAfter(after));
         }
         Ok(())
     }
 
-    fn update(
-        &mut self,
-        tool: Tool,
-        session: &Session,
-        add: &mut dyn FnMut(Action),
-    ) -> Result<(), String> {
-        let name = session.name.clone();
+    fn update(&mut self, session: &Session) -> Result<(), String> {
+        let name = session.name.as_str();
         // Saved settings change, unless -ets selects the running session.
-        let named = |s: &&mut SavedSession| s.settings.name.eq_ignore_ascii_case(&name);
-        if let Some(saved) = self.saved.iter_mut().find(named).filter(|_| !session.direct) {
+        let named = |s: &&mut SavedSession| s.settings.name.eq_ignore_ascii_case(name);
+        if let Some(saved) = self.state.saved.iter_mut().find(named).filter(|_| !session.direct) {
             saved.change(session);
             return Ok(());
         }
@@ -237,15 +230,34 @@ impl Controllers {
         let disables = session.removed.iter().filter(|p| !is_kernel(p));
         let requests = enables.map(|p| Ok(Request::Enable(enable(p)?)));
         let requests = requests.chain(disables.map(|p| Ok(Request::Disable(enable(p)?.provider))));
-        request(&name, kernel_change(tool, session)?, requests, add)?;
+        self.request(name, kernel_change(self.tool, session)?, requests)?;
         let buffers = session.max_buffers;
         let flush_timer = session.flush_seconds.map(|s| u64::from(s) * SECOND);
         if buffers.is_some() || flush_timer.is_some() {
-            add(Action::Session(name.clone(), Request::Update { buffers, flush_timer }));
+            self.add(name, Request::Update { buffers, flush_timer });
         }
         if session.others.iter().any(|o| o.name == "fd") {
             let file = session.file.as_deref().map(base);
-            add(Action::Session(name, Request::Flush(file)));
+            self.add(name, Request::Flush(file));
+        }
+        Ok(())
+    }
+
+    /// Adds a request to a session.
+    fn add(&mut self, session: &str, request: Request) {
+        (self.add)(Action::Session(session.to_owned(), request));
+    }
+
+    /// Adds a change of the kernel flags of a session, then other requests.
+    fn request(
+        &mut self,
+        session: &str,
+        change: KernelChange,
+        requests: impl Iterator<Item = Result<Request, String>>,
+    ) -> Result<(), String> {
+        let change = (change != KernelChange::default()).then_some(Ok(Request::Kernel(change)));
+        for request in change.into_iter().chain(requests) {
+            self.add(session, request?);
         }
         Ok(())
     }
@@ -333,20 +345,6 @@ fn plan(tool: Tool, session: &Session) -> Result<SessionPlan, String> {
         plan.providers.push(enable(provider)?);
     }
     Ok(plan)
-}
-
-/// Adds the requests of a command line to a session: a change of its kernel flags, then others.
-fn request(
-    session: &str,
-    change: KernelChange,
-    requests: impl Iterator<Item = Result<Request, String>>,
-    add: &mut dyn FnMut(Action),
-) -> Result<(), String> {
-    let change = (change != KernelChange::default()).then_some(Ok(Request::Kernel(change)));
-    for request in change.into_iter().chain(requests) {
-        add(Action::Session(session.to_owned(), request?));
-    }
-    Ok(())
 }
 
 /// The change of kernel flags by a command line. Given flags replace all others.
