@@ -1,7 +1,7 @@
 //! Where a simulation writes its files: the [`FileSystem`] trait, and files in memory.
 
 use std::cell::RefCell;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::rc::Rc;
 
 use etl_format::write::Output;
@@ -100,27 +100,27 @@ struct MemoryReader {
     at: u64,
 }
 
+impl MemoryReader {
+    /// Reads from the position, or moves it.
+    fn at<T>(&mut self, act: impl FnOnce(&mut Cursor<&[u8]>) -> io::Result<T>) -> io::Result<T> {
+        let file = self.file.borrow();
+        let mut cursor = Cursor::new(file.as_slice());
+        cursor.set_position(self.at);
+        let done = act(&mut cursor)?;
+        self.at = cursor.position();
+        Ok(done)
+    }
+}
+
 impl Read for MemoryReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let file = self.file.borrow();
-        let at = usize::try_from(self.at).unwrap_or(usize::MAX);
-        let read = file.get(at..).unwrap_or_default().read(into)?;
-        self.at = self.at.saturating_add(read as u64);
-        Ok(read)
+        self.at(|cursor| cursor.read(into))
     }
 }
 
 impl Seek for MemoryReader {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let end = self.file.borrow().len() as u64;
-        let at = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::End(by) => end.checked_add_signed(by),
-            SeekFrom::Current(by) => self.at.checked_add_signed(by),
-        };
-        let before = || io::Error::new(io::ErrorKind::InvalidInput, "before the first byte");
-        self.at = at.ok_or_else(before)?;
-        Ok(self.at)
+        self.at(|cursor| cursor.seek(to))
     }
 }
 

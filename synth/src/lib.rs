@@ -13,7 +13,8 @@
 //! ```
 //! use etl_schema::providers::CLR_RUNDOWN;
 //! use etl_synth::model::{Action, AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan};
-//! use etl_synth::model::{ModuleKind, ModulePlan, ProcessPlan, Request, Scenario, SessionPlan, Sku};
+//! use etl_synth::model::{ModuleKind, ModulePlan, ProcessPlan, Request, Scenario, SessionPlan};
+//! use etl_synth::model::Sku;
 //! use etl_synth::{SECOND, Simulation};
 //!
 //! let module = ModulePlan::new("C:\\App\\App.dll", ModuleKind::Il)

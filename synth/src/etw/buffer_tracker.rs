@@ -6,48 +6,14 @@
 //! sealed. It keeps buffers that are on their way, and written buffers only where they can still
 //! change.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
 
-use etl_format::read::BufferHeader;
 use etl_format::write::Output;
 
-use crate::truth::{BufferOutcome, BufferReport, FileRange};
-
-/// Buffers that outputs have written since the tracker looked last: sequence number and location.
-type WrittenBuffers = Rc<RefCell<Vec<(i64, FileRange)>>>;
-
-/// An output that reports the location of each buffer to the tracker.
-pub(super) struct TrackedOutput {
-    medium: Box<dyn Output>,
-    file: Arc<str>,
-    written: WrittenBuffers,
-}
-
-impl Output for TrackedOutput {
-    fn write_at(&mut self, at: u64, bytes: &[u8]) -> etl_format::Result<()> {
-        // The last byte of a preallocated file is not a buffer.
-        if let Ok(header) = BufferHeader::parse(bytes, at)
-            && !header.is_header()
-        {
-            let end = at.saturating_add(bytes.len() as u64);
-            let range = FileRange { file: Arc::clone(&self.file), start: at, end };
-            self.written.borrow_mut().push((header.sequence_number, range));
-        }
-        self.medium.write_at(at, bytes)
-    }
-
-    fn is_seekable(&self) -> bool {
-        self.medium.is_seekable()
-    }
-
-    fn flush(&mut self) -> etl_format::Result<()> {
-        self.medium.flush()
-    }
-}
+use super::file_sequence::{FileSequence, WrittenBuffers};
+use crate::truth::{BufferOutcome, BufferReport};
 
 /// The current buffer of a processor: numbers of its first and last event, and their count.
 #[derive(Clone, Copy, Debug, Default)]
@@ -95,9 +61,9 @@ impl BufferTracker {
         }
     }
 
-    /// Wraps an output so that this tracker sees its buffers.
-    pub fn watch(&self, file: &str, medium: Box<dyn Output>) -> TrackedOutput {
-        TrackedOutput { medium, file: file.into(), written: Rc::clone(&self.written) }
+    /// An output whose buffers this tracker sees.
+    pub fn watch(&self, file: &str, medium: Box<dyn Output>) -> FileSequence {
+        FileSequence::new(file, medium, &self.written)
     }
 
     /// Adds an event to the current buffer of a processor.

@@ -3,48 +3,56 @@
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use etl_format::read::BufferHeader;
 use etl_format::write::Output;
+
+use crate::truth::FileRange;
 
 /// Writes to a file that does not exist yet: offsets and bytes.
 type PendingWrites = Vec<(u64, Vec<u8>)>;
 
-#[derive(Default)]
+/// Buffers that outputs have written since the tracker looked last: sequence number and location.
+pub(super) type WrittenBuffers = Rc<RefCell<Vec<(i64, FileRange)>>>;
+
 struct OpenFiles {
-    current: Option<Box<dyn Output>>,
+    /// The current file: its name, and where its bytes go.
+    current: (Arc<str>, Box<dyn Output>),
     /// Files that the writer has started and that are not created yet.
     pending: Vec<PendingWrites>,
 }
 
-/// An output that the session shares with its writer, because only the session can create files.
-#[derive(Clone, Default)]
-pub(super) struct FileSequence(Rc<RefCell<OpenFiles>>);
+/// An output that the session shares with its writer, because only the session can create files. It
+/// reports the location of each buffer.
+#[derive(Clone)]
+pub(super) struct FileSequence {
+    files: Rc<RefCell<OpenFiles>>,
+    written: WrittenBuffers,
+}
 
 impl FileSequence {
-    pub fn new(medium: Box<dyn Output>) -> Self {
-        FileSequence(Rc::new(RefCell::new(OpenFiles {
-            current: Some(medium),
-            pending: Vec::new(),
-        })))
+    pub fn new(file: &str, medium: Box<dyn Output>, written: &WrittenBuffers) -> Self {
+        let files = OpenFiles { current: (file.into(), medium), pending: Vec::new() };
+        FileSequence { files: Rc::new(RefCell::new(files)), written: Rc::clone(written) }
     }
 
     /// The writer starts its next file.
     pub fn next(&self) {
-        self.0.borrow_mut().pending.push(Vec::new());
+        self.files.borrow_mut().pending.push(Vec::new());
     }
 
     /// Creates the files that the writer has started.
     pub fn create_pending(
-        &self,
-        mut create: impl FnMut() -> io::Result<Box<dyn Output>>,
+        &mut self,
+        mut create: impl FnMut() -> io::Result<(Arc<str>, Box<dyn Output>)>,
     ) -> io::Result<()> {
-        let mut files = self.0.borrow_mut();
-        for written in std::mem::take(&mut files.pending) {
-            let mut medium = create()?;
-            for (at, bytes) in written {
-                medium.write_at(at, &bytes).map_err(io::Error::other)?;
+        let pending = std::mem::take(&mut self.files.borrow_mut().pending);
+        for writes in pending {
+            self.files.borrow_mut().current = create()?;
+            for (at, bytes) in writes {
+                self.write_at(at, &bytes).map_err(io::Error::other)?;
             }
-            files.current = Some(medium);
         }
         Ok(())
     }
@@ -52,26 +60,29 @@ impl FileSequence {
 
 impl Output for FileSequence {
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> etl_format::Result<()> {
-        let mut files = self.0.borrow_mut();
-        let files = &mut *files;
-        match (files.pending.last_mut(), &mut files.current) {
-            (Some(written), _) => written.push((at, bytes.to_vec())),
-            (None, Some(medium)) => medium.write_at(at, bytes)?,
-            (None, None) => {}
+        let OpenFiles { current: (file, medium), pending } = &mut *self.files.borrow_mut();
+        if let Some(writes) = pending.last_mut() {
+            writes.push((at, bytes.to_vec()));
+            return Ok(());
         }
-        Ok(())
+        // The last byte of a preallocated file is not a buffer.
+        if let Ok(header) = BufferHeader::parse(bytes, at)
+            && !header.is_header()
+        {
+            let end = at.saturating_add(bytes.len() as u64);
+            let range = FileRange { file: Arc::clone(file), start: at, end };
+            self.written.borrow_mut().push((header.sequence_number, range));
+        }
+        medium.write_at(at, bytes)
     }
 
     fn is_seekable(&self) -> bool {
-        let files = self.0.borrow();
-        !files.pending.is_empty() || files.current.as_ref().is_none_or(|m| m.is_seekable())
+        let OpenFiles { current: (_, medium), pending } = &*self.files.borrow();
+        !pending.is_empty() || medium.is_seekable()
     }
 
     fn flush(&mut self) -> etl_format::Result<()> {
-        let mut files = self.0.borrow_mut();
-        match (files.pending.is_empty(), &mut files.current) {
-            (true, Some(medium)) => medium.flush(),
-            _ => Ok(()),
-        }
+        let OpenFiles { current: (_, medium), pending } = &mut *self.files.borrow_mut();
+        if pending.is_empty() { medium.flush() } else { Ok(()) }
     }
 }

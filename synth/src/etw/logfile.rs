@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use etl_format::constants::LogFileMode;
-use etl_format::read::{Options, Trace};
+use etl_format::read::{BufferHeader, Options, Trace};
 use etl_format::write::record::Record;
 use etl_format::write::{FileHeader, Resume, Session as Writer, SessionConfig, SessionSummary};
 
@@ -39,15 +39,13 @@ impl LogFile {
         let mut tracker = BufferTracker::new(can_change);
         let (mut writer, disk) = match old {
             Some(old) => {
-                let disk =
-                    FileSequence::new(Box::new(tracker.watch(&first, store.reopen(&first)?)));
+                let disk = tracker.watch(&first, store.reopen(&first)?);
                 let (config, resume) = resuming(&old, config)?;
                 tracker.begin_at(resume.next_sequence);
                 (Writer::append(disk.clone(), config, resume)?, disk)
             }
             None => {
-                let disk =
-                    FileSequence::new(Box::new(tracker.watch(&first, store.create(&first)?)));
+                let disk = tracker.watch(&first, store.create(&first)?);
                 (Writer::create(disk.clone(), config)?, disk)
             }
         };
@@ -127,13 +125,13 @@ impl LogFile {
     }
 
     fn create_pending(&mut self, store: &mut dyn FileSystem) -> io::Result<()> {
-        let LogFile { disk, files, name, tracker, .. } = self;
+        let LogFile { disk, files, name, .. } = self;
         disk.create_pending(|| {
             let number = u32::try_from(files.len()).unwrap_or(u32::MAX).saturating_add(1);
             let file = numbered_file(name, number);
-            let medium = Box::new(tracker.watch(&file, store.create(&file)?));
-            files.push(file);
-            Ok(medium)
+            let medium = store.create(&file)?;
+            files.push(file.clone());
+            Ok((file.into(), medium))
         })
     }
 
@@ -179,20 +177,17 @@ fn resuming(old: &[u8], mut config: SessionConfig) -> etl_format::Result<(Sessio
     config.header.maximum_file_size = new.maximum_file_size;
     let buffers = trace.buffers();
     let last = buffers.last();
+    let flushed = |offset: u64| {
+        let bytes = usize::try_from(offset).ok().and_then(|at| old.get(at..)).unwrap_or_default();
+        BufferHeader::parse(bytes, offset).map_or(0, |header| header.timestamp)
+    };
     let resume = Resume {
         at: old.len() as u64,
         buffers: u32::try_from(buffers.len()).unwrap_or(u32::MAX),
         next_sequence: last.map_or(1, |b| b.sequence_number.saturating_add(1)),
-        last_flush: last.map_or(new.timestamp, |b| flushed_at(old, b.offset)),
+        last_flush: last.map_or(new.timestamp, |b| flushed(b.offset)),
     };
     Ok((config, resume))
-}
-
-/// The flush timestamp in the header of a buffer.
-fn flushed_at(file: &[u8], buffer: u64) -> i64 {
-    let at = usize::try_from(buffer).unwrap_or(usize::MAX).saturating_add(0x10);
-    let timestamp = file.get(at..at.saturating_add(8)).and_then(|bytes| bytes.try_into().ok());
-    timestamp.map_or(0, i64::from_le_bytes)
 }
 
 /// Whether a session can go on in a file: its buffers, clock and processors must be those of the

@@ -7,7 +7,7 @@ use etl_format::rewrite::merge::Merger;
 use etl_format::write::BufferCompressor;
 
 use super::Etw;
-use super::file_sequence::FileSequence;
+use super::file_sequence::{FileSequence, WrittenBuffers};
 use super::identity::{ImageFiles, ImageIdentifier};
 use crate::error::{Error, Result};
 use crate::model::Fault;
@@ -60,7 +60,7 @@ impl Etw<'_> {
                 Some(identifier) => identifier.identify(record, timestamp, insertions),
                 None => Ok(()),
             })
-            .run(files, FileSequence::new(created))
+            .run(files, FileSequence::new(output, created, &WrittenBuffers::default()))
             .map_err(|e| failed(&e))?;
         self.observer.observe(&Fact::Merged { output, inputs: &inputs })?;
         let images = identifier.map(|identifier| identifier.images).unwrap_or_default();

@@ -16,7 +16,6 @@ mod session;
 pub(crate) use identity::ImageFiles;
 pub(crate) use origin::{Origin, values};
 pub(crate) use route::{Event, LogTarget};
-use session::BUFFER_HEADER;
 pub(crate) use session::{Session, StartRequest};
 
 use std::collections::BTreeMap;

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
+use etl_format::constants::BUFFER_HEADER_SIZE;
 use etl_format::write::record::{Raw, Record};
 use etl_format::write::{Session as Writer, SessionConfig};
 
-use super::BUFFER_HEADER;
 use super::buffer_tracker::BufferTracker;
 use super::file_sequence::FileSequence;
 use crate::truth::BufferOutcome;
@@ -87,7 +87,7 @@ impl BufferPool {
     /// Bytes free in the current buffer of a processor.
     pub fn free_bytes(&self, processor: u16) -> usize {
         let used = self.lanes.get(self.index(processor)).map_or(0, |l| l.bytes.len());
-        self.size.saturating_sub(BUFFER_HEADER + used)
+        self.size.saturating_sub(BUFFER_HEADER_SIZE + used)
     }
 
     pub fn in_use(&self) -> usize {

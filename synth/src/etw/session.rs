@@ -4,7 +4,7 @@ use core::fmt;
 
 use etl_control::controller::GroupMasks;
 use etl_format::Result;
-use etl_format::constants::{LogFileMode, hook};
+use etl_format::constants::{BUFFER_HEADER_SIZE, LogFileMode, hook};
 use etl_format::write::record::Record;
 use etl_format::write::{
     FileHeader, Resume, Session as Writer, SessionConfig, SessionSummary, TimeZone,
@@ -20,9 +20,6 @@ use crate::machine::Clock;
 use crate::model::{Fault, KernelChange, KernelFlags, MachinePlan, SessionPlan};
 use crate::time::Nanos;
 use crate::truth::{BufferReport, SessionReport};
-
-/// Bytes of a buffer that hold no record.
-pub(super) const BUFFER_HEADER: usize = 0x48;
 
 /// An error of the trace of a session.
 pub(super) fn failed(plan: &SessionPlan) -> impl FnOnce(etl_format::Error) -> Error + use<> {
@@ -165,7 +162,7 @@ impl Session {
     /// Whether a record of this length fits in the current buffer of its processor or in a free
     /// one.
     pub fn has_space(&self, processor: u16, len: usize) -> bool {
-        let whole = (self.plan.buffer_size as usize).saturating_sub(BUFFER_HEADER);
+        let whole = (self.plan.buffer_size as usize).saturating_sub(BUFFER_HEADER_SIZE);
         if len > whole || !self.running {
             return false;
         }
@@ -421,8 +418,7 @@ fn copy(
         next_sequence: tracker.oldest(),
         last_flush: timestamp,
     };
-    let medium = tracker.watch(name, store.create(name)?);
-    Writer::append(FileSequence::new(Box::new(medium)), config, resume)
+    Writer::append(tracker.watch(name, store.create(name)?), config, resume)
 }
 
 /// Ticks by which the timestamps of a session are ahead.

@@ -1,59 +1,34 @@
 //! Future tasks in the order of their times; tasks of the same time in the order in which they
 //! were planned.
 
-use core::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 use crate::time::Nanos;
 
-/// The task queue of the simulation.
+/// The queue of future tasks.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
-    heap: BinaryHeap<Reverse<Entry<T>>>,
+    /// By time, then in the order in which they were planned.
+    tasks: BTreeMap<(Nanos, u64), T>,
     planned: u64,
-}
-
-#[derive(Debug)]
-struct Entry<T> {
-    at: Nanos,
-    order: u64,
-    what: T,
-}
-
-impl<T> PartialEq for Entry<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-impl<T> Eq for Entry<T> {}
-impl<T> PartialOrd for Entry<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl<T> Ord for Entry<T> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.at, self.order).cmp(&(other.at, other.order))
-    }
 }
 
 impl<T> Default for Queue<T> {
     fn default() -> Self {
-        Queue { heap: BinaryHeap::new(), planned: 0 }
+        Queue { tasks: BTreeMap::new(), planned: 0 }
     }
 }
 
 impl<T> Queue<T> {
-    /// Plans a task for a time.
+    /// Adds a task at a time.
     pub fn push(&mut self, at: Nanos, what: T) {
-        let order = self.planned;
-        self.planned = self.planned.wrapping_add(1);
-        self.heap.push(Reverse(Entry { at, order, what }));
+        self.tasks.insert((at, self.planned), what);
+        self.planned += 1;
     }
 
     /// The next task and its time.
     pub fn pop(&mut self) -> Option<(Nanos, T)> {
-        self.heap.pop().map(|Reverse(entry)| (entry.at, entry.what))
+        self.tasks.pop_first().map(|((at, _), what)| (at, what))
     }
 }
 
