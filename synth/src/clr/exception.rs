@@ -56,7 +56,7 @@ impl Runtime<'_, '_> {
         let (address, instance) = (address, self.clr.instance);
         let thrown = |again: u16| {
             let flags = flag::CLS_COMPLIANT | inner | again;
-            values![kind, message, address.clone(), result, flags, instance]
+            values![kind, message, address, result, flags, instance]
         };
         self.raise(80, 1, &thrown(0))?;
         if !self.clr.is_core(3) {

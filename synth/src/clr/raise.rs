@@ -45,9 +45,11 @@ impl Runtime<'_, '_> {
 const RAISING: Nanos = 300;
 const STACK_TAKING: Nanos = 900;
 
-/// Events of the runtime provider that not every product raises: their ids, and since which
-/// versions of .NET Core and of .NET Framework.
-const SINCE: [(RangeInclusive<u16>, Option<u16>, Option<(u16, u16)>); 18] = [
+/// Ids of events, and since which versions of .NET Core and of .NET Framework they are raised.
+type Since = (RangeInclusive<u16>, Option<u16>, Option<(u16, u16)>);
+
+/// Events of the runtime provider that not every product raises.
+const SINCE: [Since; 18] = [
     (23..=23, Some(0), Some((4, 5))),
     (25..=28, None, Some((4, 5))),
     (35..=35, Some(0), Some((4, 5))),

@@ -112,7 +112,7 @@ impl<'f> ImageIdentifier<'f> {
             push(64, 0, &version_of(version, &file, size, link_time))?;
         }
         let (at, bytes) = (base, size);
-        push(0, 2, &values![at.clone(), bytes, pid, link_time, file.as_str()])?;
+        push(0, 2, &values![at, bytes, pid, link_time, file.as_str()])?;
         match image.pdb {
             Some(PdbIdentity { signature, age }) => {
                 let pdb = OwnedValue::Text(pdb_name(&file));
