@@ -2,11 +2,12 @@
 //! record.
 
 use etl_format::constants::{EventFlags, PointerSize, hook};
-use etl_format::read::{EventHeader, Record};
-use etl_schema::views::{clr, kernel, merge};
+use etl_format::read::{EventHeader, Header, Record};
+use etl_schema::providers::{IMAGE_ID, SYSTEM_CONFIG_EX};
+use etl_schema::views::{clr, kernel};
 
 use crate::address::DirectMapped;
-use crate::machine::{Span, is_description, widen};
+use crate::machine::{Span, widen};
 use crate::observe::RecordObserver;
 use crate::steps::{ClrHead, Step, Words};
 
@@ -62,8 +63,7 @@ impl Scan {
         } else {
             widen(&mut self.other_span, time);
             observer.other(record, time);
-            let is_needed = merge::is_image_id(record) || is_description(record);
-            is_needed.then_some(Step::Record(record))
+            describes_machine(record).then_some(Step::Record(record))
         }
     }
 
@@ -91,4 +91,10 @@ impl Scan {
             Some(min) => Step::Words(Words::ClrEvent { head, is_short: payload.len() < min }),
         })
     }
+}
+
+/// Whether a merge added a record to describe the machine or its images.
+#[inline(never)]
+fn describes_machine(record: &Record<'_>) -> bool {
+    matches!(record.header(), Header::Full(header) if [IMAGE_ID, SYSTEM_CONFIG_EX].contains(&header.class))
 }

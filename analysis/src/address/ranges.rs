@@ -149,13 +149,13 @@ impl Ranges {
         if end == start {
             return Added::Empty;
         }
-        let beneath = self.live.at_or_before_mut(end - 1);
+        let mut beneath = self.live.at_or_before_mut(end - 1);
         // Most known ranges are the only ones where they are.
-        if let Some((at, known)) = beneath
-            && at == start
+        if let Some((at, known)) = &mut beneath
+            && *at == start
             && known.size == size
         {
-            let before = *known;
+            let before = **known;
             let added = again(known, start, (size, from, tag), &mut self.past);
             self.overlaps += u64::from(matches!(added, Added::Overlaps(_)));
             if known.tag() != before.tag() || known.from != before.from {
@@ -163,7 +163,7 @@ impl Ranges {
             }
             return added;
         }
-        let beneath = self.live.at_or_before(end - 1);
+        let beneath = beneath.map(|(at, known)| (at, *known));
         let overlapped = beneath.filter(|(at, live)| at.saturating_add(live.size.into()) > start);
         // What another range covers after its end is not found any more.
         let other = overlapped.map_or(end, |(at, live)| live.range(at, None).end);

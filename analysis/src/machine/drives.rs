@@ -3,12 +3,10 @@
 use std::borrow::Cow;
 
 use etl_format::cursor::Cursor;
-use etl_format::read::{Header, Record};
-use etl_schema::providers::SYSTEM_CONFIG_EX;
 
 use super::names::text;
 
-/// Opcodes of [`SYSTEM_CONFIG_EX`].
+/// Opcodes of the records by which a merge describes the machine (`SystemConfigEx`).
 const SYSTEM_PATHS: u8 = 33;
 const VOLUME_MAPPING: u8 = 35;
 
@@ -33,21 +31,12 @@ pub(crate) struct Volumes {
     system_root: Box<str>,
 }
 
-/// Whether a record is one by which a merge describes the machine.
-pub(crate) fn is_description(record: &Record<'_>) -> bool {
-    matches!(record.header(), Header::Full(header) if header.class == SYSTEM_CONFIG_EX)
-}
-
 impl Volumes {
-    /// Takes in a record, if it describes volumes.
-    pub fn record(&mut self, record: &Record<'_>) {
-        let Header::Full(header) = record.header() else { return };
-        if header.class != SYSTEM_CONFIG_EX {
-            return;
-        }
-        let mut c = Cursor::new(record.payload());
+    /// Takes in a record by which a merge describes the machine.
+    pub fn record(&mut self, opcode: u8, payload: &[u8]) {
+        let mut c = Cursor::new(payload);
         let (Some(first), Some(second)) = (c.utf16z(), c.utf16z()) else { return };
-        match header.opcode {
+        match opcode {
             SYSTEM_PATHS => self.system_root = text(second).trim_end_matches('\\').into(),
             VOLUME_MAPPING => self.add(&text(first), &text(second)),
             _ => {}

@@ -14,7 +14,8 @@ use std::borrow::Cow;
 
 use etl_format::Clock;
 use etl_format::constants::{EventFlags, PointerSize};
-use etl_format::read::{EventHeader, ExtendedItem, FileHeader, Record, Source, Trace};
+use etl_format::read::{EventHeader, ExtendedItem, FileHeader, Header, Record, Source, Trace};
+use etl_schema::providers::{IMAGE_ID, SYSTEM_CONFIG_EX};
 use etl_schema::views::clr;
 use etl_schema::views::kernel::{self, Change as KernelChange};
 use foldhash::HashMap;
@@ -31,7 +32,6 @@ use threads::Threads;
 
 pub use changes::{Change, ClrEvent, Life, StateObserver};
 pub use drives::Volume;
-pub(crate) use drives::is_description;
 pub use finish::UnresolvedAddress;
 pub use process::{Counted, MethodSigns, Process, UnresolvedCause};
 pub use runtime::{Bracket, Clr, Counts, Item, Items, ModuleFacts};
@@ -280,9 +280,12 @@ impl Machine {
             } else if record.hook() == Some(0) {
                 self.session(record, timestamp, file);
             }
-        } else {
-            self.images.identity(record);
-            self.volumes.record(record);
+        } else if let Header::Full(header) = record.header() {
+            match header.class {
+                IMAGE_ID => self.images.identity(record),
+                SYSTEM_CONFIG_EX => self.volumes.record(header.opcode, record.payload()),
+                _ => {}
+            }
         }
     }
 

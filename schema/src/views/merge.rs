@@ -35,13 +35,6 @@ pub enum ImageIdentity {
     Other,
 }
 
-/// Whether a record is one of these events.
-#[must_use]
-#[inline]
-pub fn is_image_id(record: &Record<'_>) -> bool {
-    record.provider() == Some(IMAGE_ID) && matches!(record.header(), Header::Full(_))
-}
-
 impl ImageId {
     /// The event of a record; `None` for other records.
     #[must_use]

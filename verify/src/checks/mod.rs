@@ -196,7 +196,7 @@ impl StackChecks {
 }
 
 impl StateObserver for StackChecks {
-    #[inline]
+    #[inline(always)]
     fn clr_event(&mut self, event: &ClrEvent<'_>) {
         if let Some(payload) = event.payload {
             self.sizes.event(event, payload);
