@@ -303,13 +303,12 @@ fn each_record_of<S: Source>(
     mut take: impl FnMut(&Record<'_>, i64),
 ) -> ReadResult {
     loop {
-        // Not by `?`: a record that goes through an error's conversion is copied on the way.
-        let record = match reader.next_record() {
-            Ok(Some(record)) => record,
-            Ok(None) => return Ok(()),
-            Err(error) => return Err((0, error)),
+        // By reference: a record that is moved out of the result is copied.
+        let next = reader.next_record();
+        let Ok(Some(record)) = &next else {
+            return next.map(|_| ()).map_err(|error| (0, error));
         };
-        take(&record, timeline.timestamp(0, record.timestamp()));
+        take(record, timeline.timestamp(0, record.timestamp()));
     }
 }
 

@@ -73,7 +73,7 @@ impl Size {
 
 impl Kind {
     /// Whether an event without extended data and with this payload needs no further check.
-    #[inline]
+    #[inline(always)]
     pub fn fits(&self, payload: &[u8], pointers: Option<PointerSize>) -> bool {
         let [narrow, broad] = self.sizes;
         self.only_size

@@ -27,9 +27,16 @@ const MAX_QUEUED: usize = 2;
 struct Work {
     /// Earlier records that may contain schemas, and that other threads print.
     lessons: RecordBatch,
+    batch: Batch,
+    /// Receives the batch with its text.
+    done: Sender<Batch>,
+}
+
+/// Records and their text. Its memory is used again.
+#[derive(Default)]
+struct Batch {
     records: RecordBatch,
-    /// Receives the text, and the memory of the records.
-    done: Sender<(Vec<u8>, RecordBatch)>,
+    text: Vec<u8>,
 }
 
 /// A thread that formats lines.
@@ -44,16 +51,14 @@ impl<'scope> Helper<'scope> {
     fn start(scope: &'scope Scope<'scope, '_>, filter: Filter, mut rows: RowWriter) -> Self {
         let (work, take) = mpsc::channel();
         let thread = scope.spawn(move || {
-            for Work { lessons, mut records, done } in take {
+            for Work { lessons, mut batch, done } in take {
                 lessons.records().for_each(|record| rows.learn(&record));
-                let mut text = Vec::with_capacity(8 * BATCH);
-                for record in records.records() {
+                for record in batch.records.records() {
                     rows.learn(&record);
-                    rows.write_if(&filter, &mut text, &record);
+                    rows.write_if(&filter, &mut batch.text, &record);
                 }
-                records.clear();
                 // The text has no receiver if writing failed.
-                let _ = done.send((text, records));
+                let _ = done.send(batch);
             }
             rows
         });
@@ -72,19 +77,19 @@ pub(super) fn print<S: Source>(
         let start = |_| Helper::start(scope, printer.filter.clone(), printer.rows.clone());
         let mut helpers: VecDeque<_> = (0..threads).map(start).collect();
         let mut texts: VecDeque<Receiver<_>> = VecDeque::new();
-        let mut batch = RecordBatch::default();
+        let mut batch = Batch::default();
         let mut end = None;
         while end.is_none()
             && let Some(mut helper) = helpers.pop_front()
         {
-            while batch.bytes() < BATCH {
+            while batch.records.bytes() < BATCH {
                 match records.next_record() {
                     Ok(Some(record)) => {
                         printer.progress.pass(record.bytes().len());
                         if printer.rows.store().may_learn(&record) {
                             helpers.iter_mut().for_each(|other| other.lessons.push(&record));
                         }
-                        batch.push(&record);
+                        batch.records.push(&record);
                     }
                     Ok(None) => end = Some(None),
                     Err(error) => end = Some(Some(error)),
@@ -96,14 +101,16 @@ pub(super) fn print<S: Source>(
             let lessons = std::mem::take(&mut helper.lessons);
             let (done, text) = mpsc::channel();
             // A thread that has ended has panicked: joining it reports that.
-            let _ = helper.work.send(Work { lessons, records: std::mem::take(&mut batch), done });
+            let _ = helper.work.send(Work { lessons, batch: std::mem::take(&mut batch), done });
             texts.push_back(text);
             helpers.push_back(helper);
             let most = if end.is_some() { 0 } else { MAX_QUEUED * threads };
             while texts.len() > most {
-                if let Some(Ok((text, memory))) = texts.pop_front().map(|text| text.recv()) {
-                    printer.out.write_after(&text)?;
-                    batch = memory;
+                if let Some(Ok(done)) = texts.pop_front().map(|text| text.recv()) {
+                    batch = done;
+                    printer.out.write_after(&batch.text)?;
+                    batch.records.clear();
+                    batch.text.clear();
                 }
             }
         }
