@@ -4,6 +4,8 @@
 //! Sources: the published `ntwmi.h` and `evntrace.h` headers, checked against real files where such
 //! files exist.
 
+pub mod offset;
+
 use crate::Guid;
 use core::fmt;
 
@@ -115,6 +117,9 @@ macro_rules! bits {
 
 /// Bytes of a buffer header (`WMI_BUFFER_HEADER`), the same for both pointer sizes since Vista.
 pub const BUFFER_HEADER_SIZE: usize = 0x48;
+
+/// A buffer 0 that is shorter than the others takes a multiple of this.
+pub(crate) const SHORT_BUFFER_UNIT: usize = 0x200;
 
 /// Records start at multiples of this, counted from the start of their buffer.
 pub const RECORD_ALIGNMENT: usize = 8;

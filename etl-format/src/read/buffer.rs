@@ -1,5 +1,6 @@
 //! Decodes the header before the records of each buffer (`WMI_BUFFER_HEADER`).
 
+use crate::constants::offset::buffer;
 use crate::constants::{BUFFER_HEADER_SIZE, BufferFlags, BufferState, BufferType};
 use crate::cursor::Bytes;
 use crate::error::{Error, Result};
@@ -26,20 +27,20 @@ impl BufferHeader {
         let b: &[u8; BUFFER_HEADER_SIZE] = b.first_chunk()?;
         let b = b.as_slice();
         Some(BufferHeader {
-            buffer_size: b.u32_at(0x00)?,
-            saved_offset: b.u32_at(0x04)?,
-            current_offset: b.u32_at(0x08)?,
-            reference_count: b.u32_at(0x0c)?.cast_signed(),
-            timestamp: b.i64_at(0x10)?,
-            sequence_number: b.i64_at(0x18)?,
-            clock: b.u64_at(0x20)?,
-            processor_field: b.u16_at(0x28)?,
-            logger_id: b.u16_at(0x2a)?,
-            state: BufferState(b.u32_at(0x2c)?),
-            offset: b.u32_at(0x30)?,
-            flags: BufferFlags(b.u16_at(0x34)?),
-            buffer_type: BufferType(b.u16_at(0x36)?),
-            tail: b.array(0x38)?,
+            buffer_size: b.u32_at(buffer::BUFFER_SIZE)?,
+            saved_offset: b.u32_at(buffer::SAVED_OFFSET)?,
+            current_offset: b.u32_at(buffer::CURRENT_OFFSET)?,
+            reference_count: b.u32_at(buffer::REFERENCE_COUNT)?.cast_signed(),
+            timestamp: b.i64_at(buffer::TIMESTAMP)?,
+            sequence_number: b.i64_at(buffer::SEQUENCE)?,
+            clock: b.u64_at(buffer::CLOCK)?,
+            processor_field: b.u16_at(buffer::PROCESSOR)?,
+            logger_id: b.u16_at(buffer::LOGGER_ID)?,
+            state: BufferState(b.u32_at(buffer::STATE)?),
+            offset: b.u32_at(buffer::OFFSET)?,
+            flags: BufferFlags(b.u16_at(buffer::FLAGS)?),
+            buffer_type: BufferType(b.u16_at(buffer::TYPE)?),
+            tail: b.array(buffer::TAIL)?,
         })
     }
 }

@@ -6,9 +6,7 @@ use crate::constants::{
 use crate::cursor::{Bytes, Cursor};
 use crate::error::{Error, ErrorKind, Result};
 use crate::headers::{FileHeader, TimeZone};
-
-/// Bytes of the SYSTEM header before the payload.
-const RECORD_HEADER: usize = 0x20;
+use crate::read::SystemHeader;
 
 impl TimeZone {
     fn parse(c: &mut Cursor<'_>) -> Option<Self> {
@@ -54,15 +52,16 @@ impl FileHeader {
             (0xc0, RecordKind::SYSTEM64) => PointerSize::P8,
             _ => return Err(not_etl("it does not begin with a trace header event")),
         };
-        let fixed = RECORD_HEADER + if pointer_size == PointerSize::P4 { 0x110 } else { 0x118 };
+        let fixed =
+            SystemHeader::SIZE + if pointer_size == PointerSize::P4 { 0x110 } else { 0x118 };
         let short = || Error::truncated(file_offset, "header event", fixed as u64, have);
         let hook_id = bytes.u16_at(6).ok_or_else(short)?;
         if hook_id != hook::HEADER {
             return Err(not_etl("its first record is not the trace header event"));
         }
         let (log_major, log_minor) = (
-            bytes.u8_at(RECORD_HEADER + 6).ok_or_else(short)?,
-            bytes.u8_at(RECORD_HEADER + 7).ok_or_else(short)?,
+            bytes.u8_at(SystemHeader::SIZE + 6).ok_or_else(short)?,
+            bytes.u8_at(SystemHeader::SIZE + 7).ok_or_else(short)?,
         );
         if version < SYSTEM_TRACE_VERSION || (log_major == 1 && log_minor < 4) {
             return Err(not_etl(

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use crate::Guid;
-use crate::constants::{self, EventFlags, PointerSize, RecordKind};
+use crate::constants::{self, EventFlags, PointerSize, RecordKind, offset};
 use crate::cursor::Bytes;
 use crate::headers::EventDescriptor;
 
@@ -210,7 +210,7 @@ impl<'a> Record<'a> {
     #[must_use]
     #[inline]
     pub fn hook(&self) -> Option<u16> {
-        if self.is_kernel() { self.bytes.u16_at(6) } else { None }
+        if self.is_kernel() { self.bytes.u16_at(offset::kernel::HOOK) } else { None }
     }
 
     /// The event descriptor of an EVENT record.
@@ -230,7 +230,7 @@ impl<'a> Record<'a> {
             | RecordKind::FULL32
             | RecordKind::FULL64
             | RecordKind::INSTANCE32
-            | RecordKind::INSTANCE64 => self.bytes.guid_at(0x18),
+            | RecordKind::INSTANCE64 => self.bytes.guid_at(offset::event::PROVIDER),
             RecordKind::MESSAGE => MessageHeader::parse(self.bytes)?.guid,
             _ => constants::group_guid((self.hook()? >> 8) as u8),
         }
@@ -240,14 +240,14 @@ impl<'a> Record<'a> {
     #[must_use]
     #[inline]
     pub fn thread_id(&self) -> Option<u32> {
-        self.id_at(8, |m| m.thread_id)
+        self.id_at(offset::event::THREAD, |m| m.thread_id)
     }
 
     /// Process, where the record has one.
     #[must_use]
     #[inline]
     pub fn process_id(&self) -> Option<u32> {
-        self.id_at(0x0c, |m| m.process_id)
+        self.id_at(offset::event::PROCESS, |m| m.process_id)
     }
 
     #[inline]

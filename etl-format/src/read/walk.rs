@@ -3,11 +3,14 @@
 //! The first word of a record contains its kind, which determines the offsets of its size and its
 //! timestamp. Nothing else is read here.
 
+use crate::constants::offset::{event, full, kernel};
 use crate::constants::{
     BUFFER_HEADER_SIZE, FILLER, FILLER_WORD, MARKER_EVENT_TRACE, MARKER_MESSAGE, MARKER_TRACE,
     MessageFlags, RECORD_ALIGNMENT, RecordKind,
 };
 use crate::cursor::Bytes;
+
+use super::kinds::{EventHeader, FullHeader, InstanceHeader, PerfInfoHeader, SystemHeader};
 
 /// Offsets of size and timestamp, and the size of the header, of a record kind.
 #[derive(Clone, Copy)]
@@ -22,8 +25,8 @@ struct Shape {
 
 const UNKNOWN_SHAPE: Shape = known(0, 0, 8);
 
-const fn known(size_at: u8, timestamp_at: u8, header: u8) -> Shape {
-    Shape { size_at, timestamp_at, header }
+const fn known(size_at: usize, timestamp_at: usize, header: usize) -> Shape {
+    Shape { size_at: size_at as u8, timestamp_at: timestamp_at as u8, header: header as u8 }
 }
 
 /// The shapes by kind byte. Kinds up to SYSTEM/COMPACT and PERFINFO keep the hook id in the second
@@ -36,12 +39,22 @@ const SHAPES: [Shape; 256] = {
         #[allow(clippy::indexing_slicing)]
         let shape = &mut shapes[kind];
         *shape = match RecordKind(kind as u8) {
-            RecordKind::SYSTEM32 | RecordKind::SYSTEM64 => known(4, 0x10, 0x20),
-            RecordKind::COMPACT32 | RecordKind::COMPACT64 => known(4, 0x10, 0x18),
-            RecordKind::PERFINFO32 | RecordKind::PERFINFO64 => known(4, 0x08, 0x10),
-            RecordKind::FULL32 | RecordKind::FULL64 => known(0, 0x10, 0x30),
-            RecordKind::INSTANCE32 | RecordKind::INSTANCE64 => known(0, 0x10, 0x48),
-            RecordKind::EVENT32 | RecordKind::EVENT64 => known(0, 0x10, 0x50),
+            RecordKind::SYSTEM32 | RecordKind::SYSTEM64 => {
+                known(kernel::SIZE, kernel::TIMESTAMP, SystemHeader::SIZE)
+            }
+            RecordKind::COMPACT32 | RecordKind::COMPACT64 => {
+                known(kernel::SIZE, kernel::TIMESTAMP, 0x18)
+            }
+            RecordKind::PERFINFO32 | RecordKind::PERFINFO64 => {
+                known(kernel::SIZE, kernel::PERFINFO_TIMESTAMP, PerfInfoHeader::SIZE)
+            }
+            RecordKind::FULL32 | RecordKind::FULL64 => known(0, full::TIMESTAMP, FullHeader::SIZE),
+            RecordKind::INSTANCE32 | RecordKind::INSTANCE64 => {
+                known(0, full::TIMESTAMP, InstanceHeader::SIZE)
+            }
+            RecordKind::EVENT32 | RecordKind::EVENT64 => {
+                known(0, event::TIMESTAMP, EventHeader::SIZE)
+            }
             _ => UNKNOWN_SHAPE,
         };
         kind += 1;
@@ -57,7 +70,7 @@ pub(crate) fn header_len(kind: RecordKind) -> usize {
 /// Whether records of this kind have thread and process, which come before the timestamp.
 #[inline]
 pub(crate) fn has_thread(kind: RecordKind) -> bool {
-    shape(kind).timestamp_at == 0x10
+    usize::from(shape(kind).timestamp_at) == event::TIMESTAMP
 }
 
 /// Offset of the size in a record of this kind.

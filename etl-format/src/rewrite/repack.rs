@@ -9,11 +9,13 @@
 
 use std::io::Write;
 
+use crate::constants::offset::header_event;
 use crate::constants::{
     BUFFER_HEADER_SIZE, BufferFlags, BufferState, BufferType, CompressionFormat, LogFileMode,
+    SHORT_BUFFER_UNIT,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::read::{BufferEntry, Buffers, Options, Source, Stored};
+use crate::read::{BufferEntry, Buffers, Options, Source, Stored, SystemHeader};
 
 use super::callback::Callback;
 use crate::pool::{OrderedPool, Work};
@@ -24,12 +26,8 @@ use crate::write::packing::{Packed, Packing};
 use crate::write::put::{overwrite, unwritable};
 use crate::write::{BufferHeader, fill};
 
-/// Offset of the version of the log format in a buffer that begins with a header event.
-const LOG_VERSION_AT: usize = BUFFER_HEADER_SIZE + 0x20 + 6;
-/// Offset of the mode there.
-const MODE_AT: usize = BUFFER_HEADER_SIZE + 0x20 + 0x20;
-/// A short buffer 0 takes a multiple of this.
-const SHORT_BUFFER_UNIT: usize = 0x200;
+/// Offset of the payload of a header event in the buffer that begins with it.
+const HEADER_EVENT: usize = BUFFER_HEADER_SIZE + SystemHeader::SIZE;
 
 /// The result of compressing or decompressing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -323,8 +321,12 @@ fn set_compression(
         None => header.mode.without(LogFileMode::COMPRESSED),
     };
     header.set_log_version();
-    overwrite(buffer, LOG_VERSION_AT, &[header.log_major, header.log_minor]);
-    overwrite(buffer, MODE_AT, &header.mode.0.to_le_bytes());
+    overwrite(
+        buffer,
+        HEADER_EVENT + header_event::LOG_VERSION,
+        &[header.log_major, header.log_minor],
+    );
+    overwrite(buffer, HEADER_EVENT + header_event::MODE, &header.mode.0.to_le_bytes());
     match format {
         Some(format) => BufferState(format.0.into()),
         None if header.mode.has(LogFileMode::RELOG) => BufferState::FREE,

@@ -1,22 +1,17 @@
 //! Changes of numbers in the headers of a finished file, in place.
 
+use etl_format::constants::offset::{header_event, kernel};
 use etl_format::constants::{BUFFER_HEADER_SIZE, PointerSize};
-use etl_format::read::{Options, Order, Trace};
+use etl_format::read::{Options, Order, SystemHeader, Trace};
 
 use super::Problem;
 use crate::model::{Amount, HeaderField};
 
-/// Bytes of the header event's own header.
-const RECORD_HEADER: usize = 0x20;
-
-/// Offset after the two pointers of the header event.
-const AFTER_POINTERS: usize = 0x48;
-
 pub(super) fn header(bytes: &mut [u8], field: HeaderField, amount: Amount) -> Result<(), Problem> {
     let pointers = open(bytes)?.header().pointer_size;
-    let narrow = pointers == PointerSize::P4 && field.offset >= AFTER_POINTERS;
+    let narrow = pointers == PointerSize::P4 && field.offset >= header_event::AFTER_POINTERS;
     let at = field.offset.saturating_sub(if narrow { 8 } else { 0 });
-    change(bytes, BUFFER_HEADER_SIZE + RECORD_HEADER + at, field.width, amount)
+    change(bytes, BUFFER_HEADER_SIZE + SystemHeader::SIZE + at, field.width, amount)
 }
 
 pub(super) fn buffer(
@@ -44,9 +39,14 @@ pub(super) fn damage(bytes: &mut [u8], nth: i64) -> Result<(), Problem> {
             }
         }
     }
-    let (offset, kernel) = last.ok_or("the buffer is empty")?;
+    let (offset, is_kernel) = last.ok_or("the buffer is empty")?;
     let at = usize::try_from(offset).map_err(|_| "too far")?;
-    change(bytes, at.saturating_add(if kernel { 4 } else { 0 }), 2, Amount::Set(0xfff0))
+    change(
+        bytes,
+        at.saturating_add(if is_kernel { kernel::SIZE } else { 0 }),
+        2,
+        Amount::Set(0xfff0),
+    )
 }
 
 fn open(bytes: &[u8]) -> Result<Trace<&[u8]>, Problem> {

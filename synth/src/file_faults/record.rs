@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
+use etl_format::constants::offset::{event, kernel};
 use etl_format::cursor::Bytes;
 use etl_format::read::{Header, Record};
 use etl_schema::encode::{OwnedValue, encode};
@@ -30,25 +31,8 @@ impl HeaderKind {
 
     /// Offset of the size of the record.
     fn size_at(self) -> usize {
-        if self.is_kernel() { place::KERNEL_SIZE } else { 0 }
+        if self.is_kernel() { kernel::SIZE } else { 0 }
     }
-}
-
-/// Offsets in the header of an event; other kinds have some fields at the same offsets.
-mod place {
-    pub const THREAD: usize = 8;
-    pub const PROCESS: usize = 0x0c;
-    pub const TIMESTAMP: usize = 0x10;
-    pub const PERFINFO_TIMESTAMP: usize = 8;
-    pub const PROVIDER: usize = 0x18;
-    pub const ID: usize = 0x28;
-    pub const VERSION: usize = 0x2a;
-    pub const LEVEL: usize = 0x2c;
-    pub const KEYWORD: usize = 0x30;
-    /// The size in SYSTEM and PERFINFO headers; other kinds begin with it.
-    pub const KERNEL_SIZE: usize = 4;
-    /// The hook in SYSTEM and PERFINFO headers.
-    pub const HOOK: usize = 6;
 }
 
 /// Schemas that records share.
@@ -133,7 +117,11 @@ impl EditableRecord {
     }
 
     fn timestamp_at(&self) -> usize {
-        if self.form == HeaderKind::PerfInfo { place::PERFINFO_TIMESTAMP } else { place::TIMESTAMP }
+        if self.form == HeaderKind::PerfInfo {
+            kernel::PERFINFO_TIMESTAMP
+        } else {
+            event::TIMESTAMP
+        }
     }
 
     pub fn timestamp(&self) -> i64 {
@@ -188,18 +176,18 @@ impl EditableRecord {
         new.pid = changes.pid.or(self.pid);
         new.tid = changes.tid.or(self.tid);
         new.provider = changes.provider.or(self.provider);
-        new.put_some(place::PROCESS, changes.pid.map(u32::to_le_bytes));
-        new.put_some(place::THREAD, changes.tid.map(u32::to_le_bytes));
-        new.put_some(place::PROVIDER, changes.provider.map(Guid::to_bytes));
-        new.put_some(place::ID, changes.id.map(u16::to_le_bytes));
-        new.put_some(place::VERSION, changes.version.map(u8::to_le_bytes));
-        new.put_some(place::LEVEL, changes.level.map(u8::to_le_bytes));
-        new.put_some(place::KEYWORD, changes.keyword.map(u64::to_le_bytes));
+        new.put_some(event::PROCESS, changes.pid.map(u32::to_le_bytes));
+        new.put_some(event::THREAD, changes.tid.map(u32::to_le_bytes));
+        new.put_some(event::PROVIDER, changes.provider.map(Guid::to_bytes));
+        new.put_some(event::ID, changes.id.map(u16::to_le_bytes));
+        new.put_some(event::VERSION, changes.version.map(u8::to_le_bytes));
+        new.put_some(event::LEVEL, changes.level.map(u8::to_le_bytes));
+        new.put_some(event::KEYWORD, changes.keyword.map(u64::to_le_bytes));
         if let Some(hook) = changes.hook {
             if !self.form.is_kernel() {
                 return Err(format!("{} has no hook", self.name()).into());
             }
-            new.put(place::HOOK, &hook.to_le_bytes());
+            new.put(kernel::HOOK, &hook.to_le_bytes());
         }
         new.processor = changes.processor.unwrap_or(self.processor);
         let timestamp = self.timestamp().wrapping_add(changes.shift);

@@ -1,5 +1,7 @@
 //! Changes to finished files, event by event: how a scenario makes a trace that breaks one rule.
 
+use etl_format::constants::offset::{buffer, header_event};
+
 /// The edits of a file after the simulation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EditPlan {
@@ -139,19 +141,21 @@ pub struct HeaderField {
 impl HeaderField {
     /// Those of the header event, with 8-byte pointers, and their words in scripts.
     pub const OF_FILE: [(&str, HeaderField); 8] = [
-        ("build", HeaderField::at(0x08, 4)),
-        ("processors", HeaderField::at(0x0c, 4)),
-        ("end-time", HeaderField::at(0x10, 8)),
-        ("buffers", HeaderField::at(0x24, 4)),
-        ("events-lost", HeaderField::at(0x30, 4)),
-        ("boot-time", HeaderField::at(0xf8, 8)),
-        ("start-time", HeaderField::at(0x108, 8)),
-        ("buffers-lost", HeaderField::at(0x114, 4)),
+        ("build", HeaderField::at(header_event::BUILD, 4)),
+        ("processors", HeaderField::at(header_event::PROCESSORS, 4)),
+        ("end-time", HeaderField::at(header_event::END_TIME, 8)),
+        ("buffers", HeaderField::at(header_event::BUFFERS, 4)),
+        ("events-lost", HeaderField::at(header_event::EVENTS_LOST, 4)),
+        ("boot-time", HeaderField::at(header_event::BOOT_TIME, 8)),
+        ("start-time", HeaderField::at(header_event::START_TIME, 8)),
+        ("buffers-lost", HeaderField::at(header_event::BUFFERS_LOST, 4)),
     ];
 
     /// Those of the header of a buffer.
-    pub const OF_BUFFER: [(&str, HeaderField); 2] =
-        [("sequence", HeaderField::at(0x18, 8)), ("processor", HeaderField::at(0x28, 2))];
+    pub const OF_BUFFER: [(&str, HeaderField); 2] = [
+        ("sequence", HeaderField::at(buffer::SEQUENCE, 8)),
+        ("processor", HeaderField::at(buffer::PROCESSOR, 2)),
+    ];
 
     const fn at(offset: usize, width: usize) -> Self {
         HeaderField { offset, width }

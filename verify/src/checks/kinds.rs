@@ -4,6 +4,7 @@
 //! A trace has a few dozen kinds of events; the cache has one entry for each hash.
 
 use etl_format::constants::PointerSize;
+use etl_format::constants::offset::event::PROVIDER;
 use etl_format::cursor::Bytes;
 use etl_format::read::{EventHeader, Record};
 use etl_schema::decode::{Decoder, StringLayout};
@@ -14,9 +15,6 @@ use super::payload::{Layout, Payloads};
 
 /// Provider and descriptor, as they follow each other in the header of an event.
 type Key = [u8; 32];
-
-/// Their offset in the header.
-const KEY_OFFSET: usize = 0x18;
 
 /// What provider and descriptor of an event decide.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +100,7 @@ impl Kinds {
         admission: &mut Admission,
         payloads: &Payloads,
     ) -> Option<&Kind> {
-        let key: &Key = record.bytes().get(KEY_OFFSET..)?.first_chunk()?;
+        let key: &Key = record.bytes().get(PROVIDER..)?.first_chunk()?;
         let word = |at| key.u64_at(at).unwrap_or(0);
         // The first half of the GUID, and all of the descriptor.
         let mixed = word(0) ^ word(16) ^ word(24).rotate_left(32);

@@ -1,6 +1,7 @@
 //! EVENT: manifest, TraceLogging and EventSource events (`EVENT_HEADER`).
 
 use crate::Guid;
+use crate::constants::offset::event;
 use crate::constants::{EventFlags, EventProperties};
 use crate::cursor::Bytes;
 use crate::headers::EventDescriptor;
@@ -39,16 +40,16 @@ impl EventHeader {
         let b: &[u8; Self::SIZE] = b.first_chunk()?;
         let b = b.as_slice();
         Some(EventHeader {
-            flags: EventFlags(b.u16_at(4)?),
-            properties: EventProperties(b.u16_at(6)?),
-            thread_id: b.u32_at(8)?,
-            process_id: b.u32_at(0x0c)?,
-            timestamp: b.i64_at(0x10)?,
-            provider: b.guid_at(0x18)?,
+            flags: EventFlags(b.u16_at(event::FLAGS)?),
+            properties: EventProperties(b.u16_at(event::PROPERTIES)?),
+            thread_id: b.u32_at(event::THREAD)?,
+            process_id: b.u32_at(event::PROCESS)?,
+            timestamp: b.i64_at(event::TIMESTAMP)?,
+            provider: b.guid_at(event::PROVIDER)?,
             descriptor: descriptor(b)?,
-            kernel_time: b.u32_at(0x38)?,
-            user_time: b.u32_at(0x3c)?,
-            activity: b.guid_at(0x40)?,
+            kernel_time: b.u32_at(event::KERNEL_TIME)?,
+            user_time: b.u32_at(event::USER_TIME)?,
+            activity: b.guid_at(event::ACTIVITY)?,
         })
     }
 
@@ -64,12 +65,12 @@ impl EventHeader {
 #[inline]
 pub(crate) fn descriptor(record: &[u8]) -> Option<EventDescriptor> {
     Some(EventDescriptor {
-        id: record.u16_at(0x28)?,
-        version: record.u8_at(0x2a)?,
-        channel: record.u8_at(0x2b)?,
-        level: record.u8_at(0x2c)?,
-        opcode: record.u8_at(0x2d)?,
-        task: record.u16_at(0x2e)?,
-        keyword: record.u64_at(0x30)?,
+        id: record.u16_at(event::ID)?,
+        version: record.u8_at(event::VERSION)?,
+        channel: record.u8_at(event::CHANNEL)?,
+        level: record.u8_at(event::LEVEL)?,
+        opcode: record.u8_at(event::OPCODE)?,
+        task: record.u16_at(event::TASK)?,
+        keyword: record.u64_at(event::KEYWORD)?,
     })
 }

@@ -1,6 +1,7 @@
 //! FULL and INSTANCE: classic (MOF) events, with the class GUID in the header.
 
 use crate::Guid;
+use crate::constants::offset::full;
 use crate::cursor::Bytes;
 
 /// Header of a FULL record (`EVENT_TRACE_HEADER`, 0x30 bytes).
@@ -32,15 +33,15 @@ impl FullHeader {
 
     pub(crate) fn parse(b: &[u8]) -> Option<Self> {
         Some(FullHeader {
-            opcode: b.u8_at(4)?,
-            level: b.u8_at(5)?,
-            version: b.u16_at(6)?,
-            thread_id: b.u32_at(8)?,
-            process_id: b.u32_at(0x0c)?,
-            timestamp: b.i64_at(0x10)?,
-            class: b.guid_at(0x18)?,
-            kernel_time: b.u32_at(0x28)?,
-            user_time: b.u32_at(0x2c)?,
+            opcode: b.u8_at(full::OPCODE)?,
+            level: b.u8_at(full::LEVEL)?,
+            version: b.u16_at(full::VERSION)?,
+            thread_id: b.u32_at(full::THREAD)?,
+            process_id: b.u32_at(full::PROCESS)?,
+            timestamp: b.i64_at(full::TIMESTAMP)?,
+            class: b.guid_at(full::CLASS)?,
+            kernel_time: b.u32_at(full::KERNEL_TIME)?,
+            user_time: b.u32_at(full::USER_TIME)?,
         })
     }
 }
@@ -65,9 +66,9 @@ impl InstanceHeader {
     pub(crate) fn parse(b: &[u8]) -> Option<Self> {
         Some(InstanceHeader {
             full: FullHeader::parse(b)?,
-            instance_id: b.u32_at(0x30)?,
-            parent_instance_id: b.u32_at(0x34)?,
-            parent_class: b.guid_at(0x38)?,
+            instance_id: b.u32_at(full::INSTANCE)?,
+            parent_instance_id: b.u32_at(full::PARENT_INSTANCE)?,
+            parent_class: b.guid_at(full::PARENT_CLASS)?,
         })
     }
 }

@@ -1,5 +1,6 @@
 //! PERFINFO: kernel events with a timestamp only, and optional processor counters.
 
+use crate::constants::offset::kernel;
 use crate::cursor::Bytes;
 
 /// Header of a PERFINFO record: 0x10 bytes, then an optional PEBS index and counters.
@@ -24,12 +25,12 @@ impl<'a> PerfInfoHeader<'a> {
     pub const SIZE: usize = 0x10;
 
     pub(crate) fn parse(b: &'a [u8]) -> Option<Self> {
-        let version_word = b.u16_at(0)?;
+        let version_word = b.u16_at(kernel::VERSION)?;
         let counters_at = Self::SIZE + pebs_len(version_word);
         Some(PerfInfoHeader {
             version_word,
-            hook: b.u16_at(6)?,
-            timestamp: b.i64_at(8)?,
+            hook: b.u16_at(kernel::HOOK)?,
+            timestamp: b.i64_at(kernel::PERFINFO_TIMESTAMP)?,
             pebs_index: if pebs_len(version_word) > 0 { b.u64_at(Self::SIZE) } else { None },
             counters: b.get(counters_at..payload_at(version_word)).unwrap_or_default(),
         })

@@ -1,5 +1,6 @@
 //! SYSTEM and COMPACT: kernel events with thread, process and timestamp.
 
+use crate::constants::offset::kernel;
 use crate::cursor::Bytes;
 
 /// Header of a SYSTEM record (0x20 bytes) or of a COMPACT one (0x18, without the CPU times).
@@ -26,13 +27,14 @@ impl SystemHeader {
     pub const SIZE: usize = 0x20;
 
     pub(crate) fn parse(b: &[u8], compact: bool) -> Option<Self> {
-        let times = if compact { None } else { Some((b.u32_at(0x18)?, b.u32_at(0x1c)?)) };
+        let times = || Some((b.u32_at(kernel::KERNEL_TIME)?, b.u32_at(kernel::USER_TIME)?));
+        let times = if compact { None } else { Some(times()?) };
         Some(SystemHeader {
-            version: b.u16_at(0)?,
-            hook: b.u16_at(6)?,
-            thread_id: b.u32_at(8)?,
-            process_id: b.u32_at(0x0c)?,
-            timestamp: b.i64_at(0x10)?,
+            version: b.u16_at(kernel::VERSION)?,
+            hook: b.u16_at(kernel::HOOK)?,
+            thread_id: b.u32_at(kernel::THREAD)?,
+            process_id: b.u32_at(kernel::PROCESS)?,
+            timestamp: b.i64_at(kernel::TIMESTAMP)?,
             kernel_time: times.map(|t| t.0),
             user_time: times.map(|t| t.1),
         })

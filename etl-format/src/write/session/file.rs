@@ -5,6 +5,7 @@ use crate::headers::BufferHeader;
 use super::{Held, Sealed, Session, Style};
 use crate::constants::{
     BUFFER_HEADER_SIZE, BufferFlags, BufferState, BufferType, LEGACY_BUFFER_ALIGNMENT, LogFileMode,
+    SHORT_BUFFER_UNIT, offset,
 };
 use crate::error::Result;
 use crate::write::buffer::fill;
@@ -12,12 +13,6 @@ use crate::write::output::Output;
 use crate::write::packing::Packed;
 use crate::write::put::{align, overwrite, unwritable};
 use crate::write::record::Record;
-
-/// Offset of the flags in a buffer header.
-const FLAGS_AT: usize = 0x34;
-
-/// A short buffer 0 takes a multiple of this.
-const SHORT_BUFFER_UNIT: usize = 0x200;
 
 impl<O: Output> Session<O> {
     /// Writes buffer 0 at the start of a file.
@@ -202,9 +197,9 @@ impl<O: Output> Session<O> {
     /// Writes the last buffer with the flush marker, and the header with its final counts.
     pub(super) fn end_file(&mut self, end_time: Option<i64>) -> Result<()> {
         if let Some(mut held) = self.held.take() {
-            let flags = held.bytes.get(FLAGS_AT).copied().unwrap_or(0);
+            let flags = held.bytes.get(offset::buffer::FLAGS).copied().unwrap_or(0);
             let marked = flags | BufferFlags::FLUSH_MARKER.0 as u8;
-            overwrite(&mut held.bytes, FLAGS_AT, &[marked]);
+            overwrite(&mut held.bytes, offset::buffer::FLAGS, &[marked]);
             self.output.write_at(held.at, &held.bytes)?;
             held.bytes.clear();
             self.spare.push(held.bytes);
