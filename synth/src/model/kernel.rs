@@ -101,7 +101,7 @@ pub mod group {
 pub struct KernelFlags {
     /// All enabled groups, simulated or not.
     pub groups: GroupMasks,
-    /// Events with a stack: a bit for each of [`KernelEvent::ALL`].
+    /// Events with a stack: a bit for each of [`KernelEvent::all`].
     stacks: u16,
     /// Names of events with a stack that are not simulated.
     pub other_stacks: Vec<String>,
