@@ -96,5 +96,6 @@ impl Scan {
 /// Whether a merge added a record to describe the machine or its images.
 #[inline(never)]
 fn describes_machine(record: &Record<'_>) -> bool {
-    matches!(record.header(), Header::Full(header) if [IMAGE_ID, SYSTEM_CONFIG_EX].contains(&header.class))
+    let Header::Full(header) = record.header() else { return false };
+    header.class == IMAGE_ID || header.class == SYSTEM_CONFIG_EX
 }

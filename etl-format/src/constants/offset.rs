@@ -119,6 +119,14 @@ pub mod full {
     pub const PARENT_CLASS: usize = 0x38;
 }
 
+/// In the header of a WPP message (`MESSAGE_TRACE_HEADER`).
+pub mod message {
+    /// Number of the message.
+    pub const NUMBER: usize = 0x04;
+    /// Flags: which parts of the message follow.
+    pub const FLAGS: usize = 0x06;
+}
+
 /// In the header of a kernel event (`SYSTEM_TRACE_HEADER`, `PERFINFO_TRACE_HEADER`).
 pub mod kernel {
     pub use super::event::{PROCESS, THREAD, TIMESTAMP};

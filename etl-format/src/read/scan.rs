@@ -3,6 +3,7 @@
 use core::ops::Range;
 
 use crate::constants::BUFFER_HEADER_SIZE;
+use crate::constants::offset::buffer;
 use crate::cursor::Bytes;
 use crate::error::{Error, Result};
 use crate::headers::BufferHeader;
@@ -80,7 +81,11 @@ pub(crate) fn candidate(
     // The cheapest tests first: no writers inside, a known type, no unknown flags.
     let head: &[u8; BUFFER_HEADER_SIZE] = bytes.get(at..)?.first_chunk()?;
     let &[.., flags_high, type_low, type_high] = head.first_chunk::<0x38>()?;
-    if head.u32_at(0x0c)? != 0 || type_low > 7 || type_high != 0 || flags_high != 0 {
+    if head.u32_at(buffer::REFERENCE_COUNT)? != 0
+        || type_low > 7
+        || type_high != 0
+        || flags_high != 0
+    {
         return None;
     }
     let header = BufferHeader::parse(head, 0).ok()?;

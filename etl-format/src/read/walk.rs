@@ -3,7 +3,7 @@
 //! The first word of a record contains its kind, which determines the offsets of its size and its
 //! timestamp. Nothing else is read here.
 
-use crate::constants::offset::{event, full, kernel};
+use crate::constants::offset::{event, full, kernel, message};
 use crate::constants::{
     BUFFER_HEADER_SIZE, FILLER, FILLER_WORD, MARKER_EVENT_TRACE, MARKER_MESSAGE, MARKER_TRACE,
     MessageFlags, RECORD_ALIGNMENT, RecordKind,
@@ -82,7 +82,7 @@ pub(crate) fn size_offset(kind: RecordKind) -> usize {
 pub(crate) fn timestamp_offset(kind: RecordKind, record: &[u8]) -> Option<usize> {
     match shape(kind).timestamp_at {
         0 if kind == RecordKind::MESSAGE => {
-            let offset = message_timestamp_at(MessageFlags(record.u16_at(6)?))?;
+            let offset = message_timestamp_at(MessageFlags(record.u16_at(message::FLAGS)?))?;
             (offset + 8 <= record.len()).then_some(offset)
         }
         0 => None,
@@ -271,7 +271,7 @@ fn end_or_fault(data: &[u8], at: usize, fill: usize, word: u32) -> Stop {
 
 /// The timestamp of a WPP message: it follows other optional fields and is not aligned.
 fn message_timestamp(data: &[u8], at: usize, size: usize) -> Option<i64> {
-    let offset = message_timestamp_at(MessageFlags(data.u16_at(at + 6)?))?;
+    let offset = message_timestamp_at(MessageFlags(data.u16_at(at + message::FLAGS)?))?;
     if offset + 8 <= size { data.i64_at(at + offset) } else { None }
 }
 

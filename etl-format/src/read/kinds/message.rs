@@ -1,6 +1,7 @@
 //! MESSAGE: WPP software tracing; flags determine the fields of the header.
 
 use crate::Guid;
+use crate::constants::offset::message;
 use crate::constants::{MessageFlags, PointerSize};
 use crate::cursor::{Bytes, Cursor};
 
@@ -33,11 +34,11 @@ impl MessageHeader {
     /// Bytes of the fixed part.
     pub const SIZE: usize = 8;
     pub(crate) fn parse(b: &[u8]) -> Option<Self> {
-        let flags = MessageFlags(b.u16_at(6)?);
+        let flags = MessageFlags(b.u16_at(message::FLAGS)?);
         let mut c = Cursor::new(b);
         c.take(Self::SIZE)?;
         let mut header = MessageHeader {
-            number: b.u16_at(4)?,
+            number: b.u16_at(message::NUMBER)?,
             flags,
             sequence: None,
             component_id: None,
