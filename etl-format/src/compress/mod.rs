@@ -6,6 +6,7 @@
 mod copy;
 mod encode;
 mod encode_huffman;
+mod hole;
 mod huffman;
 mod lznt1;
 mod matches;
@@ -15,6 +16,8 @@ mod xpress;
 mod tests;
 
 use crate::constants::CompressionFormat;
+
+pub(crate) use hole::before_hole;
 
 /// Compressed bytes that decompress to fewer bytes than requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,12 @@
 //! Buffers in the order of the file, one in memory: what a pipe can deliver, too.
 
+use crate::constants::MAX_EXPANSION;
 use crate::error::Result;
 use crate::headers::FileHeader;
 
 use super::damage::{Damage, Log, Note};
 use super::index::{BufferEntry, BufferWalk, Layout};
-use super::limits::{EXPANSION, Limits};
+use super::limits::Limits;
 use super::loaded::Loaded;
 use super::options::Options;
 use super::source::Source;
@@ -164,6 +165,6 @@ impl Stored {
     /// The largest number of bytes that it takes when decompressed.
     pub fn max_bytes(&self) -> usize {
         let stored = self.loaded.raw.len();
-        stored.saturating_add((self.entry.fill as usize).min(stored.saturating_mul(EXPANSION)))
+        stored.saturating_add((self.entry.fill as usize).min(stored.saturating_mul(MAX_EXPANSION)))
     }
 }

@@ -187,16 +187,6 @@ pub enum Note {
         /// The stated size.
         stated: u32,
     },
-    /// A buffer states its fill twice, differently; records were read up to the larger one.
-    #[error("this buffer states its fill twice, as {saved} and as {current} bytes")]
-    FillDiffers {
-        /// Its file offset.
-        offset: u64,
-        /// `SavedOffset`.
-        saved: u32,
-        /// `Offset`.
-        current: u32,
-    },
     /// The buffers are compressed, but the header names no format; XPRESS was assumed.
     #[error("no compression format is named (state {state:#x}); XPRESS was assumed")]
     CompressionUnnamed {
@@ -222,7 +212,6 @@ impl Note {
             Note::AnotherHeader { .. } => "another-header",
             Note::UnusedTail { .. } => "unused-tail",
             Note::PointerSize { .. } => "pointer-size",
-            Note::FillDiffers { .. } => "fill-differs",
             Note::CompressionUnnamed { .. } => "compression-unnamed",
         }
     }
@@ -237,7 +226,6 @@ impl Note {
             | Note::SequenceTwice { offset, .. }
             | Note::Reordered { offset }
             | Note::AnotherHeader { offset }
-            | Note::FillDiffers { offset, .. }
             | Note::UnusedTail { offset, .. } => offset,
             _ => 0,
         }

@@ -1,12 +1,12 @@
 //! One buffer in memory, decompressed, and the position of its next record.
 
 use crate::compress;
-use crate::constants::{BUFFER_HEADER_SIZE, RecordKind};
+use crate::constants::offset::buffer::OFFSET;
+use crate::constants::{BUFFER_HEADER_SIZE, BufferType, MAX_EXPANSION, RECORD_ALIGNMENT, RecordKind};
 use crate::error::{Error, ErrorKind, Result};
 
 use super::damage::Log;
 use super::index::{BufferEntry, Layout};
-use super::limits::EXPANSION;
 use super::record::{Record, RecordLocation};
 use super::walk::{self, Found, Stop};
 
@@ -38,6 +38,8 @@ pub(crate) struct Loaded<B> {
     pub entry: BufferEntry,
     /// Where the records end.
     fill: usize,
+    /// From here on, filler ends them too.
+    least_fill: usize,
     /// Where the next record begins.
     at: usize,
     /// The timestamp that a record without its own takes over.
@@ -66,6 +68,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         self.entry = entry;
         self.start = layout.start;
         self.fill = entry.fill as usize;
+        self.least_fill = entry.least_fill as usize;
         self.at = BUFFER_HEADER_SIZE;
         self.tail = None;
         self.passed = 0;
@@ -74,15 +77,35 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         } else if entry.cut {
             // The buffer ends at the cut.
             self.fill = self.fill.min(self.raw.as_ref().len());
+        } else {
+            self.check_rest(log)?;
         }
         self.timestamp = self.first_timestamp().unwrap_or(self.start);
         Ok(())
     }
 
+    /// Whether only filler follows the records of a buffer that is not compressed. Else the fill is
+    /// too small, and the records may go on up to the end of the buffer.
+    fn check_rest(&mut self, log: &mut Log) -> Result<()> {
+        let Loaded { entry, raw, .. } = self;
+        let from = self.fill.max(BUFFER_HEADER_SIZE).next_multiple_of(RECORD_ALIGNMENT);
+        let rest = raw.as_ref().get(from..).unwrap_or_default();
+        let marker = matches!(entry.buffer_type, BufferType::REFTIME | BufferType::EMPTY_MARKER);
+        if marker || walk::is_filler(rest) {
+            return Ok(());
+        }
+        let at = entry.offset + OFFSET as u64;
+        let expected = "a fill that only filler follows";
+        let error = Error::invalid(at, "fill of a buffer", entry.fill.into(), expected);
+        self.fill = raw.as_ref().len();
+        self.entry.fill = self.fill as u32;
+        log.fault(at..at + 4, error)
+    }
+
     fn decompress(&mut self, log: &mut Log) -> Result<()> {
         let (entry, format) = (self.entry, self.entry.format);
         let declared = self.fill.saturating_sub(BUFFER_HEADER_SIZE) as u64;
-        self.fill = self.fill.min(self.raw.as_ref().len().saturating_mul(EXPANSION));
+        self.fill = self.fill.min(self.raw.as_ref().len().saturating_mul(MAX_EXPANSION));
         if self.plain.len() < self.fill {
             self.plain.resize(self.fill, 0);
         }
@@ -96,6 +119,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
             return Ok(());
         };
         header.copy_from_slice(raw_header);
+        let packed = compress::before_hole(format, packed);
         let done = compress::decompress(format, packed, records);
         let produced = match done {
             Err(fault) => fault.produced,
@@ -104,7 +128,11 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         if (produced as u64) < declared {
             // For a buffer that was cut off, the missing bytes are reported already.
             self.fill = BUFFER_HEADER_SIZE + produced;
-            if !entry.cut {
+            // Where the header states two fills, the data tell which of them is right.
+            let stated = self.fill == self.least_fill;
+            if stated {
+                self.entry.fill = entry.least_fill;
+            } else if !entry.cut {
                 let kind = ErrorKind::Compression {
                     format: format.name().unwrap_or("compressed"),
                     produced: produced as u64,
@@ -175,7 +203,15 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         }
         let tail = self.tail.unwrap_or_else(|| walk::tail(self.data(), self.fill));
         self.tail = Some(tail);
-        let next = walk::resync(self.data(), self.at + 8, self.fill, self.timestamp, tail);
+        if self.at >= tail.max(self.least_fill) && self.least_fill < self.fill {
+            self.at = self.fill;
+            return None;
+        }
+        // In a compressed buffer, everything after a fault may come from damaged bytes: what looks
+        // like a record is none that was written.
+        let intact = (!self.entry.compressed)
+            .then(|| walk::resync(self.data(), self.at + 8, self.fill, self.timestamp, tail));
+        let next = intact.flatten();
         let end = next.unwrap_or(self.fill);
         let known = short && next.is_none();
         let range = self.range(self.at, end);

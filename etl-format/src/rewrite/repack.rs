@@ -265,10 +265,13 @@ impl<W: Write> Repack<'_, W> {
     /// Writes the buffers that are compressed by now. With `all`, waits for all buffers.
     fn write_packed(&mut self, all: bool) -> Result<()> {
         while let Some(packing) = &mut self.packing
-            && let Some(Packed { plain, packed, with }) = packing.pop(all || packing.is_full())?
+            && let Some(done) = packing.pop(all || packing.is_full())?
         {
-            let (mut header, entry) = with;
-            let (mut bytes, other) = if packed.len() < plain.len() {
+            // A buffer larger than the file header says is not accepted if it is compressed.
+            let fits = done.with.1.fill <= self.size;
+            let worthwhile = fits && done.is_worthwhile();
+            let Packed { plain, packed, with: (mut header, entry) } = done;
+            let (mut bytes, other) = if worthwhile {
                 header.flags = header.flags | BufferFlags::COMPRESSED;
                 // The size of the records without compression.
                 (header.saved_offset, header.offset) = (entry.fill, entry.fill);

@@ -60,7 +60,6 @@ fn is_fault(note: &Note) -> bool {
         Note::Unclosed
             | Note::BufferCount { .. }
             | Note::UnusedTail { .. }
-            | Note::FillDiffers { .. }
             | Note::SequenceTwice { .. }
             | Note::CompressionUnnamed { .. }
     )
