@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::Outcome;
 use crate::commands::repack::CompressArgs;
+use crate::diagnostics::Condition;
 use crate::error::Failure;
 use crate::input::{self, Input};
 use crate::missing_header;
@@ -66,7 +67,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     drop(input);
     check(&mut sink, &done, threads)?;
     rewrite::finish(sink, &name, args.rewrite.format, &Report::new(&done))?;
-    Ok(if done.was_intact() { Outcome::Success } else { Outcome::Findings })
+    let RepairReport { damage, notes, mode, .. } = &done;
+    let outcome = Condition { damage, notes, mode: *mode }.report(&name);
+    Ok(if done.was_intact() { outcome } else { Outcome::Findings })
 }
 
 /// Reads the new file strictly: it is kept only if it is intact.

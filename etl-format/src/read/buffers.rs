@@ -9,6 +9,7 @@ use super::index::{BufferEntry, BufferWalk, Layout};
 use super::limits::Limits;
 use super::loaded::Loaded;
 use super::options::Options;
+use super::sequence::sequence_notes;
 use super::source::Source;
 
 /// The walk from buffer to buffer, with its limits and its faults.
@@ -17,6 +18,8 @@ pub(super) struct Walker {
     pub header: FileHeader,
     pub log: Log,
     walk: BufferWalk,
+    /// The buffers so far, for the remarks on their sequence.
+    entries: Vec<BufferEntry>,
     limits: Limits,
 }
 
@@ -25,7 +28,7 @@ impl Walker {
         let mut log = Log::new(options.mode);
         let limits = options.limits;
         let (walk, header) = BufferWalk::open(source, &limits, &mut log)?;
-        Ok(Walker { header, log, walk, limits })
+        Ok(Walker { header, log, walk, entries: Vec::new(), limits })
     }
 
     /// The next buffer, with its bytes as the file has them in `block`; `None` at the end.
@@ -35,8 +38,13 @@ impl Walker {
         block: &mut S::Block,
     ) -> Result<Option<BufferEntry>> {
         let next = self.walk.next(source, block, true, &self.limits, &mut self.log)?;
-        if next.is_none() {
-            self.log.finish();
+        match next {
+            Some(entry) => self.entries.push(entry),
+            None => {
+                let entries = core::mem::take(&mut self.entries);
+                self.walk.notes.extend(sequence_notes(&entries, self.header.mode));
+                self.log.finish();
+            }
         }
         Ok(next)
     }
@@ -108,6 +116,12 @@ impl<S: Source> Buffers<S> {
     #[must_use]
     pub fn damage(&self) -> &[Damage] {
         &self.walker.log.damage
+    }
+
+    /// Remarks on the trace so far; those on the sequence of its buffers come at its end.
+    #[must_use]
+    pub fn notes(&self) -> &[Note] {
+        self.walker.notes()
     }
 
     /// Whether buffers are compressed, by the header event.
