@@ -1,8 +1,10 @@
 //! One buffer in memory, decompressed, and the position of its next record.
 
 use crate::compress;
-use crate::constants::offset::buffer::OFFSET;
-use crate::constants::{BUFFER_HEADER_SIZE, BufferType, MAX_EXPANSION, RECORD_ALIGNMENT, RecordKind};
+use crate::constants::offset::buffer::{OFFSET, SAVED_OFFSET};
+use crate::constants::{
+    BUFFER_HEADER_SIZE, BufferType, CompressionFormat, MAX_EXPANSION, RECORD_ALIGNMENT, RecordKind,
+};
 use crate::error::{Error, ErrorKind, Result};
 
 use super::damage::Log;
@@ -40,6 +42,8 @@ pub(crate) struct Loaded<B> {
     fill: usize,
     /// From here on, filler ends them too.
     least_fill: usize,
+    /// Bytes that were decompressed beyond what the buffer declares.
+    grown: usize,
     /// Where the next record begins.
     at: usize,
     /// The timestamp that a record without its own takes over.
@@ -71,9 +75,9 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         self.least_fill = entry.least_fill as usize;
         self.at = BUFFER_HEADER_SIZE;
         self.tail = None;
-        self.passed = 0;
+        (self.passed, self.grown) = (0, 0);
         if entry.compressed {
-            self.decompress(log)?;
+            self.decompress(layout, log)?;
         } else if entry.cut {
             // The buffer ends at the cut.
             self.fill = self.fill.min(self.raw.as_ref().len());
@@ -102,49 +106,56 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         log.fault(at..at + 4, error)
     }
 
-    fn decompress(&mut self, log: &mut Log) -> Result<()> {
+    fn decompress(&mut self, layout: &Layout, log: &mut Log) -> Result<()> {
         let (entry, format) = (self.entry, self.entry.format);
-        let declared = self.fill.saturating_sub(BUFFER_HEADER_SIZE) as u64;
-        self.fill = self.fill.min(self.raw.as_ref().len().saturating_mul(MAX_EXPANSION));
-        if self.plain.len() < self.fill {
-            self.plain.resize(self.fill, 0);
-        }
         let raw = self.raw.as_ref();
-        let plain = self.plain.get_mut(..self.fill).unwrap_or_default();
-        let (Some((raw_header, packed)), Some((header, records))) = (
-            raw.split_at_checked(BUFFER_HEADER_SIZE),
-            plain.split_at_mut_checked(BUFFER_HEADER_SIZE),
-        ) else {
+        let Some((_, packed)) = raw.split_at_checked(BUFFER_HEADER_SIZE) else {
             self.fill = 0;
             return Ok(());
         };
-        header.copy_from_slice(raw_header);
-        let packed = compress::before_hole(format, packed);
-        let done = compress::decompress(format, packed, records);
-        let produced = match done {
-            Err(fault) => fault.produced,
-            Ok(()) => records.len(),
-        };
-        if (produced as u64) < declared {
-            // For a buffer that was cut off, the missing bytes are reported already.
-            self.fill = BUFFER_HEADER_SIZE + produced;
-            // Where the header states two fills, the data tell which of them is right.
-            let stated = self.fill == self.least_fill;
-            if stated {
-                self.entry.fill = entry.least_fill;
-            } else if !entry.cut {
-                let kind = ErrorKind::Compression {
-                    format: format.name().unwrap_or("compressed"),
-                    produced: produced as u64,
-                    declared,
-                };
-                log.fault(
-                    entry.offset..entry.offset + u64::from(entry.stored),
-                    Error::new(entry.offset, kind),
-                )?;
+        let expanded = raw.len().saturating_mul(MAX_EXPANSION);
+        let declared = self.fill;
+        let (made, rest) = unpack(format, raw, packed, &mut self.plain, declared.min(expanded));
+        self.fill = made;
+        let ends = compress::is_end(format, rest);
+        if made == declared && ends {
+            return Ok(());
+        }
+        if made == self.least_fill && ends {
+            // The header states two fills; the data tell which of them is right.
+            self.entry.fill = entry.least_fill;
+            return Ok(());
+        }
+        if entry.cut {
+            // That bytes are missing is reported already.
+            return Ok(());
+        }
+        let at = entry.offset + SAVED_OFFSET as u64;
+        let expected = "the size of the decompressed data";
+        let wrong_fill = Error::invalid(at, "fill of a buffer", entry.fill.into(), expected);
+        if made == declared {
+            let most = expanded.min(layout.capacity as usize);
+            let (all, rest) = unpack(format, raw, packed, &mut self.plain, most.max(made));
+            if all > declared && compress::is_end(format, rest) {
+                (self.fill, self.grown) = (all, all - declared);
+                self.entry.fill = all as u32;
+                return log.fault(at..at + 4, wrong_fill);
             }
         }
-        Ok(())
+        let intact = compress::before_hole(format, packed);
+        if intact.len() < packed.len() {
+            (self.fill, _) = unpack(format, raw, intact, &mut self.plain, self.fill);
+        }
+        let size = |fill: usize| fill.saturating_sub(BUFFER_HEADER_SIZE) as u64;
+        let error = if self.fill < declared {
+            let format = format.name().unwrap_or("compressed");
+            let (produced, declared) = (size(self.fill), size(declared));
+            let kind = ErrorKind::Compression { format, produced, declared };
+            Error::new(entry.offset, kind)
+        } else {
+            wrong_fill
+        };
+        log.fault(entry.offset..entry.offset + u64::from(entry.stored), error)
     }
 
     /// The next record and its timestamp, own or taken over. At the end of the records,
@@ -232,6 +243,11 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         walk::first_timestamp(self.data(), self.fill)
     }
 
+    /// Bytes that the buffer takes beyond what its header declares.
+    pub fn grown(&self) -> u64 {
+        self.grown as u64
+    }
+
     /// Records returned so far.
     pub fn passed(&self) -> u64 {
         self.passed
@@ -281,4 +297,27 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         };
         Record::new(self.data(), found, timestamp, location)
     }
+}
+
+/// Decompresses the records of a buffer to `fill` bytes, its header included. Returns the bytes
+/// made and the number of bytes of `packed` that were not used. `plain` never shrinks.
+fn unpack(
+    format: CompressionFormat,
+    raw: &[u8],
+    packed: &[u8],
+    plain: &mut Vec<u8>,
+    fill: usize,
+) -> (usize, usize) {
+    if plain.len() < fill {
+        plain.resize(fill, 0);
+    }
+    let plain = plain.get_mut(..fill).unwrap_or_default();
+    let (Some(from), Some((header, records))) =
+        (raw.first_chunk::<BUFFER_HEADER_SIZE>(), plain.split_first_chunk_mut())
+    else {
+        return (0, packed.len());
+    };
+    *header = *from;
+    let (_, done) = compress::decode(format, packed, records);
+    (BUFFER_HEADER_SIZE + done.produced, packed.len().saturating_sub(done.consumed))
 }
