@@ -26,7 +26,7 @@ use printer::Printer;
 /// Arguments of `etlkit dump`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 success, 1 the trace is damaged and its intact parts were printed, 2 error.
+Exit codes: 0 success, 1 the trace is damaged or lost buffers and what is left was printed, 2 error.
 
 Examples:
   etlkit dump trace.etl --limit 20
