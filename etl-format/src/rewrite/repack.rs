@@ -224,6 +224,8 @@ impl<W: Write> Repack<'_, W> {
         if let Ok(event) = event.as_ref()
             && entry.is_header()
         {
+            // They belong to the header before this one.
+            self.write_packed(true)?;
             self.size = event.buffer_size;
             let plain = self.plain_size(&entry, options);
             let whole = match format {
@@ -233,7 +235,6 @@ impl<W: Write> Repack<'_, W> {
             out.clear();
             out.extend_from_slice(bytes.get(..used).unwrap_or(bytes));
             header.state = set_compression(event, format, &mut out);
-            self.write_packed(true)?;
             self.write(&mut header, &mut out, whole, entry.offset)?;
         } else if let Some(packing) = &mut self.packing {
             let mut plain = packing.memory();
