@@ -74,12 +74,7 @@ fn lacking() -> Vec<(&'static str, Vec<u8>, i32, &'static str)> {
     let used = u32::from_le_bytes(sound()[at + 0x30..at + 0x34].try_into().unwrap()) as usize;
     vec![
         ("sound", sound(), 0, ""),
-        (
-            "filler",
-            changed(&|b| b[at + used / 2 / 8 * 8 + 0x20..at + used].fill(0xff)),
-            1,
-            "warning",
-        ),
+        ("filler", changed(&|b| b[at + 0xa0..at + used].fill(0xff)), 1, "warning"),
         ("zeros", changed(&|b| b[at + 0x48..at + used].fill(0)), 1, "warning"),
         ("small fill", changed(&|b| b[at + 0x30] = 0x48), 1, "warning"),
         ("large fill", changed(&|b| b[at + 0x32] = 1), 1, "warning"),
