@@ -1,10 +1,78 @@
-//! Warnings about damage of a trace.
+//! What a command says on standard error of a trace that is damaged or incomplete: one rule for all
+//! commands, one line for each trace.
 
-use etl_format::read::Damage;
+use etl_format::constants::LogFileMode;
+use etl_format::read::{Damage, Note, Weight};
 
-/// Warns on standard error of each region that could not be read.
-pub(crate) fn warn(name: &str, damage: &[Damage]) {
-    for d in damage {
-        stderr_line!("warning: {name}: {} (to {:#x})", d.error, d.range.end);
+use crate::Outcome;
+
+/// What could not be read of a trace, and the remarks on it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Condition<'a> {
+    pub damage: &'a [Damage],
+    pub notes: &'a [Note],
+    /// The mode of the trace, which the weight of the remarks depends on.
+    pub mode: LogFileMode,
+}
+
+impl Condition<'_> {
+    /// Says on standard error what is missing from the trace, if anything is. A trace that lost
+    /// something since it was recorded is a finding; one that was recorded incompletely is not.
+    pub fn report(self, name: &str) -> Outcome {
+        let weight = self.notes.iter().map(|note| note.weight(self.mode)).max();
+        let lost = !self.damage.is_empty() || weight == Some(Weight::Loss);
+        if lost || weight == Some(Weight::Incomplete) {
+            let level = if lost { "warning" } else { "note" };
+            stderr_line!("{level}: {name}: {}", self.sentences().join("; "));
+        }
+        if lost { Outcome::Findings } else { Outcome::Success }
     }
+
+    fn sentences(self) -> Vec<String> {
+        let mut out = Vec::new();
+        if let Some(first) = self.damage.first() {
+            let more = match self.damage.len() {
+                1 => String::new(),
+                n => format!(", the first of {n} damaged places"),
+            };
+            out.push(format!("{} (to {:#x}){more}", first.error, first.range.end));
+        }
+        let (mut gaps, mut missing) = (0, 0u64);
+        let (mut flagged, mut before, mut counted) = (0, 0, false);
+        for note in self.notes {
+            match note {
+                Note::SequenceGap { count, .. } => {
+                    gaps += 1;
+                    missing = missing.saturating_add(*count);
+                }
+                Note::EventsLostInBuffer { .. } => flagged += 1,
+                Note::BufferLostBefore { .. } => before += 1,
+                Note::EventsLost(_) | Note::BuffersLost(_) => {
+                    counted = true;
+                    out.push(note.to_string());
+                }
+                _ if note.weight(self.mode) > Weight::Detail => out.push(note.to_string()),
+                _ => {}
+            }
+        }
+        if gaps > 0 {
+            let many = plural(missing, "buffer is missing", "buffers are missing");
+            out.push(format!("{many} by their sequence numbers"));
+        }
+        // The header has the numbers; without them the flags of the buffers are all there is.
+        if flagged > 0 && !counted {
+            out.push(format!(
+                "events were lost while {} filled",
+                plural(flagged, "buffer was", "buffers were")
+            ));
+        }
+        if before > 0 && !counted {
+            out.push(format!("buffers were lost before {}", plural(before, "other", "others")));
+        }
+        out
+    }
+}
+
+fn plural(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }

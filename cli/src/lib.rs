@@ -39,8 +39,8 @@ use std::process::ExitCode;
 #[doc(hidden)]
 pub use output::CommandOutput;
 
-/// The result of a command that did its work, with its exit code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The result of a command that did its work, with its exit code; the greater one is the graver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
     /// Nothing is wrong with the input.
     Success = 0,

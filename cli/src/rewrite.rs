@@ -8,7 +8,7 @@ use etl_tools::Error;
 use serde::Serialize;
 
 use crate::Outcome;
-use crate::diagnostics;
+use crate::diagnostics::Condition;
 use crate::error::Failure;
 use crate::input::{AnySource, Input, InputArgs};
 use crate::missing_header;
@@ -108,8 +108,9 @@ impl<'a> Rewrite<'a> {
     /// Keeps the new trace, prints its report, and warns of damage of the old one.
     pub fn finish(self, report: &impl Report, damage: &[Damage]) -> Result<Outcome, Failure> {
         missing_header::warn_if_missing(self.name, &self.trace);
-        diagnostics::warn(self.name, damage);
+        let (notes, mode) = (self.trace.notes(), self.trace.header().mode);
+        let outcome = Condition { damage, notes, mode }.report(self.name);
         finish(self.sink, self.name, self.format, report)?;
-        Ok(if damage.is_empty() { Outcome::Success } else { Outcome::Findings })
+        Ok(outcome)
     }
 }

@@ -118,6 +118,13 @@ macro_rules! bits {
 /// Bytes of a buffer header (`WMI_BUFFER_HEADER`), the same for both pointer sizes since Vista.
 pub const BUFFER_HEADER_SIZE: usize = 0x48;
 
+/// The largest number of bytes that one stored byte of a compressed buffer decompresses to.
+///
+/// A record takes at most 64 KiB, and each different record takes about ten stored bytes: a factor
+/// of 6,500. Readers take more for damage: without this bound a few bytes of XPRESS could
+/// decompress to gigabytes. Writers leave such a buffer uncompressed.
+pub(crate) const MAX_EXPANSION: usize = 8192;
+
 /// A buffer 0 that is shorter than the others takes a multiple of this.
 pub(crate) const SHORT_BUFFER_UNIT: usize = 0x200;
 

@@ -16,7 +16,9 @@ use std::collections::{BTreeMap, HashMap};
 use etl_format::Clock;
 use etl_format::clock::iso_utc;
 use etl_format::constants::RecordKind;
-use etl_format::read::{BufferEntry, FileHeader, Identity, Note, Order, Record, Source, Trace};
+use etl_format::read::{
+    BufferEntry, Damage, FileHeader, Identity, Note, Order, Record, Source, Trace,
+};
 use etl_schema::providers;
 use etl_schema::store::SchemaStore;
 use serde::Serialize;
@@ -99,9 +101,12 @@ pub struct Survey {
     pub gaps: Vec<Gap>,
     /// Notes and damage.
     pub problems: Vec<Problem>,
-    /// Whether parts of the trace could not be read.
+    /// What could not be read.
     #[serde(skip)]
-    pub is_damaged: bool,
+    pub damage: Vec<Damage>,
+    /// Remarks on the trace.
+    #[serde(skip)]
+    pub notes: Vec<Note>,
 }
 
 /// How often an event occurs. Values that its kind of record does not have are 0.
@@ -227,7 +232,8 @@ impl Survey {
             kinds: counts.kinds.iter().map(|(kind, n)| (kind.to_string(), *n)).collect(),
             events: event_counts(counts.events),
             problems,
-            is_damaged: !damage.is_empty(),
+            damage,
+            notes,
         })
     }
 }

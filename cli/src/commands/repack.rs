@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::Outcome;
 use crate::choice::{Choice, one_of};
+use crate::diagnostics::Condition;
 use crate::error::Failure;
 use crate::input::{self, About, Input};
 use crate::output;
@@ -29,7 +30,8 @@ const CHUNK: usize = 1 << 20;
 #[command(after_help = "\
 Only the compression of the buffers changes: `etlkit decompress` restores the same bytes.
 
-Exit codes: 0 success, 2 error (the trace is damaged or cannot be read or written).
+Exit codes: 0 success, 1 buffers were lost before, 2 error (the trace is damaged or cannot be read
+or written).
 
 Examples:
   etlkit compress trace.etl -o small.etl
@@ -52,7 +54,8 @@ pub(crate) struct CompressCommand {
 /// Arguments of `etlkit decompress`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 success, 2 error (the trace is damaged or cannot be read or written).
+Exit codes: 0 success, 1 buffers were lost before, 2 error (the trace is damaged or cannot be read
+or written).
 
 Examples:
   etlkit decompress merged.etl -o plain.etl
@@ -136,7 +139,7 @@ fn run(file: &Path, args: &RewriteArgs, repacker: Repacker<'_>) -> Result<Outcom
         repack(input.source(), &about, &mut sink, repacker)?
     };
     rewrite::finish(sink, &name, args.format, &Report::new(&done, compress))?;
-    Ok(Outcome::Success)
+    Ok(Condition { damage: &[], notes: &done.notes, mode: done.mode }.report(&name))
 }
 
 fn repack<S: Source>(

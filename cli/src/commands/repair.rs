@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::Outcome;
 use crate::commands::repack::CompressArgs;
+use crate::diagnostics::Condition;
 use crate::error::Failure;
 use crate::input::{self, Input};
 use crate::missing_header;
@@ -28,7 +29,8 @@ The output contains every record that can be read, in time order. The report lis
 that cannot be read, with the number of records before and after each. A compressed trace stays
 compressed; --compress compresses the output in any case.
 
-Exit codes: 0 the trace was intact, 1 it was damaged or unclosed and the output is intact, 2 error.
+Exit codes: 0 the trace was intact, 1 it was damaged, unclosed or lost buffers and the output is
+intact, 2 error.
 
 Examples:
   etlkit repair broken.etl -o repaired.etl
@@ -66,7 +68,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     drop(input);
     check(&mut sink, &done, threads)?;
     rewrite::finish(sink, &name, args.rewrite.format, &Report::new(&done))?;
-    Ok(if done.was_intact() { Outcome::Success } else { Outcome::Findings })
+    let RepairReport { damage, notes, mode, .. } = &done;
+    let outcome = Condition { damage, notes, mode: *mode }.report(&name);
+    Ok(if done.was_intact() { outcome } else { Outcome::Findings })
 }
 
 /// Reads the new file strictly: it is kept only if it is intact.

@@ -32,8 +32,8 @@ Presets: usual hashes users, machines, command-lines and sids; strict also hashe
 and drops command-lines; none replaces nothing but what other options name. docs/scrub.md
 describes all.
 
-Exit codes: 0 success, 1 the trace is damaged and its intact parts were scrubbed, 2 error, or a
-listed text cannot be removed (then no output is written).
+Exit codes: 0 success, 1 the trace is damaged or lost buffers and what is left was scrubbed, 2
+error, or a listed text cannot be removed (then no output is written).
 
 Examples:
   etlkit scrub trace.etl -o clean.etl

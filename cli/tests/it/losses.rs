@@ -1,4 +1,5 @@
-//! Every command that writes a trace keeps the loss flags of buffers.
+//! What is missing from a trace: every command says so, and those that write a trace keep the loss
+//! flags of its buffers.
 
 use crate::common::{BUFFER, buffer, directory, etlkit, event, header_event};
 use std::collections::BTreeMap;
@@ -43,6 +44,81 @@ fn loss_flags(here: &Path, file: &str) -> BTreeMap<u16, u16> {
         rest = rest.get(size..).unwrap_or_default();
     }
     loss_flags
+}
+
+/// Traces that lack something, with the exit code and the beginning of the line on standard error.
+fn lacking() -> Vec<(&'static str, Vec<u8>, i32, &'static str)> {
+    let data = |number: u64| {
+        let timestamp = number as i64 * 1_000;
+        let records = [event(timestamp, 1, 4, 0x8, None), event(timestamp + 10, 2, 5, 0x10, None)];
+        buffer(number, 0, 0, &records)
+    };
+    let file = |buffers: u32, numbers: &[u64]| {
+        let mut out = buffer(0, 0, 4, &[header_event(buffers)]);
+        numbers.iter().for_each(|&number| out.extend(data(number)));
+        out
+    };
+    let sound = || file(4, &[1, 2, 3]);
+    let changed = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut out = sound();
+        change(&mut out);
+        out
+    };
+    // Mode and lost events lie in the payload of the header event.
+    let payload = 0x48 + 0x20;
+    let relogged = |mut bytes: Vec<u8>| {
+        bytes[payload + 0x20..payload + 0x24].copy_from_slice(&0x0001_0001u32.to_le_bytes());
+        bytes
+    };
+    let at = 2 * BUFFER;
+    let used = u32::from_le_bytes(sound()[at + 0x30..at + 0x34].try_into().unwrap()) as usize;
+    vec![
+        ("sound", sound(), 0, ""),
+        ("filler", changed(&|b| b[at + 0xa0..at + used].fill(0xff)), 1, "warning"),
+        ("zeros", changed(&|b| b[at + 0x48..at + used].fill(0)), 1, "warning"),
+        ("small fill", changed(&|b| b[at + 0x30] = 0x48), 1, "warning"),
+        ("large fill", changed(&|b| b[at + 0x32] = 1), 1, "warning"),
+        ("fewer buffers", file(4, &[1, 2]), 1, "warning"),
+        ("gap in a relogged file", relogged(file(4, &[1, 3, 4])), 1, "warning"),
+        ("gap in a kernel file", file(4, &[1, 3, 4]), 0, "note"),
+        ("lost events", changed(&|b| b[payload + 0x30] = 5), 0, "note"),
+    ]
+}
+
+#[test]
+fn every_command_says_what_is_missing() {
+    for (what, bytes, code, level) in lacking() {
+        let here = directory(&[("t.etl", &bytes)]);
+        let strict_code = if code == 1 && what != "gap in a relogged file" { 2 } else { code };
+        for (args, code) in [
+            (&["info", "t.etl"][..], code),
+            (&["dump", "t.etl"], code),
+            (&["dump", "t.etl", "--file-order"], code),
+            (&["dump", "t.etl", "--threads", "2"], code),
+            (&["slice", "t.etl", "-o", "slice.etl"], code),
+            (&["slice", "t.etl", "-o", "slice2.etl", "--no-keep-state"], code),
+            (&["scrub", "t.etl", "-o", "scrub.etl"], code),
+            (&["merge", "t.etl", "-o", "merge.etl", "--salvage"], code),
+            (&["repair", "t.etl", "-o", "repair.etl"], code),
+            (&["merge", "t.etl", "-o", "strict.etl"], strict_code),
+            (&["compress", "t.etl", "-o", "compress.etl"], strict_code),
+            (&["decompress", "t.etl", "-o", "plain.etl"], strict_code),
+        ] {
+            let said = etlkit(here.path(), args);
+            assert_eq!(said.code, code, "{what}: {args:?}: {}{}", said.out, said.err);
+            let level = if code == 2 { "error" } else { level };
+            let lines: Vec<_> = said.err.lines().filter(|l| !l.starts_with("hint")).collect();
+            let start = format!("{level}: t.etl: ");
+            match lines[..] {
+                [] => assert_eq!(level, "", "{what}: {args:?}: nothing is said"),
+                [line] => assert!(line.starts_with(&start), "{what}: {args:?}: {line}"),
+                _ => panic!("{what}: {args:?}: {}", said.err),
+            }
+        }
+        let said = etlkit(here.path(), &["diff", "t.etl", "t.etl"]);
+        assert_eq!(said.code, code, "{what}: diff: {}", said.err);
+        assert_eq!(said.err.lines().count(), if level.is_empty() { 0 } else { 2 }, "{what}");
+    }
 }
 
 #[test]

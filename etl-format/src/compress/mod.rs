@@ -6,6 +6,7 @@
 mod copy;
 mod encode;
 mod encode_huffman;
+mod hole;
 mod huffman;
 mod lznt1;
 mod matches;
@@ -15,6 +16,8 @@ mod xpress;
 mod tests;
 
 use crate::constants::CompressionFormat;
+
+pub(crate) use hole::before_hole;
 
 /// Compressed bytes that decompress to fewer bytes than requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +67,16 @@ pub fn decompress(
     input: &[u8],
     output: &mut [u8],
 ) -> Result<(), DecodeFault> {
+    let (whole, Progress { produced, consumed }) = decode(format, input, output);
+    whole.ok_or(DecodeFault { format, produced, consumed })
+}
+
+/// Fills `output` as [`decompress`] does, and also says how far it came when nothing is wrong.
+pub(crate) fn decode(
+    format: CompressionFormat,
+    input: &[u8],
+    output: &mut [u8],
+) -> (Option<()>, Progress) {
     let mut progress = Progress::default();
     let whole = match format {
         CompressionFormat::XPRESS => xpress::decode(input, output, &mut progress),
@@ -74,8 +87,16 @@ pub fn decompress(
         }
         _ => None,
     };
-    let Progress { produced, consumed } = progress;
-    whole.ok_or(DecodeFault { format, produced, consumed })
+    (whole, progress)
+}
+
+/// Whether the data may end with so many bytes that no output needs.
+///
+/// Windows writes one more flag word where the items use up the last one, and nothing else: so it
+/// is in all XPRESS buffers of real traces. LZNT1 may end with an empty chunk. XPRESS_HUFF ends
+/// with a symbol of its own and whole words.
+pub(crate) fn is_end(format: CompressionFormat, rest: usize) -> bool {
+    rest <= if format == CompressionFormat::XPRESS_HUFF { 16 } else { 4 }
 }
 
 /// How much work an encoder puts into finding repetitions.
@@ -152,9 +173,11 @@ pub fn compress(
 
 /// How far a decoder has come.
 #[derive(Clone, Copy, Debug, Default)]
-struct Progress {
-    produced: usize,
-    consumed: usize,
+pub(crate) struct Progress {
+    /// Bytes of the output.
+    pub produced: usize,
+    /// Bytes of the input that were used for them.
+    pub consumed: usize,
 }
 
 /// Copies uncompressed data.

@@ -1,5 +1,6 @@
 //! The values of a buffer header, which both halves share.
 
+use crate::constants::offset::buffer::{OFFSET, SAVED_OFFSET};
 use crate::constants::{
     BUFFER_HEADER_SIZE, BufferFlags, BufferState, BufferType, PROCESSOR_INDEX_MASK,
 };
@@ -54,6 +55,24 @@ pub struct BufferHeader {
     pub tail: [u8; 16],
 }
 
+/// What a buffer header says of the fill of its buffer.
+pub(crate) struct Fills {
+    /// From here on, filler may end the records.
+    pub least: u32,
+    /// The records end here at the latest.
+    pub most: u32,
+    /// The field that cannot be right.
+    pub fault: Option<FillFault>,
+}
+
+/// A fill that a buffer header states wrongly.
+pub(crate) struct FillFault {
+    /// Offset of the field in the header.
+    pub at: u64,
+    pub found: u64,
+    pub expected: &'static str,
+}
+
 impl BufferHeader {
     /// The header of a buffer with records, as Windows 8 and later write it; sizes and numbers 0.
     #[must_use]
@@ -92,25 +111,51 @@ impl BufferHeader {
 
     /// Bytes of the uncompressed buffer in use, counted from its start.
     ///
-    /// `SavedOffset` for a compressed buffer; else `Offset`, or in a data buffer the larger of
-    /// both: they are equal in all files of Windows, and filler ends the records anyway. Never
-    /// larger than the buffer. Reference-time and empty-marker buffers hold no records.
+    /// Data buffers state it twice, as `SavedOffset` and as `Offset`; where the two differ, this is
+    /// the larger one that the buffer can hold. The first buffer states it as `Offset`, or else as
+    /// `SavedOffset`. Never larger than an uncompressed buffer. Reference-time and empty-marker
+    /// buffers hold no records.
     #[must_use]
     pub fn fill(&self) -> u32 {
-        match self.buffer_type {
-            BufferType::REFTIME | BufferType::EMPTY_MARKER => BUFFER_HEADER_SIZE as u32,
-            _ if self.is_compressed() => self.saved_offset,
-            _ if self.fill_differs() => self.offset.max(self.saved_offset).min(self.buffer_size),
-            _ if self.offset != 0 => self.offset.min(self.buffer_size),
-            _ => self.saved_offset.min(self.buffer_size),
-        }
+        self.fills(u32::MAX).most
     }
 
-    /// Whether a data buffer states two different fills.
-    #[must_use]
-    pub(crate) fn fill_differs(&self) -> bool {
-        let stated = self.offset != 0 && self.saved_offset != 0;
-        stated && self.offset != self.saved_offset && !self.is_header() && !self.is_compressed()
+    /// What the header says of the fill. `capacity` is the size of a buffer's memory.
+    pub(crate) fn fills(&self, capacity: u32) -> Fills {
+        let header = BUFFER_HEADER_SIZE as u32;
+        let (saved, offset) = (self.saved_offset, self.offset);
+        let size = if self.is_compressed() { capacity } else { self.buffer_size };
+        let exactly = |fill: u32| Fills { least: fill, most: fill, fault: None };
+        let holds = |fill: u32| (header..=size).contains(&fill);
+        if matches!(self.buffer_type, BufferType::REFTIME | BufferType::EMPTY_MARKER) {
+            return exactly(header);
+        }
+        // Merges of Windows 10 and later save the end of the header event, earlier Windows nothing.
+        let fine = saved == offset || self.is_header() && saved < offset;
+        if fine && (offset == 0 || holds(offset)) {
+            return exactly(offset);
+        }
+        if self.is_header() && offset == 0 && holds(saved) {
+            return exactly(saved);
+        }
+        let differs = "what the other field for the fill states";
+        let beyond = "at least 0x48 and no more than the buffer holds";
+        let fault = |at, found: u32, expected| {
+            Some(FillFault { at: at as u64, found: found.into(), expected })
+        };
+        match (holds(saved), holds(offset)) {
+            (true, true) => Fills {
+                least: saved.min(offset),
+                most: saved.max(offset),
+                fault: fault(SAVED_OFFSET, saved, differs),
+            },
+            (true, false) => Fills { fault: fault(OFFSET, offset, beyond), ..exactly(saved) },
+            (false, true) => Fills { fault: fault(SAVED_OFFSET, saved, beyond), ..exactly(offset) },
+            // Filler ends the records.
+            (false, false) => {
+                Fills { least: header, most: size, fault: fault(OFFSET, offset, beyond) }
+            }
+        }
     }
 
     /// The header with its sizes replaced by `size`, where they alone are damaged and everything
@@ -136,7 +181,8 @@ impl BufferHeader {
             return fault(0, "buffer size", self.buffer_size, expected);
         }
         if self.is_compressed() {
-            if self.saved_offset < header || self.saved_offset > capacity {
+            let fits = |fill: u32| (header..=capacity).contains(&fill);
+            if !fits(self.saved_offset) && !fits(self.offset) {
                 let what = "uncompressed fill of a compressed buffer";
                 let expected = "at least 0x48 and no more than the buffer size of the file header";
                 return fault(4, what, self.saved_offset, expected);
@@ -148,7 +194,7 @@ impl BufferHeader {
                 return fault(0, "size of a compressed buffer", self.buffer_size, expected);
             }
         } else {
-            let used = if self.offset != 0 { self.offset } else { self.saved_offset };
+            let used = self.saved_offset.max(self.offset);
             if used != 0 && used < header {
                 let expected = "0 or at least the 0x48 bytes of the buffer header";
                 return fault(0x30, "fill of a buffer", used, expected);

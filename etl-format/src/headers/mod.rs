@@ -1,6 +1,6 @@
 //! Plain values of headers, which the read half decodes and the write half encodes.
 
-mod buffer;
+pub(crate) mod buffer;
 mod file;
 
 pub use buffer::BufferHeader;

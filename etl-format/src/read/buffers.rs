@@ -1,13 +1,15 @@
 //! Buffers in the order of the file, one in memory: what a pipe can deliver, too.
 
+use crate::constants::MAX_EXPANSION;
 use crate::error::Result;
 use crate::headers::FileHeader;
 
 use super::damage::{Damage, Log, Note};
 use super::index::{BufferEntry, BufferWalk, Layout};
-use super::limits::{EXPANSION, Limits};
+use super::limits::Limits;
 use super::loaded::Loaded;
 use super::options::Options;
+use super::sequence::sequence_notes;
 use super::source::Source;
 
 /// The walk from buffer to buffer, with its limits and its faults.
@@ -16,6 +18,8 @@ pub(super) struct Walker {
     pub header: FileHeader,
     pub log: Log,
     walk: BufferWalk,
+    /// The buffers so far, for the remarks on their sequence.
+    entries: Vec<BufferEntry>,
     limits: Limits,
 }
 
@@ -24,7 +28,7 @@ impl Walker {
         let mut log = Log::new(options.mode);
         let limits = options.limits;
         let (walk, header) = BufferWalk::open(source, &limits, &mut log)?;
-        Ok(Walker { header, log, walk, limits })
+        Ok(Walker { header, log, walk, entries: Vec::new(), limits })
     }
 
     /// The next buffer, with its bytes as the file has them in `block`; `None` at the end.
@@ -34,8 +38,13 @@ impl Walker {
         block: &mut S::Block,
     ) -> Result<Option<BufferEntry>> {
         let next = self.walk.next(source, block, true, &self.limits, &mut self.log)?;
-        if next.is_none() {
-            self.log.finish();
+        match next {
+            Some(entry) => self.entries.push(entry),
+            None => {
+                let entries = core::mem::take(&mut self.entries);
+                self.walk.notes.extend(sequence_notes(&entries, self.header.mode));
+                self.log.finish();
+            }
         }
         Ok(next)
     }
@@ -109,6 +118,12 @@ impl<S: Source> Buffers<S> {
         &self.walker.log.damage
     }
 
+    /// Remarks on the trace so far; those on the sequence of its buffers come at its end.
+    #[must_use]
+    pub fn notes(&self) -> &[Note] {
+        self.walker.notes()
+    }
+
     /// Whether buffers are compressed, by the header event.
     pub(crate) fn is_compressed(&self) -> bool {
         self.walker.layout().packed
@@ -164,6 +179,6 @@ impl Stored {
     /// The largest number of bytes that it takes when decompressed.
     pub fn max_bytes(&self) -> usize {
         let stored = self.loaded.raw.len();
-        stored.saturating_add((self.entry.fill as usize).min(stored.saturating_mul(EXPANSION)))
+        stored.saturating_add((self.entry.fill as usize).min(stored.saturating_mul(MAX_EXPANSION)))
     }
 }

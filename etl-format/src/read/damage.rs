@@ -2,6 +2,7 @@
 
 use core::ops::Range;
 
+use crate::constants::LogFileMode;
 use crate::error::{Error, Result};
 
 /// What a reader does at a fault.
@@ -187,16 +188,6 @@ pub enum Note {
         /// The stated size.
         stated: u32,
     },
-    /// A buffer states its fill twice, differently; records were read up to the larger one.
-    #[error("this buffer states its fill twice, as {saved} and as {current} bytes")]
-    FillDiffers {
-        /// Its file offset.
-        offset: u64,
-        /// `SavedOffset`.
-        saved: u32,
-        /// `Offset`.
-        current: u32,
-    },
     /// The buffers are compressed, but the header names no format; XPRESS was assumed.
     #[error("no compression format is named (state {state:#x}); XPRESS was assumed")]
     CompressionUnnamed {
@@ -205,7 +196,42 @@ pub enum Note {
     },
 }
 
+/// How much a remark weighs. One rule for all who read traces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    /// Something to know that takes nothing away.
+    Detail,
+    /// The recording lost something, or may have; what the file holds was read whole.
+    Incomplete,
+    /// The file lost something that was in it: as grave as damage.
+    Loss,
+}
+
 impl Note {
+    /// How much the note weighs for a trace of this mode.
+    ///
+    /// The kernel numbers buffers that it then does not write, so its files may have gaps.
+    /// Reloggers and mergers number only what they write: a gap in their files is a loss. A
+    /// circular file counts the buffers that were overwritten, too.
+    #[must_use]
+    pub fn weight(&self, mode: LogFileMode) -> Weight {
+        match *self {
+            Note::BufferCount { stated, found }
+                if found < u64::from(stated) && !mode.has(LogFileMode::CIRCULAR) =>
+            {
+                Weight::Loss
+            }
+            Note::SequenceGap { .. } if mode.has(LogFileMode::RELOG) => Weight::Loss,
+            Note::SequenceGap { .. }
+            | Note::Unclosed
+            | Note::EventsLost(_)
+            | Note::BuffersLost(_)
+            | Note::EventsLostInBuffer { .. }
+            | Note::BufferLostBefore { .. } => Weight::Incomplete,
+            _ => Weight::Detail,
+        }
+    }
+
     /// A name for the kind that does not change between versions.
     #[must_use]
     pub fn code(&self) -> &'static str {
@@ -222,7 +248,6 @@ impl Note {
             Note::AnotherHeader { .. } => "another-header",
             Note::UnusedTail { .. } => "unused-tail",
             Note::PointerSize { .. } => "pointer-size",
-            Note::FillDiffers { .. } => "fill-differs",
             Note::CompressionUnnamed { .. } => "compression-unnamed",
         }
     }
@@ -237,7 +262,6 @@ impl Note {
             | Note::SequenceTwice { offset, .. }
             | Note::Reordered { offset }
             | Note::AnotherHeader { offset }
-            | Note::FillDiffers { offset, .. }
             | Note::UnusedTail { offset, .. } => offset,
             _ => 0,
         }

@@ -9,6 +9,7 @@ use crate::constants::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::headers::BufferHeader;
 use crate::headers::FileHeader;
+use crate::headers::buffer::FillFault;
 
 use super::damage::{Damage, Log, Mode, Note};
 use super::limits::Limits;
@@ -30,6 +31,9 @@ pub struct BufferEntry {
     pub stored: u32,
     /// Bytes in use when decompressed, the header included.
     pub fill: u32,
+    /// Where the buffer header does not state the fill exactly: from here on, filler may end the
+    /// records. Else the fill.
+    pub(crate) least_fill: u32,
     /// Processor whose records it holds.
     pub processor: u16,
     /// Flags.
@@ -52,13 +56,15 @@ pub struct BufferEntry {
 }
 
 impl BufferEntry {
-    pub(super) fn of(header: &BufferHeader, offset: u64) -> Self {
+    pub(super) fn of(header: &BufferHeader, offset: u64, capacity: u32) -> Self {
+        let fills = header.fills(capacity);
         BufferEntry {
             offset,
             sequence_number: header.sequence_number,
             first_timestamp: i64::MIN,
             stored: header.buffer_size,
-            fill: header.fill(),
+            fill: fills.most,
+            least_fill: fills.least,
             processor: header.processor(),
             flags: header.flags,
             buffer_type: header.buffer_type,
@@ -215,9 +221,8 @@ impl BufferWalk {
         Ok(None)
     }
 
-    /// The entry of a buffer with a valid header. A size that does not lead to another buffer,
-    /// where the size in the file header does, is a fault. The inner error is that of a buffer
-    /// beyond the limits.
+    /// The entry of a buffer with a valid header. A fill that cannot be right is a fault. The inner
+    /// error is that of a buffer beyond the limits.
     fn entry<S: Source>(
         &mut self,
         header: &BufferHeader,
@@ -226,12 +231,32 @@ impl BufferWalk {
         limits: &Limits,
         log: &mut Log,
     ) -> Result<Result<BufferEntry, Error>> {
-        let at = self.at;
-        let mut entry = BufferEntry::of(header, at);
-        if header.fill_differs() {
-            let (saved, current) = (header.saved_offset, header.offset);
-            self.notes.push(Note::FillDiffers { offset: at, saved, current });
+        let sized = self.sized(header, source, block, limits, log)?;
+        if let Ok(entry) = &sized {
+            let buffer_size = if entry.cut { header.buffer_size } else { entry.stored };
+            let fills = BufferHeader { buffer_size, ..*header }.fills(self.layout.capacity);
+            if let Some(FillFault { at, found, expected }) = fills.fault {
+                let at = entry.offset + at;
+                let error = Error::invalid(at, "fill of a buffer", found, expected);
+                log.fault(at..at + 4, error)?;
+            }
         }
+        Ok(sized)
+    }
+
+    /// The entry of a buffer whose size leads to another buffer. One that does not, where the size
+    /// in the file header does, is a fault.
+    fn sized<S: Source>(
+        &mut self,
+        header: &BufferHeader,
+        source: &mut S,
+        block: &mut S::Block,
+        limits: &Limits,
+        log: &mut Log,
+    ) -> Result<Result<BufferEntry, Error>> {
+        let at = self.at;
+        let capacity = self.layout.capacity;
+        let mut entry = BufferEntry::of(header, at, capacity);
         let spacing = self.layout.spacing;
         let odd = spacing != 0 && entry.stored != spacing && !entry.compressed;
         let plausible = header.is_plausible(self.layout.capacity);
@@ -240,8 +265,8 @@ impl BufferWalk {
             let expected = "the buffer size of the file header";
             let error = Error::invalid(at, "buffer size", entry.stored.into(), expected);
             self.fault(at..at + 4, error, log)?;
-            entry.stored = spacing;
-            entry.fill = BufferHeader { buffer_size: spacing, ..*header }.fill();
+            let header = BufferHeader { buffer_size: spacing, ..*header };
+            entry = BufferEntry::of(&header, at, capacity);
         } else if !self.leads_on(at, entry.stored, source, block)? {
             if let Some(error) = self.shorten(&mut entry, source, block, limits)? {
                 if log.mode == Mode::Strict {

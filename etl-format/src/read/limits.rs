@@ -15,10 +15,3 @@ impl Default for Limits {
         Limits { buffer: 64 << 20, held: 2 << 30 }
     }
 }
-
-/// The largest number of bytes that one stored byte of a compressed buffer can decompress to; more
-/// is damage.
-///
-/// A record takes at most 64 KiB, and each different record takes about ten stored bytes: a factor
-/// of 6,500. Without this bound a few bytes of XPRESS could decompress to gigabytes.
-pub(super) const EXPANSION: usize = 8192;

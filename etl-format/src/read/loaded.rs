@@ -1,12 +1,14 @@
 //! One buffer in memory, decompressed, and the position of its next record.
 
 use crate::compress;
-use crate::constants::{BUFFER_HEADER_SIZE, RecordKind};
+use crate::constants::offset::buffer::{OFFSET, SAVED_OFFSET};
+use crate::constants::{
+    BUFFER_HEADER_SIZE, BufferType, CompressionFormat, MAX_EXPANSION, RECORD_ALIGNMENT, RecordKind,
+};
 use crate::error::{Error, ErrorKind, Result};
 
 use super::damage::Log;
 use super::index::{BufferEntry, Layout};
-use super::limits::EXPANSION;
 use super::record::{Record, RecordLocation};
 use super::walk::{self, Found, Stop};
 
@@ -38,6 +40,10 @@ pub(crate) struct Loaded<B> {
     pub entry: BufferEntry,
     /// Where the records end.
     fill: usize,
+    /// From here on, filler ends them too.
+    least_fill: usize,
+    /// Bytes that were decompressed beyond what the buffer declares.
+    grown: usize,
     /// Where the next record begins.
     at: usize,
     /// The timestamp that a record without its own takes over.
@@ -66,57 +72,90 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         self.entry = entry;
         self.start = layout.start;
         self.fill = entry.fill as usize;
+        self.least_fill = entry.least_fill as usize;
         self.at = BUFFER_HEADER_SIZE;
         self.tail = None;
-        self.passed = 0;
+        (self.passed, self.grown) = (0, 0);
         if entry.compressed {
-            self.decompress(log)?;
+            self.decompress(layout, log)?;
         } else if entry.cut {
             // The buffer ends at the cut.
             self.fill = self.fill.min(self.raw.as_ref().len());
+        } else {
+            self.check_rest(log)?;
         }
         self.timestamp = self.first_timestamp().unwrap_or(self.start);
         Ok(())
     }
 
-    fn decompress(&mut self, log: &mut Log) -> Result<()> {
-        let (entry, format) = (self.entry, self.entry.format);
-        let declared = self.fill.saturating_sub(BUFFER_HEADER_SIZE) as u64;
-        self.fill = self.fill.min(self.raw.as_ref().len().saturating_mul(EXPANSION));
-        if self.plain.len() < self.fill {
-            self.plain.resize(self.fill, 0);
+    /// Whether only filler follows the records of a buffer that is not compressed. Else the fill is
+    /// too small, and the records may go on up to the end of the buffer.
+    fn check_rest(&mut self, log: &mut Log) -> Result<()> {
+        let Loaded { entry, raw, .. } = self;
+        let from = self.fill.max(BUFFER_HEADER_SIZE).next_multiple_of(RECORD_ALIGNMENT);
+        let rest = raw.as_ref().get(from..).unwrap_or_default();
+        let marker = matches!(entry.buffer_type, BufferType::REFTIME | BufferType::EMPTY_MARKER);
+        if marker || walk::is_filler(rest) {
+            return Ok(());
         }
+        let at = entry.offset + OFFSET as u64;
+        let expected = "a fill that only filler follows";
+        let error = Error::invalid(at, "fill of a buffer", entry.fill.into(), expected);
+        self.fill = raw.as_ref().len();
+        self.entry.fill = self.fill as u32;
+        log.fault(at..at + 4, error)
+    }
+
+    fn decompress(&mut self, layout: &Layout, log: &mut Log) -> Result<()> {
+        let (entry, format) = (self.entry, self.entry.format);
         let raw = self.raw.as_ref();
-        let plain = self.plain.get_mut(..self.fill).unwrap_or_default();
-        let (Some((raw_header, packed)), Some((header, records))) = (
-            raw.split_at_checked(BUFFER_HEADER_SIZE),
-            plain.split_at_mut_checked(BUFFER_HEADER_SIZE),
-        ) else {
+        let Some((_, packed)) = raw.split_at_checked(BUFFER_HEADER_SIZE) else {
             self.fill = 0;
             return Ok(());
         };
-        header.copy_from_slice(raw_header);
-        let done = compress::decompress(format, packed, records);
-        let produced = match done {
-            Err(fault) => fault.produced,
-            Ok(()) => records.len(),
-        };
-        if (produced as u64) < declared {
-            // For a buffer that was cut off, the missing bytes are reported already.
-            self.fill = BUFFER_HEADER_SIZE + produced;
-            if !entry.cut {
-                let kind = ErrorKind::Compression {
-                    format: format.name().unwrap_or("compressed"),
-                    produced: produced as u64,
-                    declared,
-                };
-                log.fault(
-                    entry.offset..entry.offset + u64::from(entry.stored),
-                    Error::new(entry.offset, kind),
-                )?;
+        let expanded = raw.len().saturating_mul(MAX_EXPANSION);
+        let declared = self.fill;
+        let (made, rest) = unpack(format, raw, packed, &mut self.plain, declared.min(expanded));
+        self.fill = made;
+        let ends = compress::is_end(format, rest);
+        if made == declared && ends {
+            return Ok(());
+        }
+        if made == self.least_fill && ends {
+            // The header states two fills; the data tell which of them is right.
+            self.entry.fill = entry.least_fill;
+            return Ok(());
+        }
+        if entry.cut {
+            // That bytes are missing is reported already.
+            return Ok(());
+        }
+        let at = entry.offset + SAVED_OFFSET as u64;
+        let expected = "the size of the decompressed data";
+        let wrong_fill = Error::invalid(at, "fill of a buffer", entry.fill.into(), expected);
+        if made == declared {
+            let most = expanded.min(layout.capacity as usize);
+            let (all, rest) = unpack(format, raw, packed, &mut self.plain, most.max(made));
+            if all > declared && compress::is_end(format, rest) {
+                (self.fill, self.grown) = (all, all - declared);
+                self.entry.fill = all as u32;
+                return log.fault(at..at + 4, wrong_fill);
             }
         }
-        Ok(())
+        let intact = compress::before_hole(format, packed);
+        if intact.len() < packed.len() {
+            (self.fill, _) = unpack(format, raw, intact, &mut self.plain, self.fill);
+        }
+        let size = |fill: usize| fill.saturating_sub(BUFFER_HEADER_SIZE) as u64;
+        let error = if self.fill < declared {
+            let format = format.name().unwrap_or("compressed");
+            let (produced, declared) = (size(self.fill), size(declared));
+            let kind = ErrorKind::Compression { format, produced, declared };
+            Error::new(entry.offset, kind)
+        } else {
+            wrong_fill
+        };
+        log.fault(entry.offset..entry.offset + u64::from(entry.stored), error)
     }
 
     /// The next record and its timestamp, own or taken over. At the end of the records,
@@ -175,7 +214,15 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         }
         let tail = self.tail.unwrap_or_else(|| walk::tail(self.data(), self.fill));
         self.tail = Some(tail);
-        let next = walk::resync(self.data(), self.at + 8, self.fill, self.timestamp, tail);
+        if self.at >= tail.max(self.least_fill) && self.least_fill < self.fill {
+            self.at = self.fill;
+            return None;
+        }
+        // In a compressed buffer, everything after a fault may come from damaged bytes: what looks
+        // like a record is none that was written.
+        let intact = (!self.entry.compressed)
+            .then(|| walk::resync(self.data(), self.at + 8, self.fill, self.timestamp, tail));
+        let next = intact.flatten();
         let end = next.unwrap_or(self.fill);
         let known = short && next.is_none();
         let range = self.range(self.at, end);
@@ -194,6 +241,11 @@ impl<B: AsRef<[u8]>> Loaded<B> {
     /// The first timestamp of the records before any fault.
     pub fn first_timestamp(&self) -> Option<i64> {
         walk::first_timestamp(self.data(), self.fill)
+    }
+
+    /// Bytes that the buffer takes beyond what its header declares.
+    pub fn grown(&self) -> u64 {
+        self.grown as u64
     }
 
     /// Records returned so far.
@@ -245,4 +297,27 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         };
         Record::new(self.data(), found, timestamp, location)
     }
+}
+
+/// Decompresses the records of a buffer to `fill` bytes, its header included. Returns the bytes
+/// made and the number of bytes of `packed` that were not used. `plain` never shrinks.
+fn unpack(
+    format: CompressionFormat,
+    raw: &[u8],
+    packed: &[u8],
+    plain: &mut Vec<u8>,
+    fill: usize,
+) -> (usize, usize) {
+    if plain.len() < fill {
+        plain.resize(fill, 0);
+    }
+    let plain = plain.get_mut(..fill).unwrap_or_default();
+    let (Some(from), Some((header, records))) =
+        (raw.first_chunk::<BUFFER_HEADER_SIZE>(), plain.split_first_chunk_mut())
+    else {
+        return (0, packed.len());
+    };
+    *header = *from;
+    let (_, done) = compress::decode(format, packed, records);
+    (BUFFER_HEADER_SIZE + done.produced, packed.len().saturating_sub(done.consumed))
 }

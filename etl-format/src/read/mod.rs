@@ -41,6 +41,7 @@ mod record;
 mod records;
 mod repair;
 mod scan;
+mod sequence;
 mod source;
 mod tally;
 mod trace;
@@ -50,7 +51,7 @@ pub use crate::headers::{BufferHeader, EventDescriptor, FileHeader, TimeZone};
 pub use batch::RecordBatch;
 pub use buffers::Buffers;
 pub(crate) use buffers::Stored;
-pub use damage::{Damage, Mode, Note};
+pub use damage::{Damage, Mode, Note, Weight};
 pub use extended::{ExtendedItem, ExtendedItems, StackTrace};
 pub use index::BufferEntry;
 pub use kinds::{

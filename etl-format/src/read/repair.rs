@@ -113,7 +113,8 @@ impl BufferWalk {
             if walk::resync(bytes, BUFFER_HEADER_SIZE, len, start, tail).is_some() {
                 self.fault(at..at + BUFFER_HEADER_SIZE as u64, error, log)?;
                 if let Some(header) = sizes {
-                    return Ok(Some(BufferEntry::of(&header, at)));
+                    let entry = BufferEntry::of(&header, at, self.layout.capacity);
+                    return Ok(Some(BufferEntry { least_fill: 0, ..entry }));
                 }
                 let buffer_type = if at == 0 { BufferType::HEADER } else { BufferType::GENERIC };
                 return Ok(Some(BufferEntry {

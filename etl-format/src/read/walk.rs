@@ -184,7 +184,7 @@ fn slow_record_at(data: &[u8], at: usize, fill: usize) -> Result<Found, Stop> {
     let cut = |need: usize| Stop::Short { at: here, need: need as u32, have: left as u32 };
     let Some(word) = data.u32_at(at).filter(|_| left >= 8) else { return Err(cut(8)) };
     if word == FILLER_WORD || word == 0 {
-        return Err(end_or_fault(data, at, fill, word));
+        return Err(Stop::NoRecord { at: here, word });
     }
     let Some((kind, size)) = classify(data, at, word) else {
         return Err(Stop::NoRecord { at: here, word });
@@ -262,13 +262,6 @@ fn classify(data: &[u8], at: usize, word: u32) -> Option<(RecordKind, usize)> {
     }
 }
 
-/// A word of filler or zeros ends the records, if only such words follow up to the fill.
-fn end_or_fault(data: &[u8], at: usize, fill: usize, word: u32) -> Stop {
-    let rest = data.get(at..fill.min(data.len())).unwrap_or_default();
-    let same = |unit: &[u8]| unit.iter().all(|&b| u32::from(b) == word & 0xff);
-    if same(rest) { Stop::End } else { Stop::NoRecord { at: at as u32, word } }
-}
-
 /// The timestamp of a WPP message: it follows other optional fields and is not aligned.
 fn message_timestamp(data: &[u8], at: usize, size: usize) -> Option<i64> {
     let offset = message_timestamp_at(MessageFlags(data.u16_at(at + message::FLAGS)?))?;
@@ -293,6 +286,14 @@ pub(crate) fn tail(data: &[u8], fill: usize) -> usize {
         Some(&byte @ (0 | FILLER)) => used.iter().rposition(|&b| b != byte).map_or(0, |at| at + 1),
         _ => used.len(),
     }
+}
+
+/// Whether these bytes, which no record takes, are filler or zeros, as far as is to be expected.
+pub(crate) fn is_filler(bytes: &[u8]) -> bool {
+    // Whole blocks first: nearly always all of them are filler.
+    let full = |block: &[u8]| block.iter().fold(FILLER, |all, &b| all & b) == FILLER;
+    let mut blocks = bytes.chunks(64);
+    blocks.all(|block| full(block) || block.iter().all(|&b| matches!(b, 0 | FILLER)))
 }
 
 /// The first intact record at or after `from`, to continue after a fault. `tail` is the result of
@@ -408,11 +409,21 @@ mod tests {
     }
 
     #[test]
-    fn record_at_ends_at_filler_only_up_to_the_fill() {
-        let mut data = vec![0xff; 32];
-        assert_eq!(record_at(&data, 0, 32), Err(Stop::End));
-        data[20] = 1;
-        assert!(matches!(record_at(&data, 0, 32), Err(Stop::NoRecord { at: 0, .. })));
+    fn record_at_finds_no_record_in_filler() {
+        for byte in [0, 0xff] {
+            let stop = record_at(&[byte; 32], 8, 32);
+            assert!(matches!(stop, Err(Stop::NoRecord { at: 8, .. })), "{stop:?}");
+        }
+    }
+
+    #[test]
+    fn is_filler_accepts_zeros_and_filler() {
+        let mut data = vec![0xff; 200];
+        assert!(is_filler(&data) && is_filler(&[]));
+        data[3..70].fill(0);
+        assert!(is_filler(&data));
+        data[199] = 0xfe;
+        assert!(!is_filler(&data));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::constants::{
     SHORT_BUFFER_UNIT,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::read::{BufferEntry, Buffers, Options, Source, Stored, SystemHeader};
+use crate::read::{BufferEntry, Buffers, Note, Options, Source, Stored, SystemHeader};
 
 use super::callback::Callback;
 use crate::pool::{OrderedPool, Work};
@@ -30,7 +30,7 @@ use crate::write::{BufferHeader, fill};
 const HEADER_EVENT: usize = BUFFER_HEADER_SIZE + SystemHeader::SIZE;
 
 /// The result of compressing or decompressing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepackReport {
     /// Buffers.
@@ -46,6 +46,10 @@ pub struct RepackReport {
     pub used: u64,
     /// Whether buffers were compressed before.
     pub was_compressed: bool,
+    /// Remarks on the trace that was read.
+    pub notes: Vec<Note>,
+    /// Its mode, which the weight of the remarks depends on.
+    pub mode: LogFileMode,
 }
 
 /// Compresses or decompresses traces.
@@ -116,19 +120,19 @@ impl<'f> Repacker<'f> {
         });
         // What was read before an error is written before the error is returned.
         out.write_packed(true)?;
-        read?;
+        (out.done.notes, out.done.mode) = read?;
         out.output.flush()?;
         Ok(out.done)
     }
 }
 
-/// Reads all buffers and passes them to the output.
+/// Reads all buffers and passes them to the output. Returns the remarks on the trace and its mode.
 fn read_buffers<S: Source, W: Write>(
     input: S,
     output: &mut Repack<'_, W>,
     options: &Options,
     mut watch: impl FnMut(u64),
-) -> Result<()> {
+) -> Result<(Vec<Note>, LogFileMode)> {
     let mut buffers = Buffers::open(input, options)?;
     output.size = buffers.header().buffer_size;
     let mut take = |entry: BufferEntry, bytes: &[u8]| {
@@ -138,12 +142,13 @@ fn read_buffers<S: Source, W: Write>(
     };
     let threads = options.threads.clamp(1, MAX_THREADS);
     if threads > 1 && buffers.is_compressed() {
-        return read_parallel(&mut buffers, threads, take);
+        read_parallel(&mut buffers, threads, take)?;
+    } else {
+        while let Some(&entry) = buffers.next_buffer()? {
+            take(entry, buffers.bytes())?;
+        }
     }
-    while let Some(&entry) = buffers.next_buffer()? {
-        take(entry, buffers.bytes())?;
-    }
-    Ok(())
+    Ok((buffers.notes().to_vec(), buffers.header().mode))
 }
 
 /// Decompresses buffers.
@@ -219,6 +224,8 @@ impl<W: Write> Repack<'_, W> {
         if let Ok(event) = event.as_ref()
             && entry.is_header()
         {
+            // They belong to the header before this one.
+            self.write_packed(true)?;
             self.size = event.buffer_size;
             let plain = self.plain_size(&entry, options);
             let whole = match format {
@@ -228,7 +235,6 @@ impl<W: Write> Repack<'_, W> {
             out.clear();
             out.extend_from_slice(bytes.get(..used).unwrap_or(bytes));
             header.state = set_compression(event, format, &mut out);
-            self.write_packed(true)?;
             self.write(&mut header, &mut out, whole, entry.offset)?;
         } else if let Some(packing) = &mut self.packing {
             let mut plain = packing.memory();
@@ -265,10 +271,13 @@ impl<W: Write> Repack<'_, W> {
     /// Writes the buffers that are compressed by now. With `all`, waits for all buffers.
     fn write_packed(&mut self, all: bool) -> Result<()> {
         while let Some(packing) = &mut self.packing
-            && let Some(Packed { plain, packed, with }) = packing.pop(all || packing.is_full())?
+            && let Some(done) = packing.pop(all || packing.is_full())?
         {
-            let (mut header, entry) = with;
-            let (mut bytes, other) = if packed.len() < plain.len() {
+            // A buffer larger than the file header says is not accepted if it is compressed.
+            let fits = done.with.1.fill <= self.size;
+            let worthwhile = fits && done.is_worthwhile();
+            let Packed { plain, packed, with: (mut header, entry) } = done;
+            let (mut bytes, other) = if worthwhile {
                 header.flags = header.flags | BufferFlags::COMPRESSED;
                 // The size of the records without compression.
                 (header.saved_offset, header.offset) = (entry.fill, entry.fill);

@@ -7,7 +7,7 @@ use crate::compress::Effort;
 use crate::constants::{ClockType, LogFileMode};
 use crate::error::Result;
 use crate::read::{
-    Damage, Mode, Note, Options, Order, OrderCheck, OrderReport, Record, Source, Trace,
+    Damage, Mode, Note, Options, Order, OrderCheck, OrderReport, Record, Source, Trace, Weight,
 };
 
 use super::callback::Callback;
@@ -28,6 +28,8 @@ pub struct RepairReport {
     pub damage: Vec<Damage>,
     /// Remarks on the trace.
     pub notes: Vec<Note>,
+    /// The mode of the trace, which the weight of the remarks depends on.
+    pub mode: LogFileMode,
     /// Whether the session had been closed: end time and counts were in the header.
     pub closed: bool,
     /// Whether there was a header event. Without one the new header has assumed values: timestamps
@@ -49,7 +51,7 @@ impl RepairReport {
             && self.oversized_records == 0
             && self.order.late == 0
             && self.order.sorted_buffers == 0
-            && !self.notes.iter().any(is_fault)
+            && !self.notes.iter().any(|n| is_fault(n) || n.weight(self.mode) == Weight::Loss)
     }
 }
 
@@ -60,7 +62,6 @@ fn is_fault(note: &Note) -> bool {
         Note::Unclosed
             | Note::BufferCount { .. }
             | Note::UnusedTail { .. }
-            | Note::FillDiffers { .. }
             | Note::SequenceTwice { .. }
             | Note::CompressionUnnamed { .. }
     )
@@ -158,8 +159,16 @@ impl<'f> Repairer<'f> {
         let (damage, order) = (records.damage().to_vec(), records.report());
         notes.sort_by_key(Note::offset);
         let (output, summary) = relog.finish()?;
-        let report =
-            RepairReport { summary, damage, notes, closed, header, order, oversized_records };
+        let report = RepairReport {
+            mode: found.mode,
+            summary,
+            damage,
+            notes,
+            closed,
+            header,
+            order,
+            oversized_records,
+        };
         Ok((output, report))
     }
 }

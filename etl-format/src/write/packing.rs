@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::constants::BUFFER_HEADER_SIZE;
+use crate::constants::{BUFFER_HEADER_SIZE, MAX_EXPANSION};
 use crate::error::Result;
 use crate::pool::{OrderedPool, Work};
 
@@ -17,6 +17,15 @@ pub(crate) struct Packed<T> {
     pub packed: Vec<u8>,
     /// The data that came with it.
     pub with: T,
+}
+
+impl<T> Packed<T> {
+    /// Whether the compressed buffer is shorter, and readers accept that it expands so far. Else
+    /// the buffer is written uncompressed.
+    pub fn is_worthwhile(&self) -> bool {
+        let (plain, packed) = (self.plain.len(), self.packed.len());
+        packed < plain && plain <= packed.saturating_mul(MAX_EXPANSION)
+    }
 }
 
 /// A compressor at work.

@@ -3,6 +3,7 @@
 use crate::common::packed::{huffman, lznt1, xpress};
 use crate::common::reading::{Outcome, file_order, salvage, sound, strict, time_order};
 use crate::common::{Buffer, Encoder, File, patch, run, small, system};
+use etl_format::compress::{Effort, compress};
 use etl_format::constants::CompressionFormat;
 use etl_format::read::{Note, Options, Trace};
 use etl_format::{Error, ErrorKind};
@@ -157,16 +158,76 @@ fn fill_beyond_the_buffer_size_skips_the_buffer() {
 }
 
 #[test]
-fn fill_below_the_data_ends_the_records() {
-    let (bytes, error) = with_fill(0x48 + 2 * 0x28);
-    assert!(error.is_none());
-    assert_eq!(salvage(&bytes).records.len(), 23);
-    let (bytes, error) = with_fill(0x48 + 2 * 0x28 + 0x10);
-    assert_eq!(error.unwrap().code(), "truncated", "a record across the fill");
-    assert_eq!(salvage(&bytes).records.len(), 23);
+fn fill_below_the_data_is_damage_and_loses_no_record() {
+    for fill in [0x48, 0x48 + 2 * 0x28, 0x48 + 2 * 0x28 + 0x10] {
+        let (bytes, error) = with_fill(fill);
+        let field = offsets(&bytes)[3] as u64 + 4;
+        let error = error.unwrap();
+        assert_eq!((error.offset, error.code()), (field, "invalid"), "{fill:#x}");
+        let outcome = salvage(&bytes);
+        assert_eq!(outcome.records.len(), 25, "{fill:#x}");
+        assert_eq!(outcome.damage, [(field..field + 4, "invalid", 9, 16)], "{fill:#x}");
+    }
     for fill in [0, 1, 0x47] {
         assert_eq!(with_fill(fill).1.unwrap().code(), "invalid");
     }
+}
+
+#[test]
+fn contradicting_fills_lose_no_record() {
+    let whole = small().compressed(3, xpress).bytes();
+    let start = offsets(&whole)[3];
+    for field in [4, 0x30] {
+        for fill in [0u32, 0x47, 0x48, 0x98, 0xf0, 0x400, 0x401, u32::MAX] {
+            let mut bytes = whole.clone();
+            bytes[start + field..start + field + 4].copy_from_slice(&fill.to_le_bytes());
+            let outcome = salvage(&bytes);
+            assert_eq!(outcome.records.len(), 25, "{field:#x} {fill:#x}");
+            let [(range, "invalid", 9, 16)] = &outcome.damage[..] else {
+                panic!("{field:#x} {fill:#x}: {:?}", outcome.damage)
+            };
+            let start = start as u64;
+            assert!([start + 4..start + 8, start + 0x30..start + 0x34].contains(range));
+        }
+    }
+}
+
+/// A trace whose one large buffer is compressed well.
+fn dense() -> (Vec<u8>, usize) {
+    fn encode(plain: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        compress(CompressionFormat::XPRESS, plain, Effort::Default, &mut out).unwrap();
+        out
+    }
+    let bytes = File::new(0x1_0000).buffer(0, &run(1000, 1500)).compressed(3, encode).bytes();
+    let start = offsets(&bytes)[1] + 0x48;
+    (bytes, start)
+}
+
+#[test]
+fn records_after_a_hole_are_left_out() {
+    let (whole, start) = dense();
+    let all = sound(&whole);
+    for byte in [0, 0xff] {
+        for part in 0..8 {
+            let mut bytes = whole.clone();
+            let hole = start + (bytes.len() - start - 0x200) * part / 8;
+            bytes[hole..hole + 0x200].fill(byte);
+            let outcome = salvage(&bytes);
+            assert!(all.starts_with(&outcome.records), "{byte:#x} {part}: nothing is made up");
+            assert!(part == 0 || outcome.records.len() > 1, "{byte:#x} {part}");
+            assert_eq!(outcome.damage.len(), 1, "{byte:#x} {part}: {:?}", outcome.damage);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_searched_for_after_a_fault_of_a_compressed_buffer() {
+    let mut file = small();
+    let second = 2 * 0x28;
+    file.buffers[2].records[second..second + 4].fill(0xab);
+    let outcome = salvage(&file.compressed(3, xpress).bytes());
+    let [(_, "invalid", 11, 12)] = &outcome.damage[..] else { panic!("{:?}", outcome.damage) };
 }
 
 /// A match that states a length of 4 GB produces only what the buffer can hold.

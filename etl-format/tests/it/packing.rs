@@ -174,7 +174,7 @@ proptest! {
         };
         for threads in [2, 5] {
             let mut out = Vec::new();
-            prop_assert_eq!(compressed(plain, &mut out, format, threads).unwrap(), expected);
+            prop_assert_eq!(compressed(plain, &mut out, format, threads).unwrap(), expected.clone());
             prop_assert!(out == alone, "{} threads", threads);
             prop_assert!(merged(threads) == merged(1), "merged by {} threads", threads);
             prop_assert!(repaired(threads) == repaired(1), "repaired by {} threads", threads);

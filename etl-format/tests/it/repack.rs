@@ -223,6 +223,37 @@ fn repair_reports_damage() {
     assert_eq!(repaired(&[0x20; 4096]).unwrap_err().code(), "not-etl");
 }
 
+/// 2 MiB of identical records compress so far that readers would take them for damage.
+#[test]
+fn compress_writes_what_readers_accept() {
+    let record = crate::common::perfinfo(true, 0x0f2e, 2_000, None, &[], &[0; 0x10]);
+    let records = vec![record; (0x20_0000 - 0x48) / 0x20];
+    let file = crate::common::File::new(0x20_0000).buffer(0, &records).bytes();
+    let read = |bytes: &[u8]| {
+        let mut trace = Trace::open(bytes, &Options::default()).unwrap();
+        let mut reader = trace.records(Order::File).unwrap();
+        reader.for_each(|_| Ok::<_, etl_format::Error>(())).unwrap();
+        reader.count()
+    };
+    for format in [CompressionFormat::XPRESS, CompressionFormat::LZNT1] {
+        assert_eq!(read(&packed(&file, format)), read(&file), "{format}");
+        let compressor = BufferCompressor::new(format, Effort::Default).unwrap();
+        let repair = Repairer::new().compress(compressor);
+        let (sound, _) = repair.run(&file[..], memory()).unwrap();
+        assert_eq!(read(&sound.into_inner().into_inner()), read(&file), "{format}");
+    }
+}
+
+#[test]
+fn compress_notes_gaps_in_the_sequence() {
+    let mut file = crate::common::small();
+    file.buffers.remove(3);
+    let mut out = Vec::new();
+    let done = Repacker::decompress().run(&file.bytes()[..], &mut out).unwrap();
+    assert_eq!(done.notes.len(), 1, "{:?}", done.notes);
+    assert!(matches!(done.notes[..], [Note::SequenceGap { first: 4, count: 1, .. }]));
+}
+
 #[test]
 fn damaged_buffers_end_compression() {
     let file = some();

@@ -10,7 +10,7 @@ use etl_tools::Side;
 use etl_tools::diff::{Change, Differ, Difference, Event, Ignore};
 
 use crate::Outcome;
-use crate::diagnostics;
+use crate::diagnostics::Condition;
 use crate::error::Failure;
 use crate::input::{self, Input, InputArgs};
 use crate::missing_header;
@@ -35,7 +35,8 @@ Values of --ignore:
   field:NAME       a payload field
   provider:NAME    the events of a provider, by GUID or name
 
-Exit codes: 0 no differences, 1 differences, 2 error (one of the files cannot be read).
+Exit codes: 0 no differences, 1 differences, or one of the traces is damaged or lost buffers, 2
+error (one of the files cannot be read).
 
 Examples:
   etlkit diff before.etl after.etl
@@ -116,12 +117,18 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         ReportFormat::Text => text::render(names, &summary, &found, first.clock().start_time),
     };
     output::ignore_broken_pipe(output::print_colored(&text))?;
-    for (name, damage) in names.into_iter().zip(&summary.damage) {
-        diagnostics::warn(name, damage);
-    }
+    let [first_damage, second_damage] = &summary.damage;
+    let outcome = [(&first, first_damage), (&second, second_damage)]
+        .into_iter()
+        .zip(names)
+        .map(|((trace, damage), name)| {
+            let (notes, mode) = (trace.notes(), trace.header().mode);
+            Condition { damage, notes, mode }.report(name)
+        })
+        .fold(Outcome::Success, Outcome::max);
     missing_header::warn_if_missing(names[0], &first);
     missing_header::warn_if_missing(names[1], &second);
-    Ok(if summary.differs() { Outcome::Findings } else { Outcome::Success })
+    Ok(if summary.differs() { Outcome::Findings } else { outcome })
 }
 
 /// A difference between events that is printed.

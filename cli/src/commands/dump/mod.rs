@@ -7,15 +7,13 @@ mod schemas;
 use std::path::PathBuf;
 
 use etl_format::Clock;
-use etl_format::read::{
-    Damage, Mode, Note, Options, Order, OrderCheck, PipeSource, Records, Source, Trace,
-};
+use etl_format::read::{Mode, Options, Order, OrderCheck, PipeSource, Records, Source, Trace};
 use etl_schema::tables::TableSet;
 use etl_tools::rows::Format;
 
 use crate::Outcome;
 use crate::choice::{Choice, EVENT_TABLES, one_of};
-use crate::diagnostics;
+use crate::diagnostics::Condition;
 use crate::error::Failure;
 use crate::filter::{self, FilterArgs};
 use crate::input::{self, About, Input, InputArgs};
@@ -28,7 +26,7 @@ use printer::Printer;
 /// Arguments of `etlkit dump`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 success, 1 the trace is damaged and its intact parts were printed, 2 error.
+Exit codes: 0 success, 1 the trace is damaged or lost buffers and what is left was printed, 2 error.
 
 Examples:
   etlkit dump trace.etl --limit 20
@@ -145,7 +143,8 @@ impl Dump<'_> {
         if !has_header {
             missing_header::warn(self.name);
         }
-        Ok(self.warn(records.damage(), &[]))
+        let (damage, notes, mode) = (records.damage(), records.notes(), records.header().mode);
+        Ok(Condition { damage, notes, mode }.report(self.name))
     }
 
     fn ordered<S: Source>(&self, trace: &mut Trace<S>) -> Result<Outcome, Failure> {
@@ -167,7 +166,7 @@ impl Dump<'_> {
             Some(error) => return printer.fail(self.name, &error),
             None => printer.finish()?,
         }
-        let (report, outcome) = (records.report(), self.warn(records.damage(), &[]));
+        let (report, damage) = (records.report(), records.damage().to_vec());
         if !report.was_in_order() {
             stderr_line!(
                 "note: {}: the file is not in time order: {} buffers sorted, {} overlaps",
@@ -177,18 +176,7 @@ impl Dump<'_> {
             );
         }
         missing_header::warn_if_missing(self.name, trace);
-        self.warn(&[], trace.notes());
-        Ok(outcome)
-    }
-
-    /// Reports damage and losses on standard error.
-    fn warn(&self, damage: &[Damage], notes: &[Note]) -> Outcome {
-        diagnostics::warn(self.name, damage);
-        for note in notes {
-            if let Note::EventsLost(_) | Note::BuffersLost(_) | Note::Unclosed = note {
-                stderr_line!("note: {}: {note}", self.name);
-            }
-        }
-        if damage.is_empty() { Outcome::Success } else { Outcome::Findings }
+        let (damage, notes, mode) = (&damage[..], trace.notes(), trace.header().mode);
+        Ok(Condition { damage, notes, mode }.report(self.name))
     }
 }

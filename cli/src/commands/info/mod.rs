@@ -4,11 +4,13 @@ mod text;
 
 use std::path::{Path, PathBuf};
 
+use etl_format::constants::LogFileMode;
 use etl_format::read::{Mode, Options};
 use etl_tools::survey::Survey;
 use serde::Serialize;
 
 use crate::Outcome;
+use crate::diagnostics::Condition;
 use crate::error::{Failure, print_readable};
 use crate::input::{Input, InputArgs};
 use crate::output::{self, ReportFormat};
@@ -21,9 +23,9 @@ const SCHEMA_VERSION: u32 = 1;
 /// Arguments of `etlkit info`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 success, 1 a trace is damaged and its intact parts were read, 2 a file cannot be
-read; the other files are summarized nevertheless. Lost events are listed as problems and do not
-change the exit code.
+Exit codes: 0 success, 1 a trace is damaged or lost buffers and what is left was read, 2 a file
+cannot be read; the other files are summarized nevertheless. Events that were lost while recording
+are noted and do not change the exit code.
 
 Examples:
   etlkit info trace.etl
@@ -68,8 +70,12 @@ fn print(args: &Args, reports: &[Report]) -> Result<Outcome, Failure> {
         (ReportFormat::Text, many) => many.iter().map(text::render).collect::<Vec<_>>().join("\n"),
     };
     output::print(&text)?;
-    let damaged = reports.iter().any(|report| report.survey.is_damaged);
-    Ok(if damaged { Outcome::Findings } else { Outcome::Success })
+    let conditions = reports.iter().map(|report| {
+        let Survey { damage, notes, mode_bits, .. } = &report.survey;
+        let mode = LogFileMode(mode_bits.unwrap_or(0));
+        Condition { damage, notes, mode }.report(&report.file)
+    });
+    Ok(conditions.fold(Outcome::Success, Outcome::max))
 }
 
 /// The reports of all files in their order; several files are read at the same time.

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use etl_format::ErrorKind;
 use etl_format::read::{Mode, Options};
-use etl_format::rewrite::merge::{Allow, MergeReport, Merger, Relation};
+use etl_format::rewrite::merge::{Allow, MergeReport, MergedInput, Merger, Relation};
 use etl_format::write::File;
 use etl_tools::problem::Problem;
 use serde::Serialize;
 
 use crate::Outcome;
 use crate::commands::repack::CompressArgs;
+use crate::diagnostics::Condition;
 use crate::error::Failure;
 use crate::input::{self, Input};
 use crate::missing_header;
@@ -27,7 +28,8 @@ use crate::sink::Sink;
 Traces are merged if they come from one machine and one boot of it. Otherwise the command fails
 with a reason, which --allow-mismatch accepts; docs/merge.md describes the reasons.
 
-Exit codes: 0 success, 1 merged the intact parts of damaged traces (--salvage), 2 error.
+Exit codes: 0 success, 1 merged what is left of traces that are damaged (--salvage) or lost buffers,
+2 error.
 
 Examples:
   etlkit merge kernel.etl clr.etl clrRundown.etl -o merged.etl --compress
@@ -93,8 +95,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     drop(progress);
     let size = sink.size()?;
     rewrite::finish(sink, "", args.rewrite.format, &Report::new(&inputs, size, &done))?;
-    let damaged = done.inputs.iter().any(|i| !i.damage.is_empty());
-    Ok(if damaged { Outcome::Findings } else { Outcome::Success })
+    let conditions =
+        inputs.iter().zip(&done.inputs).map(|(input, MergedInput { damage, notes, mode, .. })| {
+            Condition { damage, notes, mode: *mode }.report(&input.about().name)
+        });
+    Ok(conditions.fold(Outcome::Success, Outcome::max))
 }
 
 fn merger(args: &Args) -> Merger<'static> {

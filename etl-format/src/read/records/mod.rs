@@ -405,7 +405,7 @@ impl<S: Source> Records<S> {
             self.report.overlaps += u64::from(first.timestamp < *end);
             *end = last.timestamp.max(*end);
         }
-        let bytes = run.records.len() as u64 * RecordRef::COST;
+        let bytes = run.records.len() as u64 * RecordRef::COST + run.loaded.grown();
         run.held += bytes;
         self.hold(bytes, offset)
     }

@@ -231,6 +231,7 @@ impl<S: Source> Inputs<S> {
                 records: r.count,
                 relation: r.relation,
                 damage: r.records.damage().to_vec(),
+                mode: r.records.header().mode,
                 notes: r.notes,
             })
             .collect()

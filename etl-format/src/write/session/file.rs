@@ -125,10 +125,11 @@ impl<O: Output> Session<O> {
     /// Writes the buffers that are compressed by now. With `all`, waits for all of them.
     pub(super) fn place_packed(&mut self, all: bool) -> Result<()> {
         while let Some(packing) = &mut self.packing
-            && let Some(Packed { plain, packed, with }) = packing.pop(all || packing.is_full())?
+            && let Some(done) = packing.pop(all || packing.is_full())?
         {
-            let (mut header, events) = with;
-            let (mut bytes, other) = if packed.len() < plain.len() {
+            let worthwhile = done.is_worthwhile();
+            let Packed { plain, packed, with: (mut header, events) } = done;
+            let (mut bytes, other) = if worthwhile {
                 header.flags = header.flags | BufferFlags::COMPRESSED;
                 (packed, plain)
             } else {

@@ -39,12 +39,29 @@ fn zeroed_records_are_damage() {
 }
 
 #[test]
-fn zeros_across_two_buffers_are_damage_of_the_second() {
+fn zeros_across_two_buffers_are_damage_of_both() {
     let bytes = broken(|b| b[at(2, 2)..at(3, 2)].fill(0));
     let outcome = salvage(&bytes);
-    // Zeros up to the fill end a buffer; only the next header shows that records are missing.
     assert_eq!(lost(&outcome, &small().bytes()), [1012, 1013, 1020, 1021]);
-    assert_eq!(outcome.damage, [(0xc00..at(3, 2) as u64, "invalid", 7, 14)]);
+    let first = at(2, 2) as u64..at(2, 4) as u64;
+    let second = 0xc00..at(3, 2) as u64;
+    assert_eq!(outcome.damage, [(first, "invalid", 7, 14), (second, "invalid", 7, 14)]);
+}
+
+#[test]
+fn filler_in_the_used_part_is_damage() {
+    for byte in [0, 0xff] {
+        for record in 0..4 {
+            let bytes = broken(|b| b[at(2, record)..at(2, 4)].fill(byte));
+            let outcome = salvage(&bytes);
+            let gone: Vec<_> = (1010 + record as i64..1014).collect();
+            assert_eq!(lost(&outcome, &small().bytes()), gone, "{byte:#x} {record}");
+            let (from, to) = (at(2, record) as u64, at(2, 4) as u64);
+            let before = 5 + record as u64;
+            assert_eq!(outcome.damage, [(from..to, "invalid", before, 16)], "{byte:#x} {record}");
+            assert_eq!(strict_fault(&bytes), (from, "invalid", None));
+        }
+    }
 }
 
 #[test]
@@ -84,13 +101,17 @@ fn flipped_bit_of_buffer_0_size_loses_no_record() {
 }
 
 #[test]
-fn flipped_bit_of_one_fill_is_a_note() {
+fn flipped_bit_of_one_fill_is_damage_and_loses_no_record() {
     for (field, bit) in (0..64).map(|i| (if i < 32 { 4 } else { 0x30 }, i % 32)) {
         let bytes = broken(|b| b[3 * SIZE + field + bit / 8] ^= 1 << (bit % 8));
         let outcome = salvage(&bytes);
         assert_eq!(lost(&outcome, &small().bytes()), [], "field {field:#x} bit {bit}");
-        assert_eq!(outcome.damage, [], "field {field:#x} bit {bit}");
-        assert_eq!(outcome.notes, ["fill-differs"]);
+        let [(range, "invalid", 9, 16)] = &outcome.damage[..] else {
+            panic!("field {field:#x} bit {bit}: {:?}", outcome.damage)
+        };
+        assert!([0xc04..0xc08, 0xc30..0xc34].contains(range), "field {field:#x} bit {bit}");
+        assert_eq!(outcome.notes, [""; 0]);
+        assert_eq!(strict_fault(&bytes).1, "invalid");
     }
 }
 
@@ -108,14 +129,47 @@ fn fill_inside_the_header_is_damage() {
 }
 
 #[test]
-fn fill_inside_a_record_truncates_it() {
+fn wrong_fill_is_damage_and_loses_no_record() {
+    // Before the first record, between two, inside one, and beyond the buffer.
+    for fill in [0u32, 0x48, 0x48 + 2 * 0x28, 0x80, 0x401, 0x8000, u32::MAX] {
+        let bytes = broken(|b| {
+            patch(b, 3 * SIZE + 4, &fill.to_le_bytes());
+            patch(b, 3 * SIZE + 0x30, &fill.to_le_bytes());
+        });
+        let outcome = salvage(&bytes);
+        assert_eq!(lost(&outcome, &small().bytes()), [], "{fill:#x}");
+        assert_eq!(outcome.damage, [(0xc30..0xc34, "invalid", 9, 16)], "{fill:#x}");
+        assert_eq!(strict_fault(&bytes), (0xc30, "invalid", None), "{fill:#x}");
+    }
+}
+
+#[test]
+fn fill_larger_than_the_records_is_damage() {
     let bytes = broken(|b| {
-        patch(b, 3 * SIZE + 4, &[0x80, 0, 0, 0]);
-        patch(b, 3 * SIZE + 0x30, &[0x80, 0, 0, 0]);
+        patch(b, 3 * SIZE + 4, &0x200u32.to_le_bytes());
+        patch(b, 3 * SIZE + 0x30, &0x200u32.to_le_bytes());
     });
     let outcome = salvage(&bytes);
-    assert_eq!(outcome.damage, [(at(3, 1) as u64..0xc80, "truncated", 10, 12)]);
-    assert_eq!(strict_fault(&bytes), (at(3, 1) as u64, "truncated", Some((0x28, 0x10))));
+    assert_eq!(lost(&outcome, &small().bytes()), []);
+    assert_eq!(outcome.damage, [(at(3, 4) as u64..0xe00, "invalid", 13, 12)]);
+}
+
+#[test]
+fn first_buffer_may_save_less_than_its_fill() {
+    let used = u32::from_le_bytes(small().bytes()[0x30..0x34].try_into().unwrap());
+    for (saved, sound) in [(0, true), (0x50, true), (used, true), (used + 8, false)] {
+        let bytes = broken(|b| patch(b, 4, &saved.to_le_bytes()));
+        let outcome = salvage(&bytes);
+        assert_eq!(lost(&outcome, &small().bytes()), []);
+        let damage = if sound { vec![] } else { vec![(4..8, "invalid", 0, 25)] };
+        assert_eq!(outcome.damage, damage, "{saved:#x}");
+    }
+}
+
+#[test]
+fn zeros_after_the_records_are_no_damage() {
+    let bytes = broken(|b| b[at(3, 4) + 8..4 * SIZE].fill(0));
+    assert_eq!(salvage(&bytes).damage, []);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod header;
 mod limits;
 mod records;
 mod sessions;
+mod silent;
 
 use crate::common::reading::{Outcome, file_order, salvage, sound, strict};
 use crate::common::small;

@@ -40,6 +40,17 @@ fn record_size_into_the_next_record_is_damage() {
 }
 
 #[test]
+fn zeroed_record_header_is_damage() {
+    for len in [4, 8, 0x20] {
+        let bytes = broken(|b| b[at(2, 1)..at(2, 1) + len].fill(0));
+        let outcome = salvage(&bytes);
+        let range = at(2, 1) as u64..at(2, 2) as u64;
+        assert_eq!(outcome.damage, [(range, "invalid", 6, 18)], "{len:#x}");
+        assert_eq!(lost(&outcome, &small().bytes()), [1011], "{len:#x}");
+    }
+}
+
+#[test]
 fn unknown_first_words_are_damage() {
     for word in
         [1u32, 0x28, 0x1234, 0x1234_5678, 0x8000_0028, 0x8fff_0028, 0xc0ff_ffff, 0xffff_fff0]
