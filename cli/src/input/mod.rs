@@ -58,7 +58,10 @@ impl Input {
     /// When the file does not exist, cannot be read or cannot be unpacked.
     pub fn open(path: &Path, args: &InputArgs) -> Result<Self, Failure> {
         let name = display(path);
-        let bytes = if is_stdin(path) { stdin() } else { opened(open_file(path)?, &name)? };
+        let bytes = match is_stdin(path) || is_stdin_pipe(path) {
+            true => stdin(),
+            false => opened(open_file(path)?, &name)?,
+        };
         let (bytes, mut about) = unpacked(bytes, name, args)?;
         let mut data = match bytes.whole(&about.name)? {
             Spooled::Memory(bytes) => Data::Bytes(Mapped::Memory(bytes)),
@@ -115,6 +118,12 @@ impl Data {
 /// Whether the user means standard input.
 pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
+}
+
+/// Whether the path names standard input, and that is a pipe. It is not opened again: that would
+/// wait for another writer.
+fn is_stdin_pipe(path: &Path) -> bool {
+    cfg!(unix) && path.as_os_str() == "/dev/stdin" && !path.is_file()
 }
 
 /// The name of a file in messages and reports.

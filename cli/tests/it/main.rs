@@ -22,6 +22,8 @@ mod json_contract;
 mod losses;
 mod man_and_completions;
 mod missing_header;
+#[cfg(unix)]
+mod named_pipes;
 mod packed_inputs;
 mod provider_names;
 mod report_formats;
