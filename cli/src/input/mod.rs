@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use etl_format::read::{FileSource, Options, Records, Source, Spooled, Trace};
+use etl_format::read::{FileSource, Limits, Options, Records, Source, Spooled, Trace};
 
 use crate::error::Failure;
 use crate::missing_header;
@@ -40,6 +40,7 @@ const HEAD: usize = 512;
 pub(crate) struct Input {
     about: About,
     data: Data,
+    limits: Limits,
 }
 
 #[derive(Debug)]
@@ -74,7 +75,8 @@ impl Input {
                 .map_err(|error| about.not_a_trace(&error))?;
             about.from = None;
         }
-        Ok(Input { about, data })
+        let limits = args.limits(data.source().size().unwrap_or(0));
+        Ok(Input { about, data, limits })
     }
 
     /// What messages about the input need.
@@ -87,18 +89,24 @@ impl Input {
         self.source().size().unwrap_or(0)
     }
 
+    /// The bounds for reading it.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
     /// The source of a reader.
     pub fn source(&mut self) -> AnySource<'_> {
         self.data.source()
     }
 
-    /// The trace, and what messages about it need.
+    /// The trace, within the limits of the user, and what messages about it need.
     ///
     /// # Errors
     /// When this is not a trace, when it has neither a header event nor a record, and for damage in
     /// strict mode.
     pub fn trace(&mut self, options: &Options) -> Result<(Trace<AnySource<'_>>, &About), Failure> {
-        let Input { about, data } = self;
+        let Input { about, data, limits } = self;
+        let options = &Options { limits: *limits, ..*options };
         let mut trace = Trace::open(data.source(), options)
             .map_err(|error| about.unreadable(options.mode, &error))?;
         missing_header::ensure_records(&about.name, &mut trace)?;

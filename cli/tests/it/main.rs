@@ -21,6 +21,7 @@ mod interruptions;
 mod json_contract;
 mod losses;
 mod man_and_completions;
+mod memory;
 mod missing_header;
 #[cfg(unix)]
 mod named_pipes;
