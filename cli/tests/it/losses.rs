@@ -143,8 +143,10 @@ fn every_command_counts_missing_buffers_as_lost() {
             assert_eq!(u32_at(&out, HEADER_EVENT + 0x114), lost, "{what}: {args:?}");
             assert_eq!(u32_at(&out, HEADER_EVENT + 0x30), 0, "{what}: {args:?}");
             let verdict = etlkit(here.path(), &["verify", "out.etl", "--format", "json"]);
-            let reported = verdict.out.contains("file.buffers-lost");
-            assert_eq!(reported, lost > 0, "{what}: {args:?}: {}", verdict.out);
+            let verdict: serde_json::Value = serde_json::from_str(&verdict.out).unwrap();
+            let found = verdict["findings"].as_array().unwrap();
+            let reported = found.iter().any(|finding| finding["rule"] == "file.buffers-lost");
+            assert_eq!(reported, lost > 0, "{what}: {args:?}: {found:?}");
             // Once more: what was lost stays lost.
             let again = etlkit(here.path(), &["scrub", "out.etl", "-o", "again.etl", "--force"]);
             assert_eq!(again.code, 0, "{what}: {args:?}: {}", again.err);
