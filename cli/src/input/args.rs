@@ -49,13 +49,12 @@ impl InputArgs {
     /// The bounds for reading a trace of `size` bytes.
     pub fn limits(&self, size: u64) -> Limits {
         let share = self.memory() / self.at_once.max(1);
-        let held = match self.max_memory {
-            Some(_) => share,
-            None => share.min(size.saturating_mul(TIMES).saturating_add(LEAST)),
+        let tied = size.saturating_mul(TIMES).saturating_add(LEAST);
+        let (held, buffer) = match self.max_memory {
+            Some(_) => (share.max(LEAST), u32::MAX),
+            None => (share.min(tied).max(LEAST), Limits::default().buffer),
         };
-        let held = held.max(LEAST);
-        let buffer = Limits::default().buffer;
-        Limits { buffer: buffer.min(u32::try_from(held).unwrap_or(buffer)), held }
+        Limits { buffer: u32::try_from(held).unwrap_or(u32::MAX).min(buffer), held }
     }
 }
 
@@ -92,7 +91,8 @@ mod tests {
         let buffer = |memory| {
             InputArgs { max_memory: Some(memory), ..InputArgs::default() }.limits(1).buffer
         };
-        assert_eq!([buffer(1), buffer(48 << 20), buffer(8 << 30)], [32 << 20, 48 << 20, 64 << 20]);
+        assert_eq!([buffer(1), buffer(48 << 20), buffer(8 << 30)], [32 << 20, 48 << 20, u32::MAX]);
+        assert_eq!(InputArgs::default().limits(u64::MAX).buffer, 64 << 20);
     }
 
     #[test]

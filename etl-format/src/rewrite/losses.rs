@@ -3,8 +3,8 @@
 use crate::constants::LogFileMode;
 use crate::read::{Damage, Note, Source, Trace};
 
-/// Numbers missing in one place beyond which the number itself is taken for damaged.
-const LARGEST_GAP: u64 = 1 << 20;
+/// A count or a gap beyond this is damaged itself: it only says that something is missing.
+const LARGEST: u64 = 1 << 20;
 
 /// The buffers that are missing from a trace although its header counts no loss.
 ///
@@ -34,7 +34,7 @@ impl Missing {
         // session that was not closed.
         let circular = header.mode.has(LogFileMode::CIRCULAR);
         let absent = match counted > 1 && !circular {
-            true => counted.saturating_sub(found.len() as u64),
+            true => plausible(counted.saturating_sub(found.len() as u64)),
             false => 0,
         };
         // The kernel also numbers buffers that stay empty and are not written.
@@ -73,8 +73,11 @@ impl Missing {
 /// How many buffers a note says are missing by their numbers.
 fn gap(note: &Note) -> u64 {
     match *note {
-        Note::SequenceGap { count, .. } if count > LARGEST_GAP => 1,
-        Note::SequenceGap { count, .. } => count,
+        Note::SequenceGap { count, .. } => plausible(count),
         _ => 0,
     }
+}
+
+fn plausible(count: u64) -> u64 {
+    if count > LARGEST { 1 } else { count }
 }
