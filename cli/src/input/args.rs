@@ -59,7 +59,7 @@ impl InputArgs {
 }
 
 /// A number of bytes; the suffixes K, M, G and T are powers of 1024.
-pub(crate) fn byte_size(text: &str) -> Result<u64, String> {
+fn byte_size(text: &str) -> Result<u64, String> {
     let invalid = || "expected a number of bytes, with K, M, G or T as unit: 20G".to_owned();
     let upper = text.trim().to_ascii_uppercase();
     let number = upper.strip_suffix("IB").or_else(|| upper.strip_suffix('B')).unwrap_or(&upper);

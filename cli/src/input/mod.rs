@@ -19,7 +19,7 @@ use crate::missing_header;
 
 pub(crate) use about::About;
 pub(crate) use any::AnySource;
-pub(crate) use args::{InputArgs, byte_size};
+pub(crate) use args::InputArgs;
 pub(crate) use map::Mapped;
 use sniff::reject_other_formats;
 pub(crate) use sniff::{binary_format, what};
