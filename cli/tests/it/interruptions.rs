@@ -126,7 +126,7 @@ fn signals_remove_unfinished_files() {
     use std::os::unix::process::ExitStatusExt;
     let file = large();
     let here = directory(&[("t.etl", &file)]);
-    for (nth, tool) in TOOLS.iter().enumerate() {
+    for (nth, tool) in TOOLS.into_iter().enumerate() {
         let (signal, number) = SIGNALS[nth % 2];
         let (mut ended, mut wait) = (0, Duration::from_millis(2));
         for round in 0..24 {
