@@ -1,6 +1,6 @@
 //! One pass over the files of a recording, in time order.
 
-use etl_format::read::{Mode, Options, Order, OrderCheck, Record, Records, Source, Trace};
+use etl_format::read::{Limits, Mode, Options, Order, OrderCheck, Record, Records, Source, Trace};
 
 use crate::files::{Fault, Timeline};
 use crate::join::{Joiner, event_of};
@@ -26,7 +26,18 @@ impl<S: Source> Recording<S> {
     /// # Errors
     /// When the bytes of a file are no trace, or it cannot be read.
     pub fn open<N: Into<String>>(files: impl IntoIterator<Item = (S, N)>) -> Result<Self> {
-        let options = Options { mode: Mode::Salvage, ..Options::default() };
+        Self::open_within(files, Limits::default())
+    }
+
+    /// The same with bounds on the memory for the buffers of each file.
+    ///
+    /// # Errors
+    /// As [`Recording::open`]. A trace that needs more memory is refused while it is read.
+    pub fn open_within<N: Into<String>>(
+        files: impl IntoIterator<Item = (S, N)>,
+        limits: Limits,
+    ) -> Result<Self> {
+        let options = Options { mode: Mode::Salvage, limits, ..Options::default() };
         let open = |(index, (source, name)): (usize, (S, N))| {
             let name = name.into();
             match Trace::open(source, &options) {

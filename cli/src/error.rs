@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use etl_format::ErrorKind;
+
 use crate::Outcome;
 
 /// A failure that ends a command with exit code 2.
@@ -36,7 +38,11 @@ impl Failure {
 
     /// The failure of reading a trace.
     pub fn trace(subject: &str, error: &etl_format::Error) -> Self {
-        Failure::new(subject, error.to_string())
+        let failure = Failure::new(subject, error.to_string());
+        match &error.kind {
+            ErrorKind::Limit { .. } => failure.hint("--max-memory allows more"),
+            _ => failure,
+        }
     }
 
     /// The failure of an operation on the file `subject`.

@@ -32,6 +32,7 @@ mod rewrite;
 mod sink;
 mod threads;
 mod tool;
+mod unfinished;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

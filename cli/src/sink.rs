@@ -2,11 +2,16 @@
 //!
 //! A command writes to a temporary file in the directory of the target, which is renamed to the
 //! target once it is complete ([`Sink::commit`]). A command that fails or is killed leaves the
-//! target as it was.
+//! target as it was. Pipes and devices receive the complete trace at the end.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+#[cfg(unix)]
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 use etl_format::write;
 use etl_tools::{Error, Side};
@@ -15,6 +20,7 @@ use tempfile::NamedTempFile;
 use crate::error::Failure;
 use crate::input::{self, Mapped};
 use crate::output;
+use crate::unfinished::{self, Unfinished};
 
 /// Bytes that are collected before they are written.
 const CHUNK: usize = 1 << 20;
@@ -41,9 +47,9 @@ pub(crate) struct Sink {
 enum Target {
     /// A regular file: the temporary file, its final path, and whether an existing file is
     /// replaced.
-    Named { file: NamedTempFile, path: PathBuf, force: bool },
-    /// Standard output, a pipe or a device: written in one go at the end.
-    Stream { file: File, path: Option<PathBuf> },
+    Named { file: NamedTempFile, unfinished: Unfinished, path: PathBuf, force: bool },
+    /// Standard output (`None`), a pipe or a device: written in one go at the end.
+    Stream { file: File, to: Option<File> },
 }
 
 impl Sink {
@@ -63,7 +69,7 @@ impl Sink {
         let name = path.display().to_string();
         let failure = |e: io::Error| Failure::io(&name, &e);
         for input in inputs {
-            if !input::is_stdin(input) && same_file::is_same_file(input, path).unwrap_or(false) {
+            if !input::is_stdin(input) && is_same(input, path) {
                 return Err(Failure::new(
                     &name,
                     "is one of the inputs, which are never overwritten",
@@ -77,8 +83,9 @@ impl Sink {
             return Err(Failure::new(&name, "is a directory").hint("choose a file in it with -o"));
         }
         if target.as_ref().is_some_and(|t| !t.is_file()) {
+            let to = Some(open_stream(path, &name)?);
             let file = tempfile::tempfile().map_err(failure)?;
-            return Ok(Sink { name, target: Target::Stream { file, path: Some(path.into()) } });
+            return Ok(Sink { name, target: Target::Stream { file, to } });
         }
         if existing.is_some() && !args.force {
             return Err(Failure::new(&name, "exists already").hint("--force replaces it"));
@@ -86,14 +93,16 @@ impl Sink {
         // A link stays a link: the file that it points to is replaced.
         let path =
             if target.is_some() { fs::canonicalize(path).map_err(failure)? } else { path.into() };
-        let file = temporary(&path, target.as_ref()).map_err(|e| match e.kind() {
+        let temporary = temporary(&path, target.as_ref());
+        let (file, unfinished) = temporary.map_err(|e| match e.kind() {
             io::ErrorKind::NotFound => Failure::new(&name, "its directory does not exist")
                 .hint("create it first, or choose another file with -o"),
             // The text of the error names the temporary file, which means nothing to the user.
             kind => Failure::new(&name, format!("cannot create a file in its directory: {kind}"))
                 .hint("choose a file with -o in a directory that you may write to"),
         })?;
-        Ok(Sink { name, target: Target::Named { file, path, force: args.force } })
+        let force = args.force;
+        Ok(Sink { name, target: Target::Named { file, unfinished, path, force } })
     }
 
     fn standard_output() -> Result<Self, Failure> {
@@ -103,7 +112,7 @@ impl Sink {
                 .hint("choose a file with -o, or pipe the output into another program"));
         }
         let file = tempfile::tempfile().map_err(|e| Failure::io(name, &e))?;
-        Ok(Sink { name: name.to_owned(), target: Target::Stream { file, path: None } })
+        Ok(Sink { name: name.to_owned(), target: Target::Stream { file, to: None } })
     }
 
     /// The name of the output in messages and reports.
@@ -162,10 +171,11 @@ impl Sink {
         let name = self.name;
         let failure = |e: io::Error| Failure::io(&name, &e);
         match self.target {
-            Target::Named { file, path, force } => {
+            Target::Named { file, unfinished, path, force } => {
                 // The bytes must be on the disk before the name is.
                 file.as_file().sync_all().map_err(failure)?;
                 let kept = if force { file.persist(&path) } else { file.persist_noclobber(&path) };
+                drop(unfinished);
                 match kept {
                     Ok(_) => sync_dir(&path).map_err(failure),
                     Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => {
@@ -175,13 +185,11 @@ impl Sink {
                     Err(e) => Err(failure(e.error)),
                 }
             }
-            Target::Stream { mut file, path } => {
+            Target::Stream { mut file, to } => {
                 file.seek(SeekFrom::Start(0)).map_err(failure)?;
-                let out: Box<dyn io::Write> = match path {
+                let out: Box<dyn io::Write> = match to {
                     None => Box::new(io::stdout().lock()),
-                    Some(path) => {
-                        Box::new(File::options().write(true).open(path).map_err(failure)?)
-                    }
+                    Some(to) => Box::new(to),
                 };
                 let mut out = Counted { out, bytes: 0 };
                 io::copy(&mut file, &mut out)
@@ -197,7 +205,7 @@ impl Sink {
     /// # Errors
     /// As [`Sink::commit`].
     pub fn finish(self, report: &str) -> Result<(), Failure> {
-        let is_stdout = matches!(self.target, Target::Stream { path: None, .. });
+        let is_stdout = matches!(self.target, Target::Stream { to: None, .. });
         self.commit()?;
         if is_stdout {
             output::write_stderr(format_args!("{report}"));
@@ -206,6 +214,58 @@ impl Sink {
             Ok(output::print(report)?)
         }
     }
+}
+
+/// Whether two paths name the same file. Nothing is opened: opening a named pipe waits for the
+/// program at its other end, and takes what it writes.
+#[cfg(unix)]
+fn is_same(a: &Path, b: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let identity = |path| fs::metadata(path).map(|m| (m.dev(), m.ino()));
+    matches!((identity(a), identity(b)), (Ok(a), Ok(b)) if a == b)
+}
+
+#[cfg(not(unix))]
+fn is_same(a: &Path, b: &Path) -> bool {
+    same_file::is_same_file(a, b).unwrap_or(false)
+}
+
+/// How long a named pipe may have no reader. One that was started just before needs some time.
+#[cfg(unix)]
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Opens a pipe or a device. A named pipe that nothing reads is refused: opening it would wait for
+/// ever.
+#[cfg(unix)]
+fn open_stream(path: &Path, name: &str) -> Result<File, Failure> {
+    use rustix::fs::{OFlags, fcntl_setfl};
+    use rustix::io::Errno;
+    use std::os::unix::fs::OpenOptionsExt;
+    let failure = |e: io::Error| Failure::io(name, &e);
+    let mut options = File::options();
+    options.write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    let since = Instant::now();
+    loop {
+        match options.open(path) {
+            Ok(file) => {
+                fcntl_setfl(&file, OFlags::empty()).map_err(|e| failure(e.into()))?;
+                return Ok(file);
+            }
+            Err(e) if e.raw_os_error() != Some(Errno::NXIO.raw_os_error()) => {
+                return Err(failure(e));
+            }
+            Err(_) if since.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(10)),
+            Err(_) => {
+                return Err(Failure::new(name, "no program reads from this pipe")
+                    .hint("start the program that reads it first, or choose a file with -o"));
+            }
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn open_stream(path: &Path, name: &str) -> Result<File, Failure> {
+    File::options().write(true).open(path).map_err(|e| Failure::io(name, &e))
 }
 
 /// The failure of writing a trace to a stream. A closed pipe is one: half a trace is of no use.
@@ -247,18 +307,21 @@ pub(crate) fn directory_failure(path: &Path, error: &io::Error, hint: &str) -> F
 }
 
 /// A temporary file that becomes the file of this path, which may replace an existing one.
-fn temporary(path: &Path, replaced: Option<&fs::Metadata>) -> io::Result<NamedTempFile> {
+fn temporary(
+    path: &Path,
+    replaced: Option<&fs::Metadata>,
+) -> io::Result<(NamedTempFile, Unfinished)> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".etlkit-").suffix(".part");
     if let Some(permissions) = permissions(replaced) {
         builder.permissions(permissions);
     }
-    builder.tempfile_in(directory_of(path))
+    unfinished::create(|| builder.tempfile_in(directory_of(path)), NamedTempFile::path)
 }
 
 /// Writes a small file, replacing an existing one in one step.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = temporary(path, fs::metadata(path).ok().as_ref())?;
+    let (mut file, _unfinished) = temporary(path, fs::metadata(path).ok().as_ref())?;
     io::Write::write_all(&mut file, bytes)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|e| e.error)?;

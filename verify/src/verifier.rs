@@ -3,7 +3,7 @@
 use std::fmt;
 
 use etl_analysis::{Analysis, Recording};
-use etl_format::read::Source;
+use etl_format::read::{Limits, Source};
 use etl_schema::tables::TableSet;
 
 use crate::Result;
@@ -36,6 +36,7 @@ pub struct Verifier<'a> {
     policy: Policy,
     enabled: Vec<Enabled>,
     threads: usize,
+    limits: Limits,
     tables: TableSet,
     progress: Option<Box<dyn FnMut(u64) + 'a>>,
 }
@@ -46,6 +47,7 @@ impl fmt::Debug for Verifier<'_> {
             .field("policy", &self.policy)
             .field("enabled", &self.enabled)
             .field("threads", &self.threads)
+            .field("limits", &self.limits)
             .field("tables", &self.tables)
             .finish_non_exhaustive()
     }
@@ -83,6 +85,12 @@ impl<'a> Verifier<'a> {
         Verifier { tables, ..self }
     }
 
+    /// Bounds on the memory for the buffers of each file.
+    #[must_use]
+    pub fn limits(self, limits: Limits) -> Self {
+        Verifier { limits, ..self }
+    }
+
     /// Calls `progress` now and then, with the bytes of the records that were read since the last
     /// call. Traces whose records are out of order are read twice.
     #[must_use]
@@ -107,7 +115,7 @@ impl<'a> Verifier<'a> {
         &mut self,
         files: impl IntoIterator<Item = (S, N)>,
     ) -> Result<Report> {
-        let mut recording = Recording::open(files)?;
+        let mut recording = Recording::open_within(files, self.limits)?;
         let clock = recording.timeline().clock();
         let progress: Option<&mut dyn FnMut(u64)> = match &mut self.progress {
             Some(progress) => Some(&mut **progress),

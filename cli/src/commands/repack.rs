@@ -118,11 +118,13 @@ pub(crate) fn compress(args: &CompressCommand) -> Result<Outcome, Failure> {
     let compressor = BufferCompressor::new(args.algorithm, args.compression_level)
         .map_err(|e| Failure::new("", e.to_string()))?;
     let compressor = compressor.with_threads(args.rewrite.threads.count());
-    run(&args.file, &args.rewrite, Repacker::compress(compressor))
+    let options = Options { limits: args.rewrite.input.limits(u64::MAX), ..Options::default() };
+    run(&args.file, &args.rewrite, Repacker::compress(compressor).options(options))
 }
 
 pub(crate) fn decompress(args: &DecompressCommand) -> Result<Outcome, Failure> {
-    let options = Options { threads: args.rewrite.threads.count(), ..Options::default() };
+    let (threads, limits) = (args.rewrite.threads.count(), args.rewrite.input.limits(u64::MAX));
+    let options = Options { threads, limits, ..Options::default() };
     let repacker = Repacker::decompress().options(options);
     run(&args.file, &args.rewrite, repacker)
 }

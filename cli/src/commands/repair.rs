@@ -50,9 +50,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut sink = Sink::create(&args.rewrite.sink, [args.file.as_path()])?;
     let mut input = Input::open(&args.file, &args.rewrite.input)?;
     let mut progress = Progress::new(input.size(), false);
+    let options = Options { threads, limits: input.limits(), ..Options::default() };
     let done = Repairer::new()
         .compress(args.packing.compressor(&args.rewrite.threads))
-        .options(Options { threads, ..Options::default() })
+        .options(options)
         .on_record(move |record| progress.pass(record.bytes().len()))
         .run(input.source(), File::new(sink.file()))
         .map(|(_, report)| report);
@@ -66,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     };
     // Its memory is free before the output is read.
     drop(input);
-    check(&mut sink, &done, threads)?;
+    check(&mut sink, &done, &options)?;
     rewrite::finish(sink, &name, args.rewrite.format, &Report::new(&done))?;
     let RepairReport { damage, notes, mode, .. } = &done;
     let outcome = Condition { damage, notes, mode: *mode }.report(&name);
@@ -74,12 +75,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 }
 
 /// Reads the new file strictly: it is kept only if it is intact.
-fn check(sink: &mut Sink, done: &RepairReport, threads: usize) -> Result<(), Failure> {
+fn check(sink: &mut Sink, done: &RepairReport, read: &Options) -> Result<(), Failure> {
     let mapped = sink.map()?;
-    let options =
-        Options { mode: Mode::Strict, order_check: OrderCheck::FirstRecord, ..Options::default() };
+    let options = Options { mode: Mode::Strict, order_check: OrderCheck::FirstRecord, ..*read };
     let records = Trace::open(mapped.bytes(), &options).and_then(|mut trace| {
-        let mut records = trace.records(Order::Time)?.with_threads(threads);
+        let mut records = trace.records(Order::Time)?.with_threads(read.threads);
         records.for_each(|_| Ok::<_, etl_format::Error>(()))?;
         Ok(records.count())
     });

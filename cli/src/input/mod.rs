@@ -12,14 +12,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use etl_format::read::{FileSource, Options, Records, Source, Spooled, Trace};
+use etl_format::read::{FileSource, Limits, Options, Records, Source, Spooled, Trace};
 
 use crate::error::Failure;
 use crate::missing_header;
 
 pub(crate) use about::About;
 pub(crate) use any::AnySource;
-pub(crate) use args::{InputArgs, byte_size};
+pub(crate) use args::InputArgs;
 pub(crate) use map::Mapped;
 use sniff::reject_other_formats;
 pub(crate) use sniff::{binary_format, what};
@@ -40,6 +40,7 @@ const HEAD: usize = 512;
 pub(crate) struct Input {
     about: About,
     data: Data,
+    limits: Limits,
 }
 
 #[derive(Debug)]
@@ -58,7 +59,10 @@ impl Input {
     /// When the file does not exist, cannot be read or cannot be unpacked.
     pub fn open(path: &Path, args: &InputArgs) -> Result<Self, Failure> {
         let name = display(path);
-        let bytes = if is_stdin(path) { stdin() } else { opened(open_file(path)?, &name)? };
+        let bytes = match is_stdin(path) || is_stdin_pipe(path) {
+            true => stdin(),
+            false => opened(open_file(path)?, &name)?,
+        };
         let (bytes, mut about) = unpacked(bytes, name, args)?;
         let mut data = match bytes.whole(&about.name)? {
             Spooled::Memory(bytes) => Data::Bytes(Mapped::Memory(bytes)),
@@ -71,7 +75,8 @@ impl Input {
                 .map_err(|error| about.not_a_trace(&error))?;
             about.from = None;
         }
-        Ok(Input { about, data })
+        let limits = args.limits(data.source().size().unwrap_or(0));
+        Ok(Input { about, data, limits })
     }
 
     /// What messages about the input need.
@@ -84,18 +89,24 @@ impl Input {
         self.source().size().unwrap_or(0)
     }
 
+    /// The bounds for reading it.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
     /// The source of a reader.
     pub fn source(&mut self) -> AnySource<'_> {
         self.data.source()
     }
 
-    /// The trace, and what messages about it need.
+    /// The trace, within the limits of the user, and what messages about it need.
     ///
     /// # Errors
     /// When this is not a trace, when it has neither a header event nor a record, and for damage in
     /// strict mode.
     pub fn trace(&mut self, options: &Options) -> Result<(Trace<AnySource<'_>>, &About), Failure> {
-        let Input { about, data } = self;
+        let Input { about, data, limits } = self;
+        let options = &Options { limits: *limits, ..*options };
         let mut trace = Trace::open(data.source(), options)
             .map_err(|error| about.unreadable(options.mode, &error))?;
         missing_header::ensure_records(&about.name, &mut trace)?;
@@ -115,6 +126,12 @@ impl Data {
 /// Whether the user means standard input.
 pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
+}
+
+/// Whether the path names standard input, and that is a pipe. It is not opened again: that would
+/// wait for another writer.
+fn is_stdin_pipe(path: &Path) -> bool {
+    cfg!(unix) && path.as_os_str() == "/dev/stdin" && !path.is_file()
 }
 
 /// The name of a file in messages and reports.

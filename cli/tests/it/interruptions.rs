@@ -115,3 +115,40 @@ fn commands_never_overwrite_inputs() {
     assert_eq!(std::fs::read(at("t.etl")).unwrap(), file);
     assert!(std::fs::symlink_metadata(at("soft.etl")).unwrap().is_symlink());
 }
+
+/// The names of signals, and their numbers.
+#[cfg(unix)]
+const SIGNALS: [(&str, i32); 2] = [("INT", 2), ("TERM", 15)];
+
+#[test]
+#[cfg(unix)]
+fn signals_remove_unfinished_files() {
+    use std::os::unix::process::ExitStatusExt;
+    let file = large();
+    let here = directory(&[("t.etl", &file)]);
+    for (nth, tool) in TOOLS.into_iter().enumerate() {
+        let (signal, number) = SIGNALS[nth % 2];
+        let (mut ended, mut wait) = (0, Duration::from_millis(2));
+        for round in 0..24 {
+            let mut child = Command::new(env!("CARGO_BIN_EXE_etlkit"))
+                .current_dir(here.path())
+                .args([tool, &["-o", "out.etl", "--force"]].concat())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            std::thread::sleep(wait);
+            let pid = child.id().to_string();
+            let kill = Command::new("kill").args(["-s", signal, &pid]).status().unwrap();
+            let status = child.wait().unwrap();
+            let done = status.code().is_some();
+            assert!(done || kill.success() && status.signal() == Some(number), "{tool:?}");
+            ended += u32::from(!done);
+            let left = crate::common::names(here.path());
+            let expected = ["out.etl", "t.etl"];
+            assert!(left.iter().all(|name| expected.contains(&name.as_str())), "{tool:?} {left:?}");
+            wait = if done { wait / 2 } else { wait + Duration::from_millis(1 + round % 3) };
+        }
+        assert!(ended > 3, "{tool:?} was always done before");
+    }
+}

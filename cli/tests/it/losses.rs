@@ -158,3 +158,91 @@ fn repair_keeps_loss_flags() {
         BTreeMap::from([(0, EVENTS_LOST), (1, BUFFER_LOST)])
     );
 }
+
+/// Where the header event's payload begins.
+const HEADER_EVENT: usize = 0x48 + 0x20;
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+/// Four data buffers of one processor, with two events each. `mode` is that of the header, which
+/// counts `counted` buffers.
+fn four_buffers(mode: u32, counted: u32) -> Vec<u8> {
+    let data = |number: u16| {
+        let at = i64::from(number) * 1_000;
+        let records = [event(at, number, 4, 0x8, None), event(at + 10, number, 5, 0x10, None)];
+        buffer(number.into(), 0, 0, &records)
+    };
+    let mut bytes = buffer(0, 0, 4, &[header_event(counted)]);
+    bytes[HEADER_EVENT + 0x20..HEADER_EVENT + 0x24].copy_from_slice(&mode.to_le_bytes());
+    [bytes, data(1), data(2), data(3), data(4)].concat()
+}
+
+fn without_buffer(mut bytes: Vec<u8>, index: usize) -> Vec<u8> {
+    bytes.drain(index * BUFFER..(index + 1) * BUFFER);
+    bytes
+}
+
+#[test]
+fn every_command_counts_missing_buffers_as_lost() {
+    const KERNEL: u32 = 1;
+    const RELOGGED: u32 = 0x1_0001;
+    let mut broken = four_buffers(KERNEL, 5);
+    // The size of the second record of buffer 2 leaves the buffer.
+    let second = 2 * BUFFER + 0x48 + event(0, 0, 4, 0, None).len();
+    broken[second..second + 2].copy_from_slice(&0xfff8_u16.to_le_bytes());
+    let mut counted = four_buffers(KERNEL, 5);
+    // Two buffers that the session could not write.
+    counted[HEADER_EVENT + 0x114] = 2;
+    for (what, bytes, lost) in [
+        ("complete", four_buffers(RELOGGED, 5), 0),
+        ("a number without buffer", without_buffer(four_buffers(RELOGGED, 4), 2), 1),
+        // The kernel numbers empty buffers, too.
+        ("a number of the kernel", without_buffer(four_buffers(KERNEL, 4), 2), 0),
+        ("the same, and a count that says it", without_buffer(four_buffers(KERNEL, 5), 2), 1),
+        ("end of the file", four_buffers(RELOGGED, 8), 3),
+        ("a record that leaves its buffer", broken, 1),
+        ("counted in the header", counted, 2),
+    ] {
+        let here = directory(&[("t.etl", &bytes)]);
+        for args in [
+            &["slice", "t.etl"][..],
+            &["slice", "t.etl", "--id", "4", "--compress"],
+            &["scrub", "t.etl"],
+            &["repair", "t.etl"],
+            &["merge", "t.etl", "--salvage"],
+        ] {
+            let said = etlkit(here.path(), &[args, &["-o", "out.etl", "--force"]].concat());
+            assert!(said.code < 2, "{what}: {args:?}: {}", said.err);
+            let out = std::fs::read(here.path().join("out.etl")).unwrap();
+            assert_eq!(u32_at(&out, HEADER_EVENT + 0x114), lost, "{what}: {args:?}");
+            assert_eq!(u32_at(&out, HEADER_EVENT + 0x30), 0, "{what}: {args:?}");
+            let verdict = etlkit(here.path(), &["verify", "out.etl", "--format", "json"]);
+            let verdict: serde_json::Value = serde_json::from_str(&verdict.out).unwrap();
+            let found = verdict["findings"].as_array().unwrap();
+            let reported = found.iter().any(|finding| finding["rule"] == "file.buffers-lost");
+            assert_eq!(reported, lost > 0, "{what}: {args:?}: {found:?}");
+            // Once more: what was lost stays lost.
+            let again = etlkit(here.path(), &["scrub", "out.etl", "-o", "again.etl", "--force"]);
+            assert_eq!(again.code, 0, "{what}: {args:?}: {}", again.err);
+            let again = std::fs::read(here.path().join("again.etl")).unwrap();
+            assert_eq!(u32_at(&again, HEADER_EVENT + 0x114), lost, "{what}: {args:?}");
+        }
+    }
+}
+
+#[test]
+fn merge_adds_the_missing_buffers_of_all_inputs() {
+    let one = without_buffer(four_buffers(0x1_0001, 4), 2);
+    let other = four_buffers(1, 7);
+    let here = directory(&[("1.etl", &one), ("2.etl", &other), ("3.etl", &one)]);
+    // With little memory in several passes.
+    for more in [&[][..], &["--max-memory", "20K"]] {
+        let args = ["merge", "1.etl", "2.etl", "3.etl", "--salvage", "-o", "m.etl", "--force"];
+        let said = etlkit(here.path(), &[&args, more].concat());
+        assert_eq!(said.code, 1, "{}", said.err);
+        let merged = std::fs::read(here.path().join("m.etl")).unwrap();
+        assert_eq!(u32_at(&merged, HEADER_EVENT + 0x114), 4, "{more:?}");
+    }
+}

@@ -21,7 +21,10 @@ mod interruptions;
 mod json_contract;
 mod losses;
 mod man_and_completions;
+mod memory;
 mod missing_header;
+#[cfg(unix)]
+mod named_pipes;
 mod packed_inputs;
 mod provider_names;
 mod report_formats;

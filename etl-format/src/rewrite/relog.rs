@@ -12,7 +12,7 @@
 //! while let Some(record) = records.next_record()? {
 //!     relog.copy(&record)?;
 //! }
-//! relog.finish()?;
+//! relog.finish(records.damage())?;
 //! # Ok(())
 //! # }
 //! ```
@@ -23,6 +23,7 @@ use crate::constants::{BufferFlags, LogFileMode, PROCESSOR_INDEX_MASK};
 use crate::error::Result;
 use crate::read;
 
+use super::losses::Missing;
 use crate::write::BufferCompressor;
 use crate::write::FileHeader;
 use crate::write::Output;
@@ -44,6 +45,8 @@ pub struct RelogPlan {
     from_header_buffer: bool,
     /// Buffers that are flagged with losses: processor and flags by offset.
     losses: BTreeMap<u64, (u16, BufferFlags)>,
+    /// Buffers that are missing from the source.
+    missing: Missing,
 }
 
 impl RelogPlan {
@@ -85,6 +88,7 @@ impl RelogPlan {
         header.buffer_size = stated.max(largest).clamp(1024, 1 << 30).next_multiple_of(1024);
         let from_header_buffer = buffers.first().is_some_and(|b| b.offset == 0 && b.is_header());
         let losses = losses(buffers).collect();
+        let missing = Missing::from(trace);
         let mut extras = Vec::new();
         if from_header_buffer {
             let mut records = trace.records_of(|buffer| buffer.offset == 0);
@@ -103,7 +107,7 @@ impl RelogPlan {
                 }
             }
         }
-        Ok(RelogPlan { header, extras, from_header_buffer, losses })
+        Ok(RelogPlan { header, extras, from_header_buffer, losses, missing })
     }
 }
 
@@ -127,7 +131,8 @@ fn own_timestamp(record: &read::Record<'_>) -> Option<i64> {
 ///
 /// The new file is that of a relogger: its buffers have the full size, and their headers have the
 /// end time of the source, so that the same input results in the same bytes. The new header counts
-/// the losses that the source's header counts. If a buffer of the source is flagged with losses,
+/// the losses that the source's header counts, and as lost buffers those that are missing from the
+/// source or could not be read whole. If a buffer of the source is flagged with losses,
 /// the buffer that receives the next record of its processor is flagged too. Records without their
 /// own timestamp keep the time that they were read with. A WPP message may receive a timestamp for
 /// that.
@@ -137,6 +142,7 @@ pub struct Relogger<O: Output> {
     skip_first_buffer: bool,
     end_time: Option<i64>,
     losses: BTreeMap<u64, (u16, BufferFlags)>,
+    missing: Missing,
 }
 
 impl<O: Output> Relogger<O> {
@@ -145,7 +151,7 @@ impl<O: Output> Relogger<O> {
     /// # Errors
     /// As [`Session::create`].
     pub fn start(plan: RelogPlan, output: O, compressor: Option<BufferCompressor>) -> Result<Self> {
-        let RelogPlan { mut header, extras, from_header_buffer, losses } = plan;
+        let RelogPlan { mut header, extras, from_header_buffer, losses, missing } = plan;
         let end_time = Some(header.end_time).filter(|time| *time != 0);
         let now = end_time.unwrap_or(header.start_time);
         if compressor.is_some() {
@@ -160,7 +166,7 @@ impl<O: Output> Relogger<O> {
             config.add_header_record(&Raw { bytes, timestamp: *timestamp })?;
         }
         let session = Session::create(output, config)?;
-        Ok(Relogger { session, skip_first_buffer: from_header_buffer, end_time, losses })
+        Ok(Relogger { session, skip_first_buffer: from_header_buffer, end_time, losses, missing })
     }
 
     /// How many of `threads` threads should read the source ([`read::Records::with_threads`]): all
@@ -213,6 +219,11 @@ impl<O: Output> Relogger<O> {
         Ok(())
     }
 
+    /// Counts a record as lost that cannot be written.
+    pub fn lose(&mut self) {
+        self.session.add_losses(1, 0);
+    }
+
     /// Writes an additional record.
     ///
     /// # Errors
@@ -222,15 +233,16 @@ impl<O: Output> Relogger<O> {
     }
 
     /// Ends the file. Its end time is that of the source, or that of the latest record if the
-    /// source was not closed.
+    /// source was not closed. `damage` is what of the source could not be read.
     ///
     /// # Errors
     /// Errors of the output.
-    pub fn finish(mut self) -> Result<(O, SessionSummary)> {
+    pub fn finish(mut self, damage: &[read::Damage]) -> Result<(O, SessionSummary)> {
         // Buffers without records.
         for (processor, flags) in std::mem::take(&mut self.losses).into_values() {
             self.session.carry_losses(processor, flags)?;
         }
+        self.session.add_losses(0, self.missing.buffers(damage));
         self.session.close(self.end_time)
     }
 }

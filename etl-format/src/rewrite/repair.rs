@@ -1,7 +1,7 @@
 //! Writes a valid trace from a damaged or unclosed one.
 //!
 //! All readable records are written again in time order, as a relogger does. The new header
-//! describes the new file. Unreadable ranges are reported.
+//! describes the new file, and counts what is missing as lost. Unreadable ranges are reported.
 
 use crate::compress::Effort;
 use crate::constants::{ClockType, LogFileMode};
@@ -151,14 +151,17 @@ impl<'f> Repairer<'f> {
                 return Ok(());
             }
             match relog.copy(&record) {
-                Err(e) if !e.is_io() => oversized_records += 1,
+                Err(e) if !e.is_io() => {
+                    oversized_records += 1;
+                    relog.lose();
+                }
                 done => done?,
             }
             Ok::<_, crate::Error>(())
         })?;
         let (damage, order) = (records.damage().to_vec(), records.report());
         notes.sort_by_key(Note::offset);
-        let (output, summary) = relog.finish()?;
+        let (output, summary) = relog.finish(&damage)?;
         let report = RepairReport {
             mode: found.mode,
             summary,

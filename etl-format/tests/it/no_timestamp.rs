@@ -143,7 +143,7 @@ proptest! {
         while let Some(record) = ordered.next_record().unwrap() {
             relog.copy(&record).unwrap();
         }
-        let (out, summary) = relog.finish().unwrap();
+        let (out, summary) = relog.finish(&[]).unwrap();
         let (before, after) = (all(&file), all(&bytes(out)));
         prop_assert_eq!(before.len(), records.len());
         let moved = before.iter().filter(|(number, what)| after[number] != **what).count();
@@ -174,7 +174,7 @@ proptest! {
                 false => relog.skip(&record).unwrap(),
             }
         }
-        let (out, summary) = relog.finish().unwrap();
+        let (out, summary) = relog.finish(&[]).unwrap();
         let (before, after) = (all(&file), all(&bytes(out)));
         prop_assert_eq!(after.len(), chosen.iter().take(records.len()).filter(|c| **c).count());
         let mut lost = 0;
@@ -254,7 +254,7 @@ fn times_lost_for_want_of_space_are_counted() {
     while let Some(record) = ordered.next_record().unwrap() {
         relog.copy(&record).unwrap();
     }
-    let (out, summary) = relog.finish().unwrap();
+    let (out, summary) = relog.finish(&[]).unwrap();
     let (before, after) = (all(&file), all(&bytes(out)));
     let lost: Vec<_> = before.keys().filter(|number| before[number] != after[number]).collect();
     assert_eq!(lost, [&2, &3]);

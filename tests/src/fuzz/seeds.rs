@@ -131,7 +131,7 @@ impl Material {
                 // A record that is too long for the small buffers is left out.
                 let _ = relog.insert(*processor, &raw);
             }
-            let (file, _) = relog.finish().expect("memory takes everything");
+            let (file, _) = relog.finish(&[]).expect("memory takes everything");
             let form = if packing.is_some() { "packed" } else { "plain" };
             self.traces.push((format!("{name}-{form}"), file.into_inner().into_inner()));
         }

@@ -27,7 +27,7 @@ fn relogged(file: &[u8]) -> Vec<u8> {
     while let Some(record) = records.next_record().unwrap() {
         relog.copy(&record).unwrap();
     }
-    relog.finish().unwrap().0.into_inner().into_inner()
+    relog.finish(&[]).unwrap().0.into_inner().into_inner()
 }
 
 fn check(path: &Path) {

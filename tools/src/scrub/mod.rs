@@ -181,7 +181,7 @@ impl<'f> Scrubber<'f> {
             summary.fields.pop_last();
         }
         summary.damage = records.damage().to_vec();
-        let (output, _) = relog.finish().map_err(Error::output)?;
+        let (output, _) = relog.finish(&summary.damage).map_err(Error::output)?;
         Ok((output, summary))
     }
 }

@@ -172,7 +172,7 @@ impl<'f> Slicer<'f> {
             Ok::<_, Error>(())
         })?;
         summary.damage = records.damage().to_vec();
-        let (output, _) = relog.finish().map_err(Error::output)?;
+        let (output, _) = relog.finish(&summary.damage).map_err(Error::output)?;
         Ok((output, summary))
     }
 }

@@ -90,8 +90,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
                 .hint("`etlkit diff --help` lists the values; give an unknown provider by its GUID")
         })?;
     }
-    let mut first = Input::open(&args.first, &args.input)?;
-    let mut second = Input::open(&args.second, &args.input)?;
+    let input = args.input.share(2);
+    let mut first = Input::open(&args.first, &input)?;
+    let mut second = Input::open(&args.second, &input)?;
     let (mut first, about_first) = first.trace(&Options::salvage())?;
     let (mut second, about_second) = second.trace(&Options::salvage())?;
     let names = [about_first.name.as_str(), about_second.name.as_str()];

@@ -103,7 +103,8 @@ fn options(args: &Args) -> Options {
     let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
     // Printed lines cannot be reordered: the order has to be known before the first one.
     let threads = args.threads.count();
-    Options { mode, order_check: OrderCheck::Scan, threads, ..Options::default() }
+    let limits = args.input.limits(u64::MAX);
+    Options { mode, order_check: OrderCheck::Scan, threads, limits }
 }
 
 struct Dump<'a> {

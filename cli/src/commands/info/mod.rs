@@ -84,7 +84,8 @@ fn all(args: &Args) -> Vec<Result<Report, Failure>> {
     let threads = args.threads.count();
     let at_once = threads.min(args.files.len()).max(1);
     let options = Options { mode, threads: threads / at_once, ..Options::default() };
-    threads::map(&args.files, at_once, |file| survey(file, &options, &args.input))
+    let input = args.input.share(at_once);
+    threads::map(&args.files, at_once, |file| survey(file, &options, &input))
 }
 
 fn survey(path: &Path, options: &Options, args: &InputArgs) -> Result<Report, Failure> {

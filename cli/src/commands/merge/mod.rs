@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use etl_format::ErrorKind;
-use etl_format::read::{Mode, Options};
+use etl_format::read::{Limits, Mode, Options};
 use etl_format::rewrite::merge::{Allow, MergeReport, MergedInput, Merger, Relation};
 use etl_format::write::File;
 use etl_tools::problem::Problem;
@@ -47,10 +47,6 @@ pub(crate) struct Args {
     /// Merge the intact parts of damaged traces
     #[arg(long)]
     salvage: bool,
-    /// Memory for reading traces at the same time; traces that need more are merged in several
-    /// passes, with temporary files
-    #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = input::byte_size)]
-    max_memory: u64,
     #[command(flatten)]
     rewrite: RewriteArgs,
 }
@@ -71,18 +67,19 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let hint = "name each trace once, or its events occur twice in the merged trace";
     input::reject_twice(&args.files, hint)?;
     let mut sink = Sink::create(&args.rewrite.sink, args.files.iter().map(PathBuf::as_path))?;
+    let share = args.rewrite.input.share(args.files.len());
     let mut inputs: Vec<Input> =
-        args.files.iter().map(|f| Input::open(f, &args.rewrite.input)).collect::<Result<_, _>>()?;
+        args.files.iter().map(|f| Input::open(f, &share)).collect::<Result<_, _>>()?;
     for input in inputs.iter_mut().filter(|_| args.salvage) {
         let name = input.about().name.clone();
         if missing_header::is_missing(&name, input.source())? {
             missing_header::warn(&name);
         }
     }
-    let total = inputs.iter_mut().map(Input::size).sum();
+    let total: u64 = inputs.iter_mut().map(Input::size).sum();
     let mut progress = Progress::new(total, false);
     let mut sources: Vec<_> = inputs.iter_mut().map(Input::source).collect();
-    let merged = merger(args)
+    let merged = merger(args, share.limits(total))
         .on_record(|record, _, _| {
             progress.pass(record.bytes().len());
             Ok(())
@@ -102,12 +99,13 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     Ok(conditions.fold(Outcome::Success, Outcome::max))
 }
 
-fn merger(args: &Args) -> Merger<'static> {
+fn merger(args: &Args, limits: Limits) -> Merger<'static> {
     let allows = |mismatch| args.allow_mismatch.contains(&mismatch);
     Merger::new()
         .options(Options {
             mode: if args.salvage { Mode::Salvage } else { Mode::Strict },
             threads: args.rewrite.threads.count(),
+            limits,
             ..Options::default()
         })
         .allow(Allow {
@@ -117,7 +115,7 @@ fn merger(args: &Args) -> Merger<'static> {
             pointer_size: allows(Mismatch::PointerSize),
         })
         .compress(args.packing.compressor(&args.rewrite.threads))
-        .max_memory(args.max_memory)
+        .max_memory(args.rewrite.input.memory())
 }
 
 fn failure(error: &etl_format::Error, salvage: bool, inputs: &[Input], sink: &Sink) -> Failure {

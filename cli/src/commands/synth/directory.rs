@@ -10,12 +10,14 @@ use etl_synth::{FileSystem, ReadSeek};
 use super::TRUTH;
 use crate::error::Failure;
 use crate::sink;
+use crate::unfinished::{self, Unfinished};
 
 /// A directory that receives its files all at once: until then they are in a temporary directory in
 /// it.
 pub(crate) struct Directory {
     target: PathBuf,
     temporary: tempfile::TempDir,
+    _unfinished: Unfinished,
     files: Vec<String>,
 }
 
@@ -26,9 +28,12 @@ impl Directory {
         };
         fs::create_dir_all(target).map_err(failure)?;
         // On the same file system, so that files can be renamed.
-        let temporary =
-            tempfile::Builder::new().prefix(".etlkit-").tempdir_in(target).map_err(failure)?;
-        Ok(Directory { target: target.to_owned(), temporary, files: Vec::new() })
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".etlkit-");
+        let (temporary, _unfinished) =
+            unfinished::create(|| builder.tempdir_in(target), tempfile::TempDir::path)
+                .map_err(failure)?;
+        Ok(Directory { target: target.to_owned(), temporary, _unfinished, files: Vec::new() })
     }
 
     /// The temporary path of a file of the scenario. Names that leave the directory are rejected.

@@ -19,6 +19,7 @@ pub(super) fn verify_all(
     input: &InputArgs,
 ) -> Vec<Result<Report, Failure>> {
     let jobs = jobs.min(files.len());
+    let input = &input.share(jobs);
     let files: Vec<_> = files.iter().zip(settings).collect();
     threads::map(&files, jobs, |(file, settings)| verify_one(file, settings, input, jobs > 1))
 }
@@ -41,6 +42,7 @@ pub(super) fn verify_one(
     };
     let report = settings
         .verifier()
+        .limits(input.limits())
         .on_progress(on_progress)
         .verify(input.source(), &about.name)
         .map_err(|e| not_a_trace(&about, e))?;
@@ -61,16 +63,19 @@ pub(super) fn verify_together(
             .hint("write it to a file first"));
     }
     input::reject_twice(files, "--together needs different files of one recording")?;
-    let mut inputs = files.iter().map(|f| Input::open(f, args)).collect::<Result<Vec<_>, _>>()?;
+    let share = args.share(files.len());
+    let mut inputs = files.iter().map(|f| Input::open(f, &share)).collect::<Result<Vec<_>, _>>()?;
     let abouts: Vec<_> = inputs.iter().map(|input| input.about().clone()).collect();
     // The report mentions a lost header event.
     for (input, about) in inputs.iter_mut().zip(&abouts) {
         missing_header::is_missing(&about.name, input.source())?;
     }
-    let mut progress = Progress::new(inputs.iter_mut().map(Input::size).sum(), false);
+    let total = inputs.iter_mut().map(Input::size).sum();
+    let mut progress = Progress::new(total, false);
     let names = abouts.iter().map(|about| about.name.clone());
     let sources: Vec<_> = inputs.iter_mut().map(Input::source).zip(names).collect();
-    let mut verifier = settings.verifier().on_progress(|bytes| progress.add(bytes));
+    let verifier = settings.verifier().limits(share.limits(total));
+    let mut verifier = verifier.on_progress(|bytes| progress.add(bytes));
     verifier.verify_together(sources).map_err(|e| {
         let file = if let Error::Trace(e) = &e { e.file() } else { 0 };
         not_a_trace(abouts.get(file).unwrap_or(&About::default()), e)

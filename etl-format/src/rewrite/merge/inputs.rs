@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use super::super::losses::Missing;
 use super::super::relog::losses;
 use crate::constants::{BufferFlags, LogFileMode};
 use crate::error::{Error, ErrorKind, Result};
@@ -89,6 +90,8 @@ struct Reader<S: Source> {
     copied: bool,
     /// Buffers that are flagged with losses.
     losses: BTreeMap<u64, (u16, BufferFlags)>,
+    /// Buffers that are missing.
+    missing: Missing,
 }
 
 /// Stops the other threads at the end of the merge, also after an error or panic.
@@ -206,9 +209,11 @@ impl<S: Source> Inputs<S> {
             let copied = input == self.first && header.mode.has(LogFileMode::RELOG);
             let notes = trace.notes().to_vec();
             let losses = losses(trace.buffers()).collect();
+            let missing = Missing::from(&trace);
             let records = trace.into_records(Order::Time).map_err(|error| error.in_input(input))?;
             let relation = *relation;
-            self.readers.push(Reader { records, relation, count: 0, notes, copied, losses });
+            let reader = Reader { records, relation, count: 0, notes, copied, losses, missing };
+            self.readers.push(reader);
         }
         Ok(())
     }
@@ -221,6 +226,12 @@ impl<S: Source> Inputs<S> {
             Ok(timestamp) => Ok(timestamp.map(|s| reader.relation.timestamp(s))),
             Err(error) => Err(error.in_input(input)),
         }
+    }
+
+    /// Buffers that are missing from the inputs, as far as they have been read.
+    pub fn missing_buffers(&self) -> u64 {
+        let missing = self.readers.iter().map(|r| r.missing.buffers(r.records.damage()));
+        missing.fold(0, u64::saturating_add)
     }
 
     /// A report on each input.

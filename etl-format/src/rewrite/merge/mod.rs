@@ -4,6 +4,8 @@
 //!   `Relogger`, that of the file `[multiple files]` (with one input it stays), the mode is RELOG
 //!   and SEQUENTIAL, lost events and buffers are those of all inputs together, the end time is the
 //!   latest of all inputs (records may be later, as in real merges).
+//! * Buffers that are missing from an input or could not be read whole count as lost, too: the new
+//!   buffers are numbered from 1 without gaps, as mergers do.
 //! * Records go into buffers of their processor, in time order over all inputs. Records with the
 //!   same timestamp on one processor come in the order of the inputs.
 //! * A buffer into which records of a buffer with losses go first is flagged as that one was.
@@ -224,6 +226,7 @@ impl<'f> Merger<'f> {
         let end =
             if closed || latest == i64::MIN { end } else { end.max(clocks.clock.filetime(latest)) };
         let end = Some(end).filter(|end| *end > 0);
+        session.add_losses(0, all.missing_buffers());
         let (output, summary) = session.close(end)?;
         Ok((output, MergeReport { summary, inputs: all.report() }))
     }

@@ -30,11 +30,11 @@ pub type NextFile<O> = Box<dyn FnMut(&mut O, u32) -> Result<()>>;
 pub struct SessionSummary {
     /// Records in buffers that were written, in all files; later overwritten ones included.
     pub events_written: u64,
-    /// The header's count: records lost by [`Session::lose_events`], and those that the initial
-    /// header counts.
+    /// The header's count: records lost by [`Session::lose_events`], those of
+    /// [`Session::add_losses`], and those that the initial header counts.
     pub events_lost: u64,
     /// The header's count: buffers lost by [`Session::lose_buffer`] or because the file was full,
-    /// and those that the initial header counts.
+    /// those of [`Session::add_losses`], and those that the initial header counts.
     pub buffers_lost: u64,
     /// Records in those buffers.
     pub events_in_lost_buffers: u64,
@@ -365,6 +365,13 @@ impl<O: Output> Session<O> {
         let losses = BufferFlags::EVENTS_LOST | BufferFlags::BUFFER_LOST;
         self.mark(index, BufferFlags(flags.0 & losses.0));
         Ok(())
+    }
+
+    /// Counts losses of the traces that the records come from, which their headers do not count.
+    pub fn add_losses(&mut self, events: u64, buffers: u64) {
+        let summary = &mut self.summary;
+        summary.events_lost = summary.events_lost.saturating_add(events);
+        summary.buffers_lost = summary.buffers_lost.saturating_add(buffers);
     }
 
     /// What was written and lost so far. Buffers that other threads compress count when they reach

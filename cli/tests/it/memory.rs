@@ -1,0 +1,77 @@
+//! The memory for buffers is tied to the size of a trace, and `--max-memory` changes it.
+
+use std::io::Cursor;
+
+use etl_format::Guid;
+use etl_format::compress::Effort;
+use etl_format::constants::{
+    CompressionFormat, EventFlags, EventProperties, LogFileMode, PointerSize,
+};
+use etl_format::write::record::{Event, EventDescriptor};
+use etl_format::write::{BufferCompressor, File, FileHeader, Session, SessionConfig};
+
+use crate::common::{directory, etlkit};
+
+const PROCESSORS: u16 = 64;
+
+/// A small file whose buffers overlap in time and take 64 MiB together.
+fn expanding() -> Vec<u8> {
+    let mut header = FileHeader {
+        timestamp: 1_000,
+        start_time: 133_000_000_000_000_000,
+        processors: PROCESSORS.into(),
+        buffer_size: 1 << 20,
+        mode: LogFileMode::SEQUENTIAL | LogFileMode::COMPRESSED,
+        ..FileHeader::new()
+    };
+    header.set_log_version();
+    let mut config = SessionConfig::new(header);
+    config.compressor =
+        Some(BufferCompressor::new(CompressionFormat::XPRESS, Effort::default()).unwrap());
+    let mut session = Session::create(File::new(Cursor::new(Vec::new())), config).unwrap();
+    let payload = [0; 60_000];
+    for round in 0..17 {
+        for processor in 0..PROCESSORS {
+            let event = Event {
+                pointer_size: PointerSize::P8,
+                flags: EventFlags(0),
+                properties: EventProperties(0),
+                thread_id: 8,
+                process_id: 4,
+                timestamp: 2_000 + round * i64::from(PROCESSORS) + i64::from(processor),
+                provider: Guid::new(1, 2, 3, [4; 8]),
+                descriptor: EventDescriptor { id: 1, level: 4, ..EventDescriptor::default() },
+                kernel_time: 0,
+                user_time: 0,
+                activity: Guid::ZERO,
+                extended: &[],
+                payload: &payload,
+            };
+            session.write(processor, &event).unwrap();
+        }
+    }
+    session.close(None).unwrap().0.into_inner().into_inner()
+}
+
+#[test]
+fn every_command_refuses_what_needs_more_memory_than_the_trace_allows() {
+    let bytes = expanding();
+    assert!(bytes.len() < 100_000, "{} bytes", bytes.len());
+    let here = directory(&[("t.etl", &bytes)]);
+    for args in [
+        &["verify", "t.etl"][..],
+        &["diff", "t.etl", "t.etl"],
+        &["slice", "t.etl", "-o", "out.etl", "--force"],
+        &["scrub", "t.etl", "-o", "out.etl", "--force"],
+        &["repair", "t.etl", "-o", "out.etl", "--force"],
+        &["merge", "t.etl", "-o", "out.etl", "--force"],
+    ] {
+        let said = etlkit(here.path(), args);
+        assert_eq!(said.code, 2, "{args:?}: {}", said.err);
+        assert!(said.err.contains("the buffers held for time order"), "{args:?}: {}", said.err);
+        assert!(said.err.contains("hint: --max-memory allows more"), "{args:?}: {}", said.err);
+        let said = etlkit(here.path(), &[args, &["--max-memory", "256M"]].concat());
+        assert!(!said.err.contains("--max-memory"), "{args:?}: {}", said.err);
+        assert!(args[0] == "verify" || said.code == 0, "{args:?}: {}", said.err);
+    }
+}

@@ -1,0 +1,140 @@
+//! Named pipes and `/dev/stdin` as inputs of every command, named pipes as outputs.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::common::{directory, names, trace};
+
+/// Every command that reads a trace.
+const READERS: [&[&str]; 10] = [
+    &["info", "t.etl"],
+    &["dump", "t.etl"],
+    &["verify", "t.etl"],
+    &["diff", "t.etl", "other.etl"],
+    &["merge", "t.etl", "-o", "out.etl"],
+    &["slice", "t.etl", "--id", "1", "-o", "out.etl"],
+    &["scrub", "t.etl", "--salt", "x", "-o", "out.etl"],
+    &["repair", "t.etl", "-o", "out.etl"],
+    &["compress", "t.etl", "-o", "out.etl"],
+    &["decompress", "t.etl", "-o", "out.etl"],
+];
+
+/// Every command that writes a trace.
+const WRITERS: [&[&str]; 6] = [
+    &["merge", "t.etl"],
+    &["slice", "t.etl"],
+    &["scrub", "t.etl", "--salt", "x"],
+    &["repair", "t.etl"],
+    &["compress", "t.etl"],
+    &["decompress", "t.etl"],
+];
+
+fn start(here: &Path, args: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_etlkit"))
+        .current_dir(here)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// What a command printed, which is killed if it waits for ever.
+fn ended(mut child: Child) -> Output {
+    let since = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if since.elapsed() > Duration::from_secs(60) {
+            child.kill().unwrap();
+            panic!("the command waits for ever");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().unwrap()
+}
+
+fn make_pipe(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// Exit code, standard output, standard error, and the bytes of the output.
+type Result = (Option<i32>, String, String, Option<Vec<u8>>);
+
+fn result(here: &Path, output: &Output) -> Result {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let file = std::fs::read(here.join("out.etl")).ok();
+    (output.status.code(), text(&output.stdout), text(&output.stderr), file)
+}
+
+#[test]
+fn named_pipes_are_read_as_files_are() {
+    let bytes = trace();
+    for args in READERS {
+        let here = directory(&[("t.etl", &bytes), ("other.etl", &bytes)]);
+        let expected = result(here.path(), &ended(start(here.path(), args)));
+        assert!(expected.0 < Some(2), "{args:?}: {}", expected.2);
+        let here = directory(&[("other.etl", &bytes)]);
+        let pipe = here.path().join("t.etl");
+        make_pipe(&pipe);
+        let child = start(here.path(), args);
+        let content = bytes.clone();
+        // Opening it waits for the command.
+        let writer = std::thread::spawn(move || std::fs::write(pipe, content));
+        let said = ended(child);
+        assert_eq!(result(here.path(), &said), expected, "{args:?}");
+        writer.join().unwrap().unwrap();
+    }
+}
+
+#[test]
+fn dev_stdin_is_read_as_a_file_is() {
+    let bytes = trace();
+    for args in READERS {
+        let here = directory(&[("t.etl", &bytes), ("other.etl", &bytes)]);
+        let expected = result(here.path(), &ended(start(here.path(), args)));
+        let args: Vec<_> =
+            args.iter().map(|arg| if *arg == "t.etl" { "/dev/stdin" } else { arg }).collect();
+        let here = directory(&[("other.etl", &bytes)]);
+        let mut child = start(here.path(), &args);
+        child.stdin.take().unwrap().write_all(&bytes).unwrap();
+        let (code, out, err, file) = result(here.path(), &ended(child));
+        let (out, err) = (out.replace("/dev/stdin", "t.etl"), err.replace("/dev/stdin", "t.etl"));
+        assert_eq!((code, err, file), (expected.0, expected.2, expected.3), "{args:?}");
+        // Reports pad the name of the file.
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&out), words(&expected.1), "{args:?}");
+    }
+}
+
+#[test]
+fn named_pipe_receives_the_output() {
+    for args in WRITERS {
+        let here = directory(&[("t.etl", &trace())]);
+        let whole = ended(start(here.path(), &[args, &["-o", "out.etl"]].concat()));
+        let pipe = here.path().join("pipe");
+        make_pipe(&pipe);
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || std::fs::read(pipe).unwrap()
+        });
+        let said = ended(start(here.path(), &[args, &["-o", "pipe"]].concat()));
+        assert_eq!(said.status.code(), whole.status.code(), "{args:?}");
+        let out = std::fs::read(here.path().join("out.etl")).unwrap();
+        assert!(reader.join().unwrap() == out, "{args:?}");
+    }
+}
+
+#[test]
+fn named_pipe_without_reader_is_refused() {
+    for args in WRITERS {
+        let here = directory(&[("t.etl", &trace())]);
+        make_pipe(&here.path().join("pipe"));
+        let said = ended(start(here.path(), &[args, &["-o", "pipe"]].concat()));
+        let err = String::from_utf8(said.stderr).unwrap();
+        assert_eq!(said.status.code(), Some(2), "{args:?}: {err}");
+        assert!(err.contains("error: pipe: no program reads from this pipe"), "{args:?}: {err}");
+        assert_eq!(names(here.path()), ["pipe", "t.etl"], "{args:?}");
+    }
+}
