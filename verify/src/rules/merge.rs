@@ -4,6 +4,7 @@ use etl_format::clock::iso_utc;
 use etl_format::constants::FILETIME_PER_SECOND;
 
 use super::commands::{MERGE, MERGE_KERNEL, RECORDING, RUNTIME_CLOCK};
+use super::rundown::coverage::has_nothing_to_name;
 use super::{Check, Rule, plural};
 use crate::facts::Facts;
 use crate::facts::source::Session;
@@ -133,10 +134,18 @@ fn one_sided(check: &mut Check<'_>) {
         (None, Some(_)) => "there is a rundown, but no event of the CLR runtime",
         _ => return,
     };
-    if !is_joined(facts) {
+    let managed = || facts.processes().iter().filter(|process| process.is_managed());
+    let is_needless = managed().all(|process| has_nothing_to_name(facts, process));
+    if !is_joined(facts) || resolves_everything(facts) || is_needless {
         return;
     }
     check.find(message.to_owned()).unless_lost(None, None);
+}
+
+/// Whether the trace has addresses and all of them resolve.
+fn resolves_everything(facts: &Facts) -> bool {
+    let tallies = facts.tallies();
+    tallies.iter().any(|tally| tally.frames > 0) && tallies.iter().all(|t| t.unresolved == 0)
 }
 
 pub(super) const NO_COMMON_PROCESS: Rule = Rule {
