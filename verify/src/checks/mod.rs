@@ -7,6 +7,7 @@ pub(crate) mod infer;
 mod kinds;
 pub(crate) mod missing_stacks;
 pub(crate) mod payload;
+pub(crate) mod raised;
 mod sizes;
 mod stack_pairs;
 

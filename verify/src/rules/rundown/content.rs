@@ -6,7 +6,7 @@ use etl_schema::clr::keyword::{END_ENUMERATION, LOADER};
 use etl_schema::providers::CLR_RUNTIME;
 
 use super::{ByClr, by_clr};
-use crate::facts::{Bracket, Facts, Item, Process, Tag};
+use crate::facts::{Bracket, Clr, Facts, Item, Process, Tag};
 use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN, LARGE_END_RUNDOWN, RECORDING};
 use crate::rules::{Check, Rule, plural};
@@ -156,7 +156,9 @@ fn incomplete_of(check: &mut Check<'_>, process: &Process) {
                 }
                 None => missing = code.get(&instance).copied().unwrap_or_default(),
             }
-            if missing.count == 0 {
+            let is_explained =
+                items.is_none() && !enabled_before(facts, END_ENUMERATION, opened) && unloads(clr);
+            if missing.count == 0 || is_explained {
                 continue;
             }
             let message = format!(
@@ -169,7 +171,9 @@ fn incomplete_of(check: &mut Check<'_>, process: &Process) {
             let found = check.find(message).of(process, Some(opened));
             let found = found.unless_lost(None, bracket.closed);
             // Methods go with their assembly, and only EndEnumeration logs that.
-            if items.is_none() && !enabled_before(facts, END_ENUMERATION, opened) {
+            let is_decided = enabled_before(facts, END_ENUMERATION, opened)
+                || clr.started().is_some_and(|from| enabled_before(facts, LOADER, from));
+            if items.is_none() && !is_decided {
                 found.undecided(
                     "unloads of methods are logged only with EndEnumeration (0x80), which is not \
                      known to have been enabled",
@@ -177,6 +181,11 @@ fn incomplete_of(check: &mut Check<'_>, process: &Process) {
             }
         }
     }
+}
+
+/// Whether something was unloaded that takes its methods with it.
+fn unloads(clr: &Clr) -> bool {
+    [clr.modules(), clr.assemblies(), clr.domains()].iter().any(|items| items.unloaded() > 0)
 }
 
 /// The last whole end rundown that lists methods, or else what comes with modules.

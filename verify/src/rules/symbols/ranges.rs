@@ -2,7 +2,7 @@
 
 use etl_format::constants::FILETIME_PER_SECOND;
 
-use crate::facts::Process;
+use crate::facts::{Counted, Process};
 use crate::finding::Severity;
 use crate::rules::commands::{RECORDING, RUNTIME_LARGE, START_RUNDOWN};
 use crate::rules::{Check, Rule, plural};
@@ -59,13 +59,29 @@ pub(in crate::rules) const UNLOAD_UNKNOWN: Rule = Rule {
               addresses resolve all the same.",
     remedy: "If the order of loads matters, request a start rundown (0x40), too:",
     commands: START_RUNDOWN,
-    check: |check| {
-        check.each(Process::unloads_unknown, |count| {
-            let pieces = plural(count, "piece of code was", "pieces of code were");
-            format!("{pieces} unloaded without being loaded or listed before")
-        })
-    },
+    check: unload_unknown,
 };
+
+/// One finding for the whole trace: without a start rundown most traces have such methods.
+fn unload_unknown(check: &mut Check<'_>) {
+    let unknown = check.facts.processes().iter().map(|p| (p, p.unloads_unknown()));
+    let unknown: Vec<_> = unknown.filter(|(_, counted)| counted.count > 0).collect();
+    let Some(&(process, Counted { first, .. })) = unknown.iter().min_by_key(|(_, c)| c.first)
+    else {
+        return;
+    };
+    let count = unknown.iter().map(|(_, counted)| counted.count).sum();
+    let mut message = format!(
+        "{} unloaded without being loaded or listed before",
+        plural(count, "piece of code was", "pieces of code were")
+    );
+    if unknown.len() > 1 {
+        message += &format!(", in {} processes", unknown.len());
+        check.find(message).at(first).unless_lost(None, first);
+    } else {
+        check.find(message).of(process, first).unless_lost(None, first);
+    }
+}
 
 pub(in crate::rules) const JIT_WITHOUT_LOAD: Rule = Rule {
     id: "symbols.jit-without-load",
