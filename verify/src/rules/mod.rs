@@ -7,6 +7,7 @@ mod activity;
 mod commands;
 mod file;
 mod filter;
+mod gc;
 mod merge;
 mod page;
 mod payload;
@@ -139,6 +140,7 @@ pub const RULES: &[Rule] = &[
     stacks::MISSING,
     stacks::FRAME_COUNT,
     stacks::BEFORE_EVENT,
+    gc::INCOMPLETE,
     activity::NO_STOP,
     activity::NO_START,
     activity::UNKNOWN_PARENT,

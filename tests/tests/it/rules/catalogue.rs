@@ -76,6 +76,7 @@ const KEPT_BY: &[(&str, &[&str])] = &[
     ),
     ("tokens", &["symbols.unnamed", "symbols.coverage"]),
     ("circular", &["file.overwritten"]),
+    ("collections", &["gc.incomplete"]),
 ];
 
 /// Scenarios that are verified with a gate on method names.
