@@ -5,3 +5,4 @@ mod catalogue;
 mod edit;
 mod formats;
 mod mutation;
+mod seam;
