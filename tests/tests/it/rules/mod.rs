@@ -2,6 +2,7 @@
 
 mod base;
 mod catalogue;
+mod clocks;
 mod edit;
 mod formats;
 mod mutation;
