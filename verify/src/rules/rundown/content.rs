@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use etl_schema::clr::keyword::{END_ENUMERATION, LOADER};
-use etl_schema::providers::CLR_RUNTIME;
+use etl_schema::clr::keyword::{
+    END_ENUMERATION, END_RUNDOWN as END_RUNDOWN_KEYWORD, LOADER, START_RUNDOWN,
+};
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 use super::{ByClr, by_clr};
+use crate::facts::enable::Knowledge;
 use crate::facts::{Bracket, Clr, Facts, Item, Process, Tag};
 use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN, LARGE_END_RUNDOWN, RECORDING};
@@ -51,12 +54,12 @@ fn out_of_order(check: &mut Check<'_>) {
 
 pub(in crate::rules) const DUPLICATE_ITEMS: Rule = Rule {
     id: "rundown.duplicate-items",
-    statement: "A rundown lists each item once.",
+    statement: "A rundown lists each item once, and there is one rundown for each request.",
     severity: Severity::Note,
     source: "the CLR's rundown protocol",
     protocol: &["R3"],
-    meaning: "Items are listed more than once between one Init and its Complete: two rundowns ran \
-              at the same time, or events were doubled.",
+    meaning: "Items are listed more than once between one Init and its Complete, or CLRs have more \
+              rundowns than were requested: two rundowns ran, or events were doubled.",
     remedy: "Enable the rundown provider once per recording:",
     commands: END_RUNDOWN,
     check: duplicate_items,
@@ -66,7 +69,41 @@ fn duplicate_items(check: &mut Check<'_>) {
     let message = |count, which: &str| {
         format!("{which} lists {} more than once", plural(count, "item", "items"))
     };
-    each_count(check, |b| b.twice, message, |b| b.opened)
+    each_count(check, |b| b.twice, message, |b| b.opened);
+    for kind in Enumeration::ALL {
+        repeated(check, kind);
+    }
+}
+
+/// More rundowns of one kind and CLR than were requested. Only the user can state that there were
+/// no other requests.
+fn repeated(check: &mut Check<'_>, kind: Enumeration) {
+    let facts = check.facts;
+    let keyword = match kind {
+        Enumeration::Start => START_RUNDOWN,
+        Enumeration::End => END_RUNDOWN_KEYWORD,
+    };
+    let mut enabled = facts.admission.of(CLR_RUNDOWN);
+    if enabled.any(|(e, _)| e.knowledge != Knowledge::Declared) {
+        return;
+    }
+    let requests = facts.admission.of(CLR_RUNDOWN);
+    let requests = requests.filter(|(_, with)| with.any == 0 || with.any & keyword != 0).count();
+    for process in facts.processes() {
+        for (instance, own) in by_clr(process) {
+            let whole = own.iter().filter(|b| b.kind == kind && b.is_whole());
+            let opened: Vec<_> = whole.filter_map(|b| b.opened).collect();
+            // The first one that no request explains.
+            let Some(&beyond) = opened.get(requests).filter(|_| requests > 0) else { continue };
+            let message = format!(
+                "CLR {instance} has {} {} rundowns, and {} requested",
+                opened.len(),
+                kind.name(),
+                plural(requests as u64, "was", "were"),
+            );
+            check.find(message).of(process, Some(beyond));
+        }
+    }
 }
 
 pub(in crate::rules) const SEVERAL_THREADS: Rule = Rule {
