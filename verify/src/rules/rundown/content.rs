@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use etl_schema::clr::keyword::{
-    END_ENUMERATION, END_RUNDOWN as END_RUNDOWN_KEYWORD, LOADER, START_RUNDOWN,
-};
+use etl_schema::clr::keyword::{END_ENUMERATION, LOADER};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 use super::{ByClr, by_clr};
@@ -79,16 +77,14 @@ fn duplicate_items(check: &mut Check<'_>) {
 /// no other requests.
 fn repeated(check: &mut Check<'_>, kind: Enumeration) {
     let facts = check.facts;
-    let keyword = match kind {
-        Enumeration::Start => START_RUNDOWN,
-        Enumeration::End => END_RUNDOWN_KEYWORD,
-    };
     let mut enabled = facts.admission.of(CLR_RUNDOWN);
     if enabled.any(|(e, _)| e.knowledge != Knowledge::Declared) {
         return;
     }
-    let requests = facts.admission.of(CLR_RUNDOWN);
-    let requests = requests.filter(|(_, with)| with.any == 0 || with.any & keyword != 0).count();
+    // Each session that comes, and each that goes while another one stays, makes the CLR look at
+    // all masks once more.
+    let enabled = facts.admission.of(CLR_RUNDOWN).count();
+    let requests = (2 * enabled).saturating_sub(1);
     for process in facts.processes() {
         for (instance, own) in by_clr(process) {
             let whole = own.iter().filter(|b| b.kind == kind && b.is_whole());
@@ -96,10 +92,9 @@ fn repeated(check: &mut Check<'_>, kind: Enumeration) {
             // The first one that no request explains.
             let Some(&beyond) = opened.get(requests).filter(|_| requests > 0) else { continue };
             let message = format!(
-                "CLR {instance} has {} {} rundowns, and {} requested",
+                "CLR {instance} has {} {} rundowns, and the enablements request at most {requests}",
                 opened.len(),
                 kind.name(),
-                plural(requests as u64, "was", "were"),
             );
             check.find(message).of(process, Some(beyond));
         }
