@@ -1,6 +1,6 @@
 //! What a rundown lists.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use etl_schema::clr::keyword::{END_ENUMERATION, LOADER};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
@@ -254,15 +254,33 @@ fn missing_methods(
     if opened.is_empty() {
         return out;
     }
+    let mut dynamic: BTreeMap<u16, Missing> = BTreeMap::new();
+    let mut lists_dynamic: BTreeSet<u16> = BTreeSet::new();
     for range in process.code().alive() {
         let tag = range.tag;
-        if !tag.has(Tag::JITTED) || tag.bits & (Tag::AT_END | Tag::DYNAMIC) != 0 {
+        if !tag.has(Tag::JITTED) {
+            continue;
+        }
+        let is_dynamic = tag.has(Tag::DYNAMIC);
+        if tag.has(Tag::AT_END) {
+            if is_dynamic {
+                lists_dynamic.insert(tag.instance);
+            }
             continue;
         }
         let Some(&(opened, unloads)) = opened.get(&tag.instance) else { continue };
         let loaded = tag.has(Tag::LOADED) && range.from.is_some_and(|from| from < opened);
-        if loaded || (unloads && tag.has(Tag::AT_START)) {
+        if is_dynamic && loaded {
+            dynamic.entry(tag.instance).or_default().add(range.start);
+        } else if !is_dynamic && (loaded || (unloads && tag.has(Tag::AT_START))) {
             out.entry(tag.instance).or_default().add(range.start);
+        }
+    }
+    // A rundown that lists dynamic methods lists all of them.
+    for (instance, missing) in dynamic {
+        if lists_dynamic.contains(&instance) {
+            let sum = out.entry(instance).or_insert(Missing { count: 0, ..missing });
+            sum.count += missing.count;
         }
     }
     out
