@@ -96,18 +96,14 @@ impl Collectors {
         let Some(known) = self.clrs.get_mut(&(pid, instance)) else { return };
         let thread = (pid, tid);
         let now = Suspension { instance, timestamp, restarts: known.restarts };
-        match self.threads.get_mut(&thread) {
-            // The thread itself waits for the restart.
-            Some(before) => {
-                if before.instance == instance && before.restarts == now.restarts {
-                    known.unrestarted.add(before.timestamp);
-                }
-                *before = now;
-            }
-            None if self.threads.len() < Self::MAX => {
-                self.threads.insert(thread, now);
-            }
-            None => {}
+        let before = self.threads.get(&thread).copied();
+        // The thread itself waits for the restart.
+        let unrestarted = before.filter(|b| b.instance == instance && b.restarts == known.restarts);
+        if let Some(before) = unrestarted {
+            known.unrestarted.add(before.timestamp);
+        }
+        if before.is_some() || self.threads.len() < Self::MAX {
+            self.threads.insert(thread, now);
         }
     }
 

@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn masks_of_the_documents_contradict_a_whole_end_rundown() {
-        let methods = [(sign(END, PRECOMPILED, true)), (sign(END, JITTED, true))];
+        let methods = [sign(END, PRECOMPILED, true), sign(END, JITTED, true)];
         let methods = || methods.iter().map(|s| (*s, Counted { count: 1, first: Some(8) }));
         for mask in [0x138, 0x178, 0x20138, 0] {
             let found = raised(true, &[(5, mask)]);

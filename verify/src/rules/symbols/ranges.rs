@@ -71,16 +71,15 @@ fn unload_unknown(check: &mut Check<'_>) {
         return;
     };
     let count = unknown.iter().map(|(_, counted)| counted.count).sum();
-    let mut message = format!(
-        "{} unloaded without being loaded or listed before",
+    let several = unknown.len() > 1;
+    let spread = if several { format!(", in {} processes", unknown.len()) } else { String::new() };
+    let message = format!(
+        "{} unloaded without being loaded or listed before{spread}",
         plural(count, "piece of code was", "pieces of code were")
     );
-    if unknown.len() > 1 {
-        message += &format!(", in {} processes", unknown.len());
-        check.find(message).at(first).unless_lost(None, first);
-    } else {
-        check.find(message).of(process, first).unless_lost(None, first);
-    }
+    let found = check.find(message);
+    let found = if several { found.at(first) } else { found.of(process, first) };
+    found.unless_lost(None, first);
 }
 
 pub(in crate::rules) const JIT_WITHOUT_LOAD: Rule = Rule {
