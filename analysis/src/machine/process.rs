@@ -124,6 +124,8 @@ with_accessors! {
             loaded_twice: Counted,
             /// Unloads of code whose load or enumeration was never seen.
             unloads_unknown: Counted,
+            /// Events of compiled methods whose code cannot be where they state it.
+            implausible: Counted,
             /// What the addresses resolved to.
             tallies: Tallies,
             /// Why addresses did not resolve, by [`UnresolvedCause`].
@@ -228,6 +230,9 @@ impl Process {
     /// CLRs of a process that are kept apart; the others count as one. A process has a handful
     /// at the most.
     const CLRS: usize = 256;
+    /// Bytes of code of a method. The largest methods are tables that programs generate; they have a
+    /// few MiB.
+    pub const MAX_CODE: u64 = 64 << 20;
     /// Brackets of a process that are kept; collectors ask for two or three.
     const BRACKETS: usize = 1 << 12;
 
@@ -383,6 +388,10 @@ impl Process {
             }
         }
         let (start, size) = (method.start, u64::from(method.size));
+        let is_plausible = start != 0 && (1..=Self::MAX_CODE).contains(&size);
+        if method.is_jitted() && via != clr::Change::Unload && !is_plausible {
+            self.implausible.add(timestamp);
+        }
         match via {
             clr::Change::Load => {
                 self.methods_loaded += 1;

@@ -125,6 +125,7 @@ pub const RULES: &[Rule] = &[
     symbols::addresses::UNNAMED_PRECOMPILED,
     symbols::identity::NO_IMAGE_PDB,
     symbols::ranges::OVERLAPPING,
+    symbols::ranges::IMPLAUSIBLE,
     symbols::ranges::LOADED_TWICE,
     symbols::ranges::UNLOAD_UNKNOWN,
     symbols::ranges::JIT_WITHOUT_LOAD,

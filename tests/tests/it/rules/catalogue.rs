@@ -49,6 +49,7 @@ const KEPT_BY: &[(&str, &[&str])] = &[
             "rundown.endless",
             "rundown.wrong-provider",
             "symbols.no-module-pdb",
+            "symbols.implausible",
         ],
     ),
     (

@@ -31,6 +31,25 @@ fn overlapping(check: &mut Check<'_>) {
     }
 }
 
+pub(in crate::rules) const IMPLAUSIBLE: Rule = Rule {
+    id: "symbols.implausible",
+    statement: "The code of a method that was compiled has an address, and a size of at most \
+                64 MiB.",
+    severity: Severity::Warning,
+    source: "symbol resolution",
+    protocol: &["S1"],
+    meaning: "Events of methods were changed or damaged: addresses get the name of another method, \
+              or none.",
+    remedy: "Use the files that the sessions wrote, or record again:",
+    commands: RECORDING,
+    check: |check| {
+        check.each(Process::implausible, |count| {
+            let events = plural(count, "event states", "events state");
+            format!("{events} code of a compiled method at address 0, of no bytes, or too large")
+        })
+    },
+};
+
 pub(in crate::rules) const LOADED_TWICE: Rule = Rule {
     id: "symbols.loaded-twice",
     statement: "Nothing is loaded that is loaded already.",
