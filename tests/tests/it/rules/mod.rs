@@ -5,5 +5,6 @@ mod catalogue;
 mod clocks;
 mod edit;
 mod formats;
+mod lifetimes;
 mod mutation;
 mod seam;
