@@ -33,7 +33,7 @@ impl MethodSign {
 
 /// Counts of method events by their signs: a handful, and never more than signs differ.
 #[derive(Clone, Debug, Default)]
-pub(super) struct MethodSigns(Vec<(MethodSign, Counted)>);
+pub struct MethodSigns(Vec<(MethodSign, Counted)>);
 
 impl MethodSigns {
     /// One more event.
