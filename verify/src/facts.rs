@@ -1,6 +1,6 @@
 //! What rules and reports look at.
 
-pub(crate) use crate::checks::{Facts, enablement as enable, infer, payload};
+pub(crate) use crate::checks::{Facts, enablement as enable, infer, payload, raised};
 pub(crate) use etl_analysis::address::{Origin, Tag, Tallies, Tally};
 pub(crate) use etl_analysis::files as source;
 pub(crate) use etl_analysis::loss;

@@ -8,6 +8,7 @@ pub mod names;
 mod process;
 mod resolve;
 mod runtime;
+mod signs;
 mod threads;
 
 use std::borrow::Cow;
@@ -33,8 +34,9 @@ use threads::Threads;
 pub use changes::{Change, ClrEvent, Life, StateObserver};
 pub use drives::Volume;
 pub use finish::UnresolvedAddress;
-pub use process::{Counted, MethodSigns, Process, UnresolvedCause};
+pub use process::{Counted, Process, UnresolvedCause};
 pub use runtime::{Bracket, Clr, Counts, Item, Items, ModuleFacts};
+pub use signs::MethodSign;
 pub use threads::Thread;
 
 /// The kernel's process, whose images every process sees.

@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::images::KernelHits;
 use super::names::text;
 use super::runtime::{Bracket, Clr, Counts, Listing, listed_by};
+use super::signs::{MethodSign, MethodSigns};
 use crate::address::{Added, Origin, PendingAddresses, Ranges, Sighting, Tag, Tallies, Tally};
 
 /// Why an address does not resolve.
@@ -78,19 +79,6 @@ impl Counted {
     }
 }
 
-/// What method events show of the keywords and the level of the sessions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MethodSigns {
-    /// Loads of code compiled at run time.
-    pub jitted_loads: u64,
-    /// Loads of precompiled code.
-    pub precompiled_loads: u64,
-    /// Unloads of code compiled at run time that is not dynamic.
-    pub jitted_unloads: u64,
-    /// Named events of methods that only a verbose session has named.
-    pub verbose: u64,
-}
-
 with_accessors! {
     /// What is known of one process.
     #[derive(Clone, Debug, Default)]
@@ -136,8 +124,8 @@ with_accessors! {
             loaded_twice: Counted,
             /// Unloads of code whose load or enumeration was never seen.
             unloads_unknown: Counted,
-            /// What the method events show of the sessions.
-            signs: MethodSigns,
+            /// Events of compiled methods whose code cannot be where they state it.
+            implausible: Counted,
             /// What the addresses resolved to.
             tallies: Tallies,
             /// Why addresses did not resolve, by [`UnresolvedCause`].
@@ -166,6 +154,8 @@ with_accessors! {
             images: Ranges => Ranges,
         }
         own {
+            /// What the method events show of the sessions.
+            signs: MethodSigns,
             /// Brackets that were not kept, since there were too many.
             brackets_beyond: u64,
             /// Methods being compiled, by CLR and id: since when and on which thread.
@@ -213,6 +203,12 @@ impl Process {
         }
     }
 
+    /// Counts of its method events, by what they show of the sessions.
+    #[must_use]
+    pub fn signs(&self) -> &[(MethodSign, Counted)] {
+        self.signs.list()
+    }
+
     /// Whether the process ran managed code, as far as the recording shows.
     #[must_use]
     pub fn is_managed(&self) -> bool {
@@ -234,6 +230,9 @@ impl Process {
     /// CLRs of a process that are kept apart; the others count as one. A process has a handful
     /// at the most.
     const CLRS: usize = 256;
+    /// Bytes of code of a method. The largest methods are tables that programs generate; they have a
+    /// few MiB.
+    pub const MAX_CODE: u64 = 64 << 20;
     /// Brackets of a process that are kept; collectors ask for two or three.
     const BRACKETS: usize = 1 << 12;
 
@@ -287,6 +286,10 @@ impl Process {
                 }
             }
             clr::Event::Method(via, method) => {
+                // Events under the other provider obey that one's mask.
+                if matches!(via, clr::Change::Rundown(_)) == from.rundown {
+                    self.signs.add(MethodSign::of(via, &method), timestamp);
+                }
                 let tag = Tag { id: code.unwrap_or(method.id), instance, ..Tag::default() };
                 self.method(via, &method, tag, timestamp, tid);
             }
@@ -384,17 +387,14 @@ impl Process {
                 clr.unnamed_modules.insert(method.module);
             }
         }
-        self.signs.verbose += u64::from(method.is_named() && !method.is_always_named());
         let (start, size) = (method.start, u64::from(method.size));
+        let is_plausible = start != 0 && (1..=Self::MAX_CODE).contains(&size);
+        if method.is_jitted() && via != clr::Change::Unload && !is_plausible {
+            self.implausible.add(timestamp);
+        }
         match via {
             clr::Change::Load => {
                 self.methods_loaded += 1;
-                let signs = &mut self.signs;
-                *if method.is_jitted() || method.is_dynamic() {
-                    &mut signs.jitted_loads
-                } else {
-                    &mut signs.precompiled_loads
-                } += 1;
                 self.jitting.remove(&method.id);
                 self.last_load.insert(tid, timestamp);
                 tag.bits |= Tag::LOADED;
@@ -403,8 +403,6 @@ impl Process {
             }
             clr::Change::Unload => {
                 self.methods_unloaded += 1;
-                let jitted = method.is_jitted() && !method.is_dynamic();
-                self.signs.jitted_unloads += u64::from(jitted);
                 if self.code.remove(start, size, timestamp, tag).is_none() && size > 0 {
                     self.unloads_unknown.add(timestamp);
                     self.methods += 1;

@@ -35,6 +35,18 @@ impl Method {
         Method { code, generic: false }
     }
 
+    /// The method of an event, by its `MethodFlags`.
+    #[must_use]
+    pub const fn from_flags(flags: u32) -> Self {
+        let code = match flags {
+            flags if flags & 1 != 0 => Code::Dynamic,
+            flags if flags & 0x10 != 0 => Code::Helper,
+            flags if flags & 8 != 0 => Code::Jitted,
+            _ => Code::Precompiled,
+        };
+        Method { code, generic: flags & 6 != 0 }
+    }
+
     /// Every kind of method that the rules distinguish.
     pub fn all() -> impl Iterator<Item = Method> {
         Code::ALL.into_iter().flat_map(|code| [false, true].map(|generic| Method { code, generic }))

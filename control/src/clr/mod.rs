@@ -88,9 +88,18 @@ pub mod tables;
 #[cfg(test)]
 mod tests;
 
+use etl_schema::{EventSchema, Identity};
+
+use crate::enable::EventKey;
 pub use method::{Code, Form, Method, Unload};
 pub use rundown::{Enumeration, Rundown};
 pub use runtime::Runtime;
+
+/// What the enable rule looks at of an event; `None` for classic ones.
+fn key_of(event: &EventSchema) -> Option<EventKey> {
+    let Identity::Modern { id, .. } = event.identity else { return None };
+    Some(EventKey { id, level: event.level.value, keyword: event.keywords })
+}
 
 /// Things of the loader that have events of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

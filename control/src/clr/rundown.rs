@@ -1,13 +1,13 @@
 //! Rules of the CLR's rundown provider.
 
-use super::{Code, Form, INFORMATIONAL, Loader, Method, VERBOSE};
-use crate::enable::CombinedEnablement;
+use super::{Code, Form, INFORMATIONAL, Loader, Method, VERBOSE, key_of};
+use crate::enable::{CombinedEnablement, EventKey};
+use etl_schema::EventSchema;
 pub use etl_schema::clr::Enumeration;
 use etl_schema::clr::keyword::{
     COMPILATION, END_RUNDOWN, IL_MAP, JIT, LOADER, NGEN, OVERRIDE_NGEN, PERF_TRACK, STACK,
     START_RUNDOWN, THREADING,
 };
-use etl_schema::{EventSchema, Identity};
 
 /// The rundown provider, as the CLR sees it enabled.
 ///
@@ -92,8 +92,14 @@ impl Rundown {
     /// else with any enumeration by its level and keywords.
     #[must_use]
     pub fn raises(self, event: &EventSchema) -> bool {
+        key_of(event).is_some_and(|event| self.raises_event(event))
+    }
+
+    /// The same by the header of an event.
+    #[must_use]
+    pub fn raises_event(self, event: EventKey) -> bool {
         use Enumeration::{End, Start};
-        let Identity::Modern { id, .. } = event.identity else { return false };
+        let id = event.id;
         let any = |rule: fn(Self, Enumeration) -> bool| rule(self, Start) || rule(self, End);
         let methods = |which, form| Method::all().any(|m| self.method(which, m) == Some(form));
         // Each kind of events has an id for the start and one for the end.
@@ -112,7 +118,7 @@ impl Rundown {
             160 | 161 => self.loader(which, Loader::ModuleRange),
             187 => any(Self::is_enabled),
             280 => any(Self::is_enabled) && self.is_on(COMPILATION),
-            _ => any(Self::is_enabled) && self.is_enabled_for(event.level.value, event.keywords),
+            _ => any(Self::is_enabled) && self.is_enabled_for(event.level, event.keyword),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Rules of the CLR's runtime provider.
 
-use super::{Code, Form, INFORMATIONAL, Loader, Method, Unload, VERBOSE};
-use crate::enable::CombinedEnablement;
+use super::{Code, Form, INFORMATIONAL, Loader, Method, Unload, VERBOSE, key_of};
+use crate::enable::{CombinedEnablement, EventKey};
+use etl_schema::EventSchema;
 use etl_schema::clr::keyword::{
     APP_DOMAIN_RESOURCES, END_ENUMERATION, IL_MAP, JIT, LOADER, NGEN, OVERRIDE_NGEN, PERF_TRACK,
     STACK, START_ENUMERATION, THREADING,
 };
-use etl_schema::{EventSchema, Identity};
 
 /// The runtime provider, as the CLR sees it enabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -83,13 +83,18 @@ impl Runtime {
     /// 150), are not: later releases have the rundown provider for that.
     #[must_use]
     pub fn raises(self, event: &EventSchema) -> bool {
-        let Identity::Modern { id, .. } = event.identity else { return false };
+        key_of(event).is_some_and(|event| self.raises_event(event))
+    }
+
+    /// The same by the header of an event.
+    #[must_use]
+    pub fn raises_event(self, event: EventKey) -> bool {
         let load = |form| Method::all().any(|m| self.method_load(m) == Some(form));
         let unload = |form| {
             let whys = [Unload::Destroyed, Unload::OwnerGone];
             Method::all().any(|m| whys.iter().any(|&why| self.method_unload(m, why) == Some(form)))
         };
-        match id {
+        match event.id {
             82 => self.stacks(),
             85..=87 => self.threads(),
             135..=140 | 149 | 150 => false,
@@ -109,7 +114,7 @@ impl Runtime {
             // No keyword, so any mask selects it.
             187 => self.is_on(0),
             190 => self.il_map(),
-            _ => self.is_enabled_for(event.level.value, event.keywords),
+            _ => self.is_enabled_for(event.level, event.keyword),
         }
     }
 }

@@ -309,7 +309,7 @@ impl Admission {
     }
 
     /// The enablements of a provider with known masks.
-    pub fn of(&self, provider: Guid) -> impl Iterator<Item = (&Enabled, &Enablement)> {
+    pub fn of(&self, provider: Guid) -> impl Iterator<Item = (&Enabled, &Enablement)> + Clone {
         let own = self.enabled.iter().filter(move |e| e.provider == provider);
         own.filter_map(|e| e.with.as_ref().map(|with| (e, with)))
     }

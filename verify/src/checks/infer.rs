@@ -1,12 +1,16 @@
 //! The smallest enablement that explains what was seen of a provider.
 
+use etl_control::clr::{Code, Method, VERBOSE};
 use etl_control::enable::{Enablement, EventKey};
-use etl_schema::clr::keyword::{END_ENUMERATION, END_RUNDOWN, JIT, NGEN, STACK, START_ENUMERATION};
+use etl_schema::clr::keyword::{
+    END_ENUMERATION, END_RUNDOWN, JIT, NGEN, STACK, START_ENUMERATION, START_RUNDOWN,
+};
 
 use etl_analysis::machine::Process;
 use etl_format::Guid;
 use etl_schema::clr::Enumeration;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
+use etl_schema::views::clr::Change;
 
 /// Bits and level that events prove although they do not carry them: enumerations, verbosity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,21 +24,34 @@ struct Demands {
 impl Demands {
     fn of(provider: Guid, processes: &[Process]) -> Self {
         let mut demands = Demands::default();
-        let mut need = |bits: u64, when: bool| demands.bits |= if when { bits } else { 0 };
-        let any = |test: fn(&Process) -> bool| processes.iter().any(test);
-        if provider == CLR_RUNTIME {
-            need(JIT, any(|p| p.signs().jitted_loads > 0));
-            need(NGEN | START_ENUMERATION, any(|p| p.signs().precompiled_loads > 0));
-            need(JIT | END_ENUMERATION, any(|p| p.signs().jitted_unloads > 0));
-        } else if provider == CLR_RUNDOWN {
-            let opened = |p: &Process, kind| p.brackets().iter().any(|b| b.kind == kind);
-            need(START_ENUMERATION, processes.iter().any(|p| opened(p, Enumeration::Start)));
-            need(END_RUNDOWN, processes.iter().any(|p| opened(p, Enumeration::End)));
+        let is_rundown = provider == CLR_RUNDOWN;
+        if !is_rundown && provider != CLR_RUNTIME {
+            return demands;
         }
-        // Only a verbose session gets the names of plain methods.
-        let clr = provider == CLR_RUNTIME || provider == CLR_RUNDOWN;
-        if clr && any(|p| p.signs().verbose > 0) {
-            demands.level = 5;
+        if is_rundown {
+            for bracket in processes.iter().flat_map(Process::brackets) {
+                demands.bits |= match bracket.kind {
+                    Enumeration::Start => START_RUNDOWN,
+                    Enumeration::End => END_RUNDOWN,
+                };
+            }
+        }
+        for (sign, _) in processes.iter().flat_map(Process::signs) {
+            if matches!(sign.change, Change::Rundown(_)) != is_rundown {
+                continue;
+            }
+            let method = Method::from_flags(sign.flags);
+            demands.bits |= match (method.code, sign.change) {
+                (Code::Precompiled, Change::Load) => NGEN | START_ENUMERATION,
+                (Code::Precompiled, Change::Unload) => NGEN | END_ENUMERATION,
+                (Code::Precompiled, Change::Rundown(_)) => NGEN,
+                (Code::Jitted, Change::Unload) => JIT | END_ENUMERATION,
+                _ => JIT,
+            };
+            // Only a verbose session gets the names of plain methods.
+            if sign.named && !method.is_always_named() {
+                demands.level = VERBOSE;
+            }
         }
         demands
     }

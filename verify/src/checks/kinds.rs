@@ -10,6 +10,7 @@ use etl_format::read::{EventHeader, Record};
 use etl_schema::decode::{Decoder, StringLayout};
 use etl_schema::views::{clr, count_texts};
 
+use super::collections::Collectors;
 use super::enablement::{Admission, MANIFEST};
 use super::payload::{Layout, Payloads};
 
@@ -24,6 +25,8 @@ pub(super) struct Kind {
     pub index: Option<u32>,
     /// Whether its events record what sessions were enabled with.
     pub records_enablement: bool,
+    /// Whether its events are about garbage collections.
+    pub is_of_collections: bool,
     /// What is known of its payloads.
     pub layout: Layout,
     /// Whether only the size of its payloads has to be checked.
@@ -135,6 +138,7 @@ impl Kinds {
                 key,
                 index,
                 records_enablement,
+                is_of_collections: Collectors::concern(header),
                 layout,
                 only_size: decoder.is_some() && !layout.wrong_descriptor && d.id != MANIFEST,
                 sizes: [size(PointerSize::P4), size(PointerSize::P8)],

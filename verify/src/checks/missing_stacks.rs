@@ -1,6 +1,6 @@
 //! Events of the CLR without their stack, although stacks are enabled (E9 in docs/protocol.md).
 //!
-//! Only stacks show that StackKeyword is enabled. A stack is missing if its thread had stacks
+//! Mostly only stacks show that StackKeyword is enabled. A stack is missing if its thread had stacks
 //! before (some threads have none yet when the CLR first logs events of them) and its process has
 //! stacks later, so that the keyword was not disabled.
 
@@ -85,6 +85,8 @@ struct ProcessStacks {
     last: Option<i64>,
     /// Whether events without one came since.
     late: bool,
+    /// Events without one on threads that had none before.
+    unproven: Counted,
 }
 
 /// Counts of events by process and kind.
@@ -148,14 +150,22 @@ impl MissingStacks {
     /// Adds an event whose thread logged another event instead of a stack.
     #[cold]
     pub fn without_stack(&mut self, process: usize, of: PendingStack) {
-        if !of.proven {
-            return;
-        }
         if let Some(stacks) = self.stacks_of(process, of.kind.rundown) {
+            if !of.proven {
+                stacks.unproven.add(of.timestamp);
+                return;
+            }
             stacks.late = true;
             let counted = Counted { count: 1, first: Some(of.timestamp) };
             add(&mut self.late, (process, of.kind), counted);
         }
+    }
+
+    /// Events of processes without any stack, by process and provider.
+    pub fn of_processes_without(&self) -> impl Iterator<Item = (usize, bool, Counted)> + '_ {
+        let all = self.processes.iter().enumerate();
+        let without = all.filter(|(_, s)| s.last.is_none() && s.unproven.count > 0);
+        without.map(|(at, stacks)| (at / 2, at % 2 == 1, stacks.unproven))
     }
 
     /// Events without a stack, by process and kind: those before another stack of their process,
@@ -248,6 +258,22 @@ mod tests {
                 .sum::<u64>()
         };
         assert_eq!((last(25), sum(25), sum(28)), (1, 2, 1));
+    }
+
+    #[test]
+    fn of_processes_without_counts_until_the_first_stack() {
+        let mut missing = MissingStacks::default();
+        let unproven = |timestamp| PendingStack { proven: false, ..waits(145, timestamp) };
+        missing.without_stack(0, unproven(10));
+        missing.without_stack(0, unproven(20));
+        missing.without_stack(1, unproven(30));
+        let without = |missing: &MissingStacks| -> Vec<_> {
+            let all = missing.of_processes_without();
+            all.map(|(process, _, counted)| (process, counted.count, counted.first)).collect()
+        };
+        assert_eq!(without(&missing), [(0, 2, Some(10)), (1, 1, Some(30))]);
+        missing.stack(1, false, None, 40);
+        assert_eq!(without(&missing), [(0, 2, Some(10))]);
     }
 
     #[test]

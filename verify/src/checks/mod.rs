@@ -1,12 +1,14 @@
 //! What rules need of a trace besides its machine: enablements, payload sizes, stacks and their
-//! events, activities.
+//! events, activities, garbage collections.
 
 mod activity;
+mod collections;
 pub(crate) mod enablement;
 pub(crate) mod infer;
 mod kinds;
 pub(crate) mod missing_stacks;
 pub(crate) mod payload;
+pub(crate) mod raised;
 mod sizes;
 mod stack_pairs;
 
@@ -20,6 +22,7 @@ use etl_schema::tables::TableSet;
 
 use activity::Activities;
 pub(crate) use activity::Balance;
+use collections::Collectors;
 use enablement::{Admission, Enabled};
 use kinds::Kinds;
 use missing_stacks::Kind;
@@ -37,6 +40,8 @@ pub(crate) struct Facts {
     pub stacks: StackPairs,
     /// Activities.
     pub activities: Activities,
+    /// Garbage collections.
+    pub collectors: Collectors,
     /// Payloads that do not fit.
     pub payloads: Payloads,
 }
@@ -60,6 +65,7 @@ impl Facts {
             admission: records.admission,
             stacks: stacks.pairs,
             activities: records.activities,
+            collectors: records.collectors,
             payloads,
         }
     }
@@ -104,11 +110,13 @@ impl Progress<'_> {
     }
 }
 
-/// Checks that need no state of the machine: kinds of events, enablements, activities, payloads.
+/// Checks that need no state of the machine: kinds of events, enablements, activities,
+/// collections, payloads.
 pub(crate) struct RecordChecks<'a> {
     kinds: Kinds,
     admission: Admission,
     activities: Activities,
+    collectors: Collectors,
     payloads: Payloads,
     /// As it was before the pass.
     enabled: Admission,
@@ -128,6 +136,7 @@ impl<'a> RecordChecks<'a> {
             kinds: Kinds::default(),
             admission: Admission::new(declared, clock),
             activities: Activities::default(),
+            collectors: Collectors::default(),
             payloads: Payloads::new(tables),
             enabled: Admission::new(declared, clock),
             tables,
@@ -140,13 +149,16 @@ impl RecordObserver for RecordChecks<'_> {
     #[inline(always)]
     fn event(&mut self, record: &Record<'_>, header: &EventHeader, time: i64) {
         self.progress.add(record);
-        let RecordChecks { kinds, admission, activities, payloads, .. } = self;
+        let RecordChecks { kinds, admission, activities, collectors, payloads, .. } = self;
         let plain = header.has_manifest_layout();
         activities.event(header, if plain { None } else { related(record) }, time);
         let Some(kind) = kinds.of(record, header, admission, payloads) else { return };
         admission.count(kind.index, time);
         if kind.records_enablement {
             admission.learn(record, header, time);
+        }
+        if kind.is_of_collections {
+            collectors.event(header, record.payload(), time);
         }
         let payload = if plain { record.bytes().get(EventHeader::SIZE..) } else { None };
         if !plain || !kind.fits(payload.unwrap_or_default(), record.pointer_size()) {
@@ -166,6 +178,7 @@ impl RecordObserver for RecordChecks<'_> {
         self.kinds = Kinds::default();
         self.admission = self.enabled.clone();
         self.activities = Activities::default();
+        self.collectors = Collectors::default();
         self.payloads = Payloads::new(self.tables);
     }
 }

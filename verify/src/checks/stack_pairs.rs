@@ -146,6 +146,11 @@ impl StackPairs {
         let waiting = others.chain([last]).filter_map(|last| Some((last.process, last.pending?)));
         self.missing.found(waiting, soon, all)
     }
+
+    /// Events of processes without any stack: see [`MissingStacks::of_processes_without`].
+    pub fn without_any(&self) -> impl Iterator<Item = (usize, bool, Counted)> + '_ {
+        self.missing.of_processes_without()
+    }
 }
 
 #[cfg(test)]

@@ -2,22 +2,26 @@
 
 use std::collections::BTreeMap;
 
+use etl_control::enable::EventKey;
+use etl_format::Guid;
 use etl_schema::clr::keyword::{JIT, LOADER};
-use etl_schema::providers::CLR_RUNTIME;
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 use super::commands::RUNTIME_LARGE;
 use super::{Check, Rule, plural};
 use crate::facts::enable::Knowledge;
+use crate::facts::raised::Raised;
 use crate::facts::{Bracket, Facts, Item, Process, Tag};
 use crate::finding::Severity;
 use etl_schema::clr::Enumeration;
 
 pub(super) const NOT_ENABLED: Rule = Rule {
     id: "filter.not-enabled",
-    statement: "Every event passes the level and the keywords that its provider was enabled with.",
+    statement: "Every event passes the level and the keywords that its provider was enabled with, \
+                and the CLR raises it for them.",
     severity: Severity::Warning,
-    source: "the enable rule",
-    protocol: &["F1", "F2", "F3", "F4"],
+    source: "the enable rule, and the CLR's rules of keywords and levels",
+    protocol: &["F1", "F2", "F3", "F4", "E1", "E3", "R1"],
     meaning: "The trace holds events that the known enablements do not request: another session's \
               file was merged in, or the stated enablement is not the one that was used.",
     remedy: "State the level and the mask of every session that enabled the provider; `etlkit spec \
@@ -46,10 +50,55 @@ fn not_enabled(check: &mut Check<'_>) {
         );
         let found = check.find(message).at(counted.first);
         if knowledge == Knowledge::Recorded {
-            found.undecided(
-                "a session whose enablement is not in the trace may have requested them",
-            );
+            found.undecided(OTHER_SESSION);
         }
+    }
+    for provider in [CLR_RUNTIME, CLR_RUNDOWN] {
+        not_raised(check, provider);
+    }
+}
+
+/// Why a recorded enablement does not decide.
+const OTHER_SESSION: &str =
+    "a session whose enablement is not in the trace may have requested them";
+
+/// Kinds of events that a message lists.
+const MAX_LISTED: usize = 4;
+
+/// Events that pass the enable rule, but that the CLR does not raise for the masks.
+fn not_raised(check: &mut Check<'_>, provider: Guid) {
+    let facts = check.facts;
+    let own = || facts.admission.of(provider);
+    let Some(knowledge) = own().map(|(e, _)| e.knowledge).min() else { return };
+    let masks = own().map(|(_, with)| with);
+    let Some(raised) = Raised::of(provider == CLR_RUNDOWN, masks.clone()) else { return };
+    let kinds = facts.admission.providers().remove(&provider).unwrap_or_default();
+    // The others are reported already.
+    let admitted = |event: &EventKey| own().any(|(_, with)| with.admits(event));
+    let kinds = kinds.into_iter().filter(|(event, _)| admitted(event));
+    let signs = facts.processes().iter().flat_map(Process::signs).copied();
+    let found = raised.contradictions(kinds, signs);
+    if found.is_empty() {
+        return;
+    }
+    let sum = found.iter().map(|(_, counted)| counted.count).sum();
+    let mut listed: Vec<_> = found.iter().take(MAX_LISTED).map(|(what, _)| what.clone()).collect();
+    if found.len() > MAX_LISTED {
+        listed.push(format!("{} more", found.len() - MAX_LISTED));
+    }
+    let masks: Vec<_> = masks.map(|w| format!("{:#x} at level {}", w.any, w.level)).collect();
+    let message = format!(
+        "{} of {} that the CLR does not raise for the {} enablement {}: {}",
+        plural(sum, "event", "events"),
+        facts.provider_name(provider),
+        knowledge.name(),
+        masks.join(", "),
+        listed.join("; "),
+    );
+    let first = found.iter().filter_map(|(_, counted)| counted.first).min();
+    let found = check.find(message).at(first);
+    if knowledge == Knowledge::Recorded {
+        found.undecided(OTHER_SESSION);
     }
 }
 

@@ -1,9 +1,11 @@
 //! Several sessions as one recording: one machine, one clock, both halves, no gap between them.
 
+use etl_control::controller::KERNEL_SESSION;
 use etl_format::clock::iso_utc;
 use etl_format::constants::FILETIME_PER_SECOND;
 
 use super::commands::{MERGE, MERGE_KERNEL, RECORDING, RUNTIME_CLOCK};
+use super::rundown::coverage::has_nothing_to_name;
 use super::{Check, Rule, plural};
 use crate::facts::Facts;
 use crate::facts::source::Session;
@@ -98,11 +100,10 @@ fn gap(check: &mut Check<'_>) {
         return;
     };
     // The runtime's session is among those that recorded then; the last one to be closed counts.
-    let sessions = facts.files().iter().flat_map(|f| &f.sessions);
     let recording = |s: &&Session| s.from <= last;
-    let ends: Option<Vec<i64>> = sessions.filter(recording).map(|s| s.to).collect();
+    let ends: Option<Vec<i64>> = clr_sessions(facts).filter(recording).map(|s| s.to).collect();
     let Some(end) = ends.and_then(|ends| ends.into_iter().max()) else { return };
-    if facts.files().len() < 2 || end >= rundown {
+    if clr_sessions(facts).count() < 2 || end >= rundown {
         return;
     }
     let gap = facts.clock().filetime(rundown).saturating_sub(facts.clock().filetime(end));
@@ -111,6 +112,16 @@ fn gap(check: &mut Check<'_>) {
         gap as f64 / FILETIME_PER_SECOND as f64
     );
     check.find(message).at(Some(end));
+}
+
+/// Sessions that may have recorded the CLR: those of the files, or of the files that were merged.
+fn clr_sessions(facts: &Facts) -> impl Iterator<Item = &Session> {
+    let sessions = facts.files().iter().flat_map(|file| {
+        // The header of a merged file spans all of its sessions.
+        let own = usize::from(file.is_merged() && file.sessions.len() > 1);
+        file.sessions.iter().skip(own)
+    });
+    sessions.filter(|session| !session.name.eq_ignore_ascii_case(KERNEL_SESSION))
 }
 
 pub(super) const ONE_SIDED: Rule = Rule {
@@ -133,10 +144,18 @@ fn one_sided(check: &mut Check<'_>) {
         (None, Some(_)) => "there is a rundown, but no event of the CLR runtime",
         _ => return,
     };
-    if !is_joined(facts) {
+    let managed = || facts.processes().iter().filter(|process| process.is_managed());
+    let is_needless = managed().all(|process| has_nothing_to_name(facts, process));
+    if !is_joined(facts) || resolves_everything(facts) || is_needless {
         return;
     }
     check.find(message.to_owned()).unless_lost(None, None);
+}
+
+/// Whether the trace has addresses and all of them resolve.
+fn resolves_everything(facts: &Facts) -> bool {
+    let tallies = facts.tallies();
+    tallies.iter().any(|tally| tally.frames > 0) && tallies.iter().all(|t| t.unresolved == 0)
 }
 
 pub(super) const NO_COMMON_PROCESS: Rule = Rule {

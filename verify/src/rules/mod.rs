@@ -7,6 +7,7 @@ mod activity;
 mod commands;
 mod file;
 mod filter;
+mod gc;
 mod merge;
 mod page;
 mod payload;
@@ -124,6 +125,7 @@ pub const RULES: &[Rule] = &[
     symbols::addresses::UNNAMED_PRECOMPILED,
     symbols::identity::NO_IMAGE_PDB,
     symbols::ranges::OVERLAPPING,
+    symbols::ranges::IMPLAUSIBLE,
     symbols::ranges::LOADED_TWICE,
     symbols::ranges::UNLOAD_UNKNOWN,
     symbols::ranges::JIT_WITHOUT_LOAD,
@@ -139,6 +141,7 @@ pub const RULES: &[Rule] = &[
     stacks::MISSING,
     stacks::FRAME_COUNT,
     stacks::BEFORE_EVENT,
+    gc::INCOMPLETE,
     activity::NO_STOP,
     activity::NO_START,
     activity::UNKNOWN_PARENT,

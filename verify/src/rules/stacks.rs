@@ -113,6 +113,37 @@ fn missing(check: &mut Check<'_>) {
         );
         check.find(message).of(process, first).unless_lost(first, None);
     }
+    all_missing(check);
+}
+
+/// Events from which on a process without any stack is no accident: the CLR cannot walk the stack
+/// of every thread.
+const MIN_EVENTS: u64 = 10;
+
+/// Processes without any stack, although a session is known to have enabled them.
+fn all_missing(check: &mut Check<'_>) {
+    let facts = check.facts;
+    let enabled = [CLR_RUNTIME, CLR_RUNDOWN].map(|guid| {
+        let stacks = facts
+            .admission
+            .of(guid)
+            .filter(|(e, with)| !e.limited && (with.any == 0 || with.any & STACK != 0));
+        stacks.map(|(e, _)| e.at.unwrap_or(i64::MIN)).min()
+    });
+    for (index, rundown, counted) in facts.stacks.without_any() {
+        let Some(process) = facts.processes().get(index) else { continue };
+        let since = enabled.get(usize::from(rundown)).copied().flatten();
+        let is_enabled = since.is_some_and(|since| counted.first.is_some_and(|at| since <= at));
+        if !is_enabled || counted.count < MIN_EVENTS {
+            continue;
+        }
+        let message = format!(
+            "none of {} of the process has a stack, although StackKeyword (0x40000000) was enabled",
+            plural(counted.count, "event", "events"),
+        );
+        let found = check.find(message).of(process, counted.first).severity(Severity::Warning);
+        found.unless_lost(counted.first, None);
+    }
 }
 
 pub(super) const FRAME_COUNT: Rule = Rule {

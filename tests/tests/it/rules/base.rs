@@ -1,5 +1,7 @@
 //! Simulated traces without findings.
 
+use std::collections::BTreeMap;
+
 use etl_synth::Script;
 use etl_verify::{Report, Verifier};
 
@@ -41,10 +43,14 @@ at "4.5s" { enable "rundown" in="clr" keywords=0x138 level=5 }
 at "5.5s" { stop "clr" }
 "#;
 
+/// The files of a script, by name.
+pub fn files_of(name: &str, script: &str) -> BTreeMap<String, Vec<u8>> {
+    let scenario = Script::new(name, script).parse().unwrap_or_else(|e| panic!("{:#?}", e));
+    etl_synth::Simulation::new(&scenario).run_in_memory().unwrap().into_iter().collect()
+}
+
 fn files(script: &str) -> Vec<Vec<u8>> {
-    let scenario = Script::new("base", script).parse().unwrap_or_else(|e| panic!("{:#?}", e));
-    let files = etl_synth::Simulation::new(&scenario).run_in_memory().unwrap();
-    files.into_iter().map(|(_, bytes)| bytes).collect()
+    files_of("base", script).into_values().collect()
 }
 
 /// The trace of a seed: addresses, names, sizes and times depend on it.

@@ -49,6 +49,7 @@ const KEPT_BY: &[(&str, &[&str])] = &[
             "rundown.endless",
             "rundown.wrong-provider",
             "symbols.no-module-pdb",
+            "symbols.implausible",
         ],
     ),
     (
@@ -76,6 +77,7 @@ const KEPT_BY: &[(&str, &[&str])] = &[
     ),
     ("tokens", &["symbols.unnamed", "symbols.coverage"]),
     ("circular", &["file.overwritten"]),
+    ("collections", &["gc.incomplete"]),
 ];
 
 /// Scenarios that are verified with a gate on method names.

@@ -2,6 +2,9 @@
 
 mod base;
 mod catalogue;
+mod clocks;
 mod edit;
 mod formats;
+mod lifetimes;
 mod mutation;
+mod seam;

@@ -107,8 +107,8 @@ fn processor_count(check: &mut Check<'_>) {
 
 pub(in crate::rules) const CLOCK: Rule = Rule {
     id: "file.clock",
-    statement: "The header states how timestamps become times: a known clock, its frequency, and \
-                an end that is not before the start.",
+    statement: "The header states how timestamps become times: a known clock, its frequency, an \
+                end that is not before the start, and a start of the machine before both.",
     severity: Severity::Warning,
     source: "the file format",
     protocol: &[],
@@ -143,6 +143,13 @@ fn clock_problems(file: &FileFacts) -> Vec<String> {
         problems.push(format!(
             "the header states that the session ended at {}, before it started at {}",
             iso_utc(header.end_time),
+            iso_utc(header.start_time)
+        ));
+    }
+    if header.start_time != 0 && header.boot_time > header.start_time.saturating_add(GRACE) {
+        problems.push(format!(
+            "the header states that the machine was started at {}, after the session started at {}",
+            iso_utc(header.boot_time),
             iso_utc(header.start_time)
         ));
     }

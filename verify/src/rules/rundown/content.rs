@@ -1,12 +1,13 @@
 //! What a rundown lists.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use etl_schema::clr::keyword::{END_ENUMERATION, LOADER};
-use etl_schema::providers::CLR_RUNTIME;
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 use super::{ByClr, by_clr};
-use crate::facts::{Bracket, Facts, Item, Process, Tag};
+use crate::facts::enable::Knowledge;
+use crate::facts::{Bracket, Clr, Facts, Item, Process, Tag};
 use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN, LARGE_END_RUNDOWN, RECORDING};
 use crate::rules::{Check, Rule, plural};
@@ -51,12 +52,12 @@ fn out_of_order(check: &mut Check<'_>) {
 
 pub(in crate::rules) const DUPLICATE_ITEMS: Rule = Rule {
     id: "rundown.duplicate-items",
-    statement: "A rundown lists each item once.",
+    statement: "A rundown lists each item once, and there is one rundown for each request.",
     severity: Severity::Note,
     source: "the CLR's rundown protocol",
     protocol: &["R3"],
-    meaning: "Items are listed more than once between one Init and its Complete: two rundowns ran \
-              at the same time, or events were doubled.",
+    meaning: "Items are listed more than once between one Init and its Complete, or CLRs have more \
+              rundowns than were requested: two rundowns ran, or events were doubled.",
     remedy: "Enable the rundown provider once per recording:",
     commands: END_RUNDOWN,
     check: duplicate_items,
@@ -66,7 +67,38 @@ fn duplicate_items(check: &mut Check<'_>) {
     let message = |count, which: &str| {
         format!("{which} lists {} more than once", plural(count, "item", "items"))
     };
-    each_count(check, |b| b.twice, message, |b| b.opened)
+    each_count(check, |b| b.twice, message, |b| b.opened);
+    for kind in Enumeration::ALL {
+        repeated(check, kind);
+    }
+}
+
+/// More rundowns of one kind and CLR than were requested. Only the user can state that there were
+/// no other requests.
+fn repeated(check: &mut Check<'_>, kind: Enumeration) {
+    let facts = check.facts;
+    let mut enabled = facts.admission.of(CLR_RUNDOWN);
+    if enabled.any(|(e, _)| e.knowledge != Knowledge::Declared) {
+        return;
+    }
+    // Each session that comes, and each that goes while another one stays, makes the CLR look at
+    // all masks once more.
+    let enabled = facts.admission.of(CLR_RUNDOWN).count();
+    let requests = (2 * enabled).saturating_sub(1);
+    for process in facts.processes() {
+        for (instance, own) in by_clr(process) {
+            let whole = own.iter().filter(|b| b.kind == kind && b.is_whole());
+            let opened: Vec<_> = whole.filter_map(|b| b.opened).collect();
+            // The first one that no request explains.
+            let Some(&beyond) = opened.get(requests).filter(|_| requests > 0) else { continue };
+            let message = format!(
+                "CLR {instance} has {} {} rundowns, and the enablements request at most {requests}",
+                opened.len(),
+                kind.name(),
+            );
+            check.find(message).of(process, Some(beyond));
+        }
+    }
 }
 
 pub(in crate::rules) const SEVERAL_THREADS: Rule = Rule {
@@ -156,7 +188,9 @@ fn incomplete_of(check: &mut Check<'_>, process: &Process) {
                 }
                 None => missing = code.get(&instance).copied().unwrap_or_default(),
             }
-            if missing.count == 0 {
+            let is_explained =
+                items.is_none() && !enabled_before(facts, END_ENUMERATION, opened) && unloads(clr);
+            if missing.count == 0 || is_explained {
                 continue;
             }
             let message = format!(
@@ -169,7 +203,9 @@ fn incomplete_of(check: &mut Check<'_>, process: &Process) {
             let found = check.find(message).of(process, Some(opened));
             let found = found.unless_lost(None, bracket.closed);
             // Methods go with their assembly, and only EndEnumeration logs that.
-            if items.is_none() && !enabled_before(facts, END_ENUMERATION, opened) {
+            let is_decided = enabled_before(facts, END_ENUMERATION, opened)
+                || clr.started().is_some_and(|from| enabled_before(facts, LOADER, from));
+            if items.is_none() && !is_decided {
                 found.undecided(
                     "unloads of methods are logged only with EndEnumeration (0x80), which is not \
                      known to have been enabled",
@@ -177,6 +213,11 @@ fn incomplete_of(check: &mut Check<'_>, process: &Process) {
             }
         }
     }
+}
+
+/// Whether something was unloaded that takes its methods with it.
+fn unloads(clr: &Clr) -> bool {
+    [clr.modules(), clr.assemblies(), clr.domains()].iter().any(|items| items.unloaded() > 0)
 }
 
 /// The last whole end rundown that lists methods, or else what comes with modules.
@@ -213,15 +254,33 @@ fn missing_methods(
     if opened.is_empty() {
         return out;
     }
+    let mut dynamic: BTreeMap<u16, Missing> = BTreeMap::new();
+    let mut lists_dynamic: BTreeSet<u16> = BTreeSet::new();
     for range in process.code().alive() {
         let tag = range.tag;
-        if !tag.has(Tag::JITTED) || tag.bits & (Tag::AT_END | Tag::DYNAMIC) != 0 {
+        if !tag.has(Tag::JITTED) {
+            continue;
+        }
+        let is_dynamic = tag.has(Tag::DYNAMIC);
+        if tag.has(Tag::AT_END) {
+            if is_dynamic {
+                lists_dynamic.insert(tag.instance);
+            }
             continue;
         }
         let Some(&(opened, unloads)) = opened.get(&tag.instance) else { continue };
         let loaded = tag.has(Tag::LOADED) && range.from.is_some_and(|from| from < opened);
-        if loaded || (unloads && tag.has(Tag::AT_START)) {
+        if is_dynamic && loaded {
+            dynamic.entry(tag.instance).or_default().add(range.start);
+        } else if !is_dynamic && (loaded || (unloads && tag.has(Tag::AT_START))) {
             out.entry(tag.instance).or_default().add(range.start);
+        }
+    }
+    // A rundown that lists dynamic methods lists all of them.
+    for (instance, missing) in dynamic {
+        if lists_dynamic.contains(&instance) {
+            let sum = out.entry(instance).or_insert(Missing { count: 0, ..missing });
+            sum.count += missing.count;
         }
     }
     out

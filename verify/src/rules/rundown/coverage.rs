@@ -4,6 +4,7 @@ use etl_schema::clr::keyword::{END_RUNDOWN, START_RUNDOWN};
 use etl_schema::providers::CLR_RUNDOWN;
 
 use super::by_clr;
+use super::lifetime::{Lifetime, Listing, Verdict, listings};
 use crate::facts::{Facts, Process};
 use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN as END_RUNDOWN_COMMANDS, RECORDING};
@@ -22,17 +23,32 @@ enum Absence {
     OnlyOthers,
 }
 
-fn absence(facts: &Facts, process: &Process) -> Option<Absence> {
+/// Why a process has no rundown, where that can matter.
+fn absence(facts: &Facts, process: &Process, listings: &[Listing]) -> Option<Absence> {
     let has_rundown = !process.brackets().is_empty() || process.methods_enumerated() > 0;
     if !process.is_managed() || has_rundown {
         return None;
     }
-    Some(match (facts.rundown_span(), process.ended()) {
-        (None, _) if process.is_recorded_from_start() => Absence::NotNeeded,
-        (None, _) => Absence::NoRundown,
-        (Some((first, _)), Some(ended)) if ended < first => Absence::Exited(ended),
-        (Some(_), _) => Absence::OnlyOthers,
-    })
+    if facts.rundown_span().is_some() {
+        return match Lifetime::of(facts, process).unlisted(listings) {
+            Verdict::Missing => Some(Absence::OnlyOthers),
+            Verdict::Exited(ended) => Some(Absence::Exited(ended)),
+            Verdict::Sound => None,
+        };
+    }
+    if has_nothing_to_name(facts, process) {
+        return None;
+    }
+    let is_recorded = process.is_recorded_from_start();
+    Some(if is_recorded { Absence::NotNeeded } else { Absence::NoRundown })
+}
+
+/// Whether a process has neither methods nor addresses, and no session is known to have requested a
+/// rundown: a trace of collections alone, for example, is not about code.
+pub(in crate::rules) fn has_nothing_to_name(facts: &Facts, process: &Process) -> bool {
+    process.methods() == 0
+        && process.tallies().iter().all(|tally| tally.frames == 0)
+        && facts.admission.of(CLR_RUNDOWN).next().is_none()
 }
 
 /// The timestamp of the first event of the process's CLRs.
@@ -56,9 +72,10 @@ pub(in crate::rules) const NONE: Rule = Rule {
 
 fn none(check: &mut Check<'_>) {
     let facts = check.facts;
+    let listings = listings(facts);
     for process in facts.processes() {
         let from = first_event(process);
-        let (message, severity) = match absence(facts, process) {
+        let (message, severity) = match absence(facts, process, &listings) {
             Some(Absence::NotNeeded) => {
                 let why = why_not_needed(process);
                 let message = format!(
@@ -108,7 +125,7 @@ fn mask_without_rundown(facts: &Facts) -> Option<u64> {
 
 pub(in crate::rules) const PROCESS_EXITED: Rule = Rule {
     id: "rundown.process-exited",
-    statement: "A process that ran managed code runs until the rundown.",
+    statement: "A process whose loads were not recorded from its start runs until the rundown.",
     severity: Severity::Note,
     source: "the CLR's rundown protocol",
     protocol: &["R7"],
@@ -121,8 +138,9 @@ pub(in crate::rules) const PROCESS_EXITED: Rule = Rule {
 };
 
 fn process_exited(check: &mut Check<'_>) {
+    let listings = listings(check.facts);
     for process in check.facts.processes() {
-        if let Some(Absence::Exited(ended)) = absence(check.facts, process) {
+        if let Some(Absence::Exited(ended)) = absence(check.facts, process, &listings) {
             let message =
                 "the process ended before the rundown: only methods with a load event are known";
             let found = check.find(message.to_owned()).of(process, Some(ended));
@@ -148,12 +166,13 @@ fn missing(check: &mut Check<'_>) {
     let facts = check.facts;
     // Files of different recordings are reported by `merge.no-common-process`.
     let unrelated = are_unrelated(facts);
+    let listings = listings(facts);
     for process in facts.processes().iter().filter(|process| process.is_managed()) {
         let from = first_event(process);
         let mut add = |message: String, timestamp| {
             check.find(message).of(process, timestamp).unless_lost(from, None);
         };
-        match absence(facts, process) {
+        match absence(facts, process, &listings) {
             Some(Absence::OnlyOthers) if !unrelated => add(
                 "the process ran managed code, but only other processes have a rundown".to_owned(),
                 from,
@@ -163,7 +182,11 @@ fn missing(check: &mut Check<'_>) {
                 let brackets = by_clr(process);
                 for (instance, clr) in process.clrs() {
                     let lacks = clr.runtime_events() > 0 && !brackets.contains_key(instance);
-                    if lacks && process.clrs().len() > 1 {
+                    // A CLR that started after the first event of each rundown is in none.
+                    let began = clr.started();
+                    let is_late = began
+                        .is_some_and(|began| listings.iter().all(|&(first, _)| began >= first));
+                    if lacks && !is_late && process.clrs().len() > 1 {
                         let message = format!(
                             "CLR {instance} ran managed code, but only other CLRs of the process \
                              have a rundown"

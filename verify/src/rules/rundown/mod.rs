@@ -3,6 +3,7 @@
 pub(super) mod brackets;
 pub(super) mod content;
 pub(super) mod coverage;
+mod lifetime;
 
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use etl_format::constants::FILETIME_PER_SECOND;
 
-use crate::facts::Process;
+use crate::facts::{Counted, Process};
 use crate::finding::Severity;
 use crate::rules::commands::{RECORDING, RUNTIME_LARGE, START_RUNDOWN};
 use crate::rules::{Check, Rule, plural};
@@ -30,6 +30,25 @@ fn overlapping(check: &mut Check<'_>) {
         check.find(message).of(process, Some(timestamp)).unless_lost(None, Some(timestamp));
     }
 }
+
+pub(in crate::rules) const IMPLAUSIBLE: Rule = Rule {
+    id: "symbols.implausible",
+    statement: "The code of a method that was compiled has an address, and a size of at most \
+                64 MiB.",
+    severity: Severity::Warning,
+    source: "symbol resolution",
+    protocol: &["S1"],
+    meaning: "Events of methods were changed or damaged: addresses get the name of another method, \
+              or none.",
+    remedy: "Use the files that the sessions wrote, or record again:",
+    commands: RECORDING,
+    check: |check| {
+        check.each(Process::implausible, |count| {
+            let events = plural(count, "event states", "events state");
+            format!("{events} code of a compiled method at address 0, of no bytes, or too large")
+        })
+    },
+};
 
 pub(in crate::rules) const LOADED_TWICE: Rule = Rule {
     id: "symbols.loaded-twice",
@@ -59,13 +78,28 @@ pub(in crate::rules) const UNLOAD_UNKNOWN: Rule = Rule {
               addresses resolve all the same.",
     remedy: "If the order of loads matters, request a start rundown (0x40), too:",
     commands: START_RUNDOWN,
-    check: |check| {
-        check.each(Process::unloads_unknown, |count| {
-            let pieces = plural(count, "piece of code was", "pieces of code were");
-            format!("{pieces} unloaded without being loaded or listed before")
-        })
-    },
+    check: unload_unknown,
 };
+
+/// One finding for the whole trace: without a start rundown most traces have such methods.
+fn unload_unknown(check: &mut Check<'_>) {
+    let unknown = check.facts.processes().iter().map(|p| (p, p.unloads_unknown()));
+    let unknown: Vec<_> = unknown.filter(|(_, counted)| counted.count > 0).collect();
+    let Some(&(process, Counted { first, .. })) = unknown.iter().min_by_key(|(_, c)| c.first)
+    else {
+        return;
+    };
+    let count = unknown.iter().map(|(_, counted)| counted.count).sum();
+    let several = unknown.len() > 1;
+    let spread = if several { format!(", in {} processes", unknown.len()) } else { String::new() };
+    let message = format!(
+        "{} unloaded without being loaded or listed before{spread}",
+        plural(count, "piece of code was", "pieces of code were")
+    );
+    let found = check.find(message);
+    let found = if several { found.at(first) } else { found.of(process, first) };
+    found.unless_lost(None, first);
+}
 
 pub(in crate::rules) const JIT_WITHOUT_LOAD: Rule = Rule {
     id: "symbols.jit-without-load",

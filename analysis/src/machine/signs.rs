@@ -1,0 +1,68 @@
+//! What method events show of the masks and the level of the sessions.
+
+use etl_schema::views::clr::{Change, Method};
+
+use super::process::Counted;
+
+/// What decides whether the CLR raises a method event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MethodSign {
+    /// What happened to the method.
+    pub change: Change,
+    /// The lowest bits of its flags: 1 dynamic, 2 generic, 4 shared generic, 8 jitted, 0x10 helper.
+    pub flags: u32,
+    /// Whether the event names it.
+    pub named: bool,
+}
+
+impl MethodSign {
+    /// Flags that count.
+    const FLAGS: u32 = 0x1f;
+
+    /// The sign of a method event with these flags.
+    #[must_use]
+    pub const fn new(change: Change, flags: u32, named: bool) -> Self {
+        MethodSign { change, flags: flags & Self::FLAGS, named }
+    }
+
+    pub(super) fn of(change: Change, method: &Method<'_>) -> Self {
+        MethodSign::new(change, method.flags, method.is_named())
+    }
+}
+
+/// Counts of method events by their signs: a handful, and never more than signs differ.
+#[derive(Clone, Debug, Default)]
+pub struct MethodSigns(Vec<(MethodSign, Counted)>);
+
+impl MethodSigns {
+    /// One more event.
+    pub fn add(&mut self, sign: MethodSign, timestamp: i64) {
+        match self.0.iter_mut().find(|(known, _)| *known == sign) {
+            Some((_, counted)) => counted.add(timestamp),
+            None => self.0.push((sign, Counted { count: 1, first: Some(timestamp) })),
+        }
+    }
+
+    /// All of them.
+    pub fn list(&self) -> &[(MethodSign, Counted)] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn add_counts_equal_signs_together() {
+        let load = MethodSign { change: Change::Load, flags: 8, named: true };
+        let mut signs = MethodSigns::default();
+        signs.add(load, 5);
+        signs.add(MethodSign { named: false, ..load }, 6);
+        signs.add(load, 7);
+        let counts: Vec<_> = signs.list().iter().map(|(s, c)| (s.named, c.count)).collect();
+        assert_eq!(counts, [(true, 2), (false, 1)]);
+        assert_eq!(signs.list()[0].1.first, Some(5));
+    }
+}

@@ -1,0 +1,47 @@
+//! The seam between the runtime session and the rundown, in files that were merged.
+
+use etl_verify::{Report, Verifier};
+
+use super::base::{files_of, judge};
+
+/// A runtime session that stops at {stop}, a rundown session from 4 s on, and a kernel session over
+/// both; all in one file, the last one.
+fn merged(stop: &str) -> Vec<u8> {
+    let script = r#"
+machine processors=2
+process "App.exe" pid=100 threads=2 {
+    clr "desktop" version="4.8.4000.0" {
+        assembly "Core" { module "C:\\App\\Core.dll" { methods 40 ready=4 } }
+    }
+    every "100ms" from="2.2s" until="3.9s" { jit 1 }
+    at "4.8s" { jit 1 }
+}
+at "1.9s" { session "NT Kernel Logger" file="kernel.etl" { kernel "processes" } }
+at "2s" { session "clr" file="clr1.etl" { enable "runtime" keywords=0x98 level=5 } }
+at "4s" { session "rundown" file="clr2.etl" { enable "rundown" keywords=0x138 level=5 } }
+at "{stop}" { stop "clr" }
+at "5s" { stop "rundown" }
+at "5.1s" { stop "NT Kernel Logger" }
+at "5.5s" { merge "kernel.etl clr1.etl clr2.etl" into="merged.etl" }
+"#;
+    let script = script.replace("{stop}", stop);
+    files_of("seam", &script).remove("merged.etl").unwrap()
+}
+
+fn gaps(report: &Report) -> Vec<&str> {
+    let gaps = report.findings.iter().filter(|f| f.rule == "merge.gap");
+    gaps.map(|f| f.message.as_str()).collect()
+}
+
+#[test]
+fn gap_is_found_inside_a_merged_file() {
+    let report = judge(&[merged("3s")], Verifier::new());
+    let found = gaps(&report);
+    assert!(found.len() == 1 && found[0].contains("before the rundown began"), "{found:?}");
+}
+
+#[test]
+fn gap_is_not_found_where_the_runtime_session_ends_last() {
+    let report = judge(&[merged("4.9s")], Verifier::new());
+    assert_eq!(gaps(&report), Vec::<&str>::new(), "{}", report.text());
+}

@@ -1,0 +1,159 @@
+//! When managed code ran in a process, against the times of the rundowns: which of them has to list
+//! it.
+
+use crate::facts::{Clr, Facts, Process};
+use etl_schema::clr::Enumeration;
+
+/// Timestamps of the first and the last event of a rundown, over all processes.
+pub(super) type Listing = (i64, i64);
+
+/// The rundowns of a trace, by kind.
+pub(super) fn listings(facts: &Facts) -> Vec<Listing> {
+    let mut out = Vec::new();
+    for kind in Enumeration::ALL {
+        let brackets = facts.processes().iter().flat_map(Process::brackets);
+        let spans = brackets.filter(|bracket| bracket.kind == kind).map(|bracket| {
+            (bracket.opened.or(bracket.closed).unwrap_or(bracket.last), bracket.last)
+        });
+        out.extend(spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))));
+    }
+    // Threads and ranges alone are listed without Init and Complete.
+    if out.is_empty() {
+        out.extend(facts.rundown_span());
+    }
+    out
+}
+
+/// The time in which managed code ran in a process, as far as the trace shows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lifetime {
+    /// When it began; `None` if that was before the recording.
+    pub began: Option<i64>,
+    /// When it ended; `None` if no event shows that.
+    pub ended: Option<i64>,
+    /// When it was certainly still there.
+    pub alive: Option<i64>,
+    /// Whether everything that it loaded was recorded.
+    pub is_recorded: bool,
+}
+
+/// What a process without a rundown means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It should be in a rundown.
+    Missing,
+    /// It ended at this timestamp before a rundown, and what it loaded earlier is unknown.
+    Exited(i64),
+    /// No rundown had to list it.
+    Sound,
+}
+
+impl Lifetime {
+    /// What the kernel's and the CLR's events show of a process.
+    pub fn of(facts: &Facts, process: &Process) -> Self {
+        let clrs = || process.clrs().values();
+        let began: Option<Vec<i64>> = clrs().map(Clr::started).collect();
+        let shut_down: Option<Vec<i64>> = clrs().map(shut_down).collect();
+        let ended = process.ended().or_else(|| shut_down?.into_iter().max());
+        // The kernel's events show the end of every process that they name.
+        let is_watched = process.parent_pid().is_some() && ended.is_none();
+        let watched = facts.kernel_span().filter(|_| is_watched).map(|(_, last)| last);
+        Lifetime {
+            began: process.started().or_else(|| began?.into_iter().min()),
+            ended,
+            alive: process.last_runtime().max(watched),
+            is_recorded: process.is_recorded_from_start(),
+        }
+    }
+
+    /// The verdict for a process that none of the rundowns lists.
+    pub fn unlisted(self, listings: &[Listing]) -> Verdict {
+        let Lifetime { began, ended, alive, is_recorded } = self;
+        let concerns = |&(first, last): &Listing| {
+            let was_there =
+                began.is_none_or(|began| began < first) && ended.is_none_or(|ended| ended >= first);
+            // A process whose loads are all known lacks nothing if it ended during the rundown.
+            let outlived = ended.or(alive).is_some_and(|seen| seen > last);
+            was_there && (outlived || !is_recorded)
+        };
+        if listings.iter().any(concerns) {
+            return Verdict::Missing;
+        }
+        let before = |ended: &i64| listings.iter().any(|(first, _)| ended < first);
+        match ended.filter(before) {
+            Some(ended) if !is_recorded => Verdict::Exited(ended),
+            _ => Verdict::Sound,
+        }
+    }
+}
+
+/// When a CLR shut down whose domains are all known: the last one was unloaded.
+fn shut_down(clr: &Clr) -> Option<i64> {
+    clr.started()?;
+    let ends: Option<Vec<i64>> = clr.domains().iter().map(|(_, domain)| domain.to).collect();
+    ends?.into_iter().max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A start rundown from 10 to 20, an end rundown from 100 to 120; the recording ends at 200.
+    const BOTH: &[Listing] = &[(10, 20), (100, 120)];
+    /// The end rundown alone.
+    const END: &[Listing] = &[(100, 120)];
+
+    /// Where a process began: before the recording, between the rundowns, during the end rundown.
+    const BEGINNINGS: [Option<i64>; 3] = [None, Some(50), Some(110)];
+
+    /// The verdicts by beginning, for a process that ended between the rundowns, during the end
+    /// rundown, after it, and that did not end.
+    type Row = [Option<Verdict>; 4];
+
+    fn check(listings: &[Listing], kernel: bool, is_recorded: bool, rows: [Row; 3]) {
+        for (began, row) in BEGINNINGS.into_iter().zip(rows) {
+            for (end, expected) in [Some(60), Some(115), Some(150), None].into_iter().zip(row) {
+                let Some(expected) = expected else { continue };
+                // Without the kernel's events only the CLR's last event shows that it was there.
+                let (ended, alive) = match (end, kernel) {
+                    (Some(end), true) => (Some(end), Some(end)),
+                    (None, true) => (None, Some(200)),
+                    (end, false) => (None, Some(end.unwrap_or(90))),
+                };
+                let lifetime = Lifetime { began, ended, alive, is_recorded };
+                assert_eq!(lifetime.unlisted(listings), expected, "{lifetime:?} {listings:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn unlisted_follows_the_table_of_beginnings_and_ends() {
+        let (missing, sound) = (Some(Verdict::Missing), Some(Verdict::Sound));
+        let exited = Some(Verdict::Exited(60));
+        let never = None;
+        // With the kernel's events, and all loads recorded since the beginning.
+        let early = [missing, missing, missing, missing];
+        let inside = [sound, sound, missing, missing];
+        let late = [never, sound, sound, sound];
+        for listings in [BOTH, END] {
+            check(listings, true, true, [[never; 4], inside, late]);
+        }
+        // Loads were not recorded: what the process had loaded is unknown.
+        let unknown = [exited, missing, missing, missing];
+        check(BOTH, true, false, [early, unknown, late]);
+        check(END, true, false, [unknown, unknown, late]);
+        // Without the kernel's events the end is unknown.
+        let seen = [sound, sound, missing, sound];
+        for listings in [BOTH, END] {
+            check(listings, false, true, [[never; 4], seen, late]);
+            check(listings, false, false, [early, early, late]);
+        }
+    }
+
+    #[test]
+    fn unlisted_is_sound_after_the_last_listing() {
+        let lifetime = Lifetime { began: Some(130), ..Lifetime::default() };
+        assert_eq!(lifetime.unlisted(BOTH), Verdict::Sound);
+        assert_eq!(lifetime.unlisted(&[]), Verdict::Sound);
+    }
+}
