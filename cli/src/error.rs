@@ -63,7 +63,7 @@ pub(crate) fn print_readable<T>(
         }
     }
     let last = failures.pop();
-    let outcome = if read.is_empty() { Outcome::Undecided } else { print(&read)? };
+    let outcome = if read.is_empty() { Outcome::Unreadable } else { print(&read)? };
     failures.iter().for_each(|failure| stderr_line!("error: {failure}"));
     last.map_or(Ok(outcome), Err)
 }

@@ -29,6 +29,18 @@ etl_schema::named! {
         Undecided "undecided",
         /// The rule holds.
         Holds "holds",
+        /// The trace has nothing that the rule looks at.
+        NotApplicable "not_applicable",
+    }
+}
+
+impl Outcome {
+    /// The outcome for people.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Outcome::NotApplicable => "not applicable",
+            outcome => outcome.name(),
+        }
     }
 }
 

@@ -23,6 +23,8 @@ struct Case<'a> {
     rule: &'static Rule,
     findings: Vec<&'a Finding>,
     outcome: Outcome,
+    /// Why it was not decided.
+    skipped: Option<String>,
 }
 
 impl<'a> Case<'a> {
@@ -38,11 +40,16 @@ impl<'a> Case<'a> {
             (true, false) => (Outcome::Undecided, open),
             (true, true) => (Outcome::Holds, Vec::new()),
         };
-        Case { rule, findings, outcome }
-    }
-
-    fn undecided(&self) -> Option<&str> {
-        self.findings.first()?.because.as_deref()
+        let own = report.rules.iter().find(|own| own.rule == rule.id);
+        let not_applicable = own.filter(|own| own.outcome == Outcome::NotApplicable);
+        let (outcome, skipped) = match (not_applicable, outcome) {
+            (Some(own), _) => (Outcome::NotApplicable, own.because.clone()),
+            (None, Outcome::Undecided) => (outcome, findings.iter().find_map(|f| f.because.clone())),
+            (None, _) => (outcome, None),
+        };
+        let words = outcome.words();
+        let skipped = skipped.map(|because| format!("{words}: {because}"));
+        Case { rule, findings, outcome, skipped }
     }
 
     fn severity(&self) -> &'static str {
@@ -54,8 +61,12 @@ fn cases(report: &Report) -> Vec<Case<'_>> {
     RULES.iter().map(|rule| Case::new(report, rule)).collect()
 }
 
-fn count(cases: &[Case<'_>], outcome: Outcome) -> usize {
-    cases.iter().filter(|case| case.outcome == outcome).count()
+fn broken(cases: &[Case<'_>]) -> usize {
+    cases.iter().filter(|case| case.outcome == Outcome::Broken).count()
+}
+
+fn skipped(cases: &[Case<'_>]) -> usize {
+    cases.iter().filter(|case| case.skipped.is_some()).count()
 }
 
 fn file(report: &Report) -> Xml<'_> {

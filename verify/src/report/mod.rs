@@ -11,13 +11,14 @@ mod schema;
 mod session;
 mod text;
 mod timeline;
+mod verdict;
 mod words;
 
 use serde::Serialize;
 
 use crate::facts::{Facts, UnresolvedCause};
 use crate::finding::{Finding, Outcome, Severity, utc};
-use crate::rules::{EXAMPLE_FILE, RULES, Rule, more_buffers};
+use crate::rules::{EXAMPLE_FILE, RULES, Rule, Subject, more_buffers};
 use timeline::Timeline;
 
 pub use coverage::Coverage;
@@ -25,39 +26,10 @@ pub use process::{CauseReport, ClrReport, ProcessReport, RundownReport};
 #[cfg(feature = "schema")]
 pub use schema::report_schema;
 pub use session::{EnabledReport, LossReport, SessionReport};
+pub use verdict::Verdict;
 
 /// Version of the JSON report; raised when a key changes its meaning or is removed.
-pub const SCHEMA_VERSION: u32 = 2;
-
-etl_schema::named! {
-    /// The answer to the question whether the trace is complete.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    #[derive(Default)]
-    #[non_exhaustive]
-    Verdict {
-        /// Nothing is missing.
-        Sound "sound",
-        /// Something is missing or wrong; see the findings.
-        Broken "broken",
-        /// There is nothing to check, or something was lost that could explain the findings.
-        #[default]
-        Undecided "undecided",
-    }
-}
-
-impl Verdict {
-    fn of(processes: &[ProcessReport], findings: &[Finding]) -> Self {
-        let any =
-            |outcome| findings.iter().any(|f| f.severity > Severity::Note && f.outcome == outcome);
-        if any(Outcome::Broken) {
-            Verdict::Broken
-        } else if processes.is_empty() || any(Outcome::Undecided) {
-            Verdict::Undecided
-        } else {
-            Verdict::Sound
-        }
-    }
-}
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// How a report is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -109,16 +81,20 @@ pub struct RuleReport {
     pub outcome: Outcome,
     /// How many findings it has.
     pub findings: u64,
-    /// Why it is undecided, if it is.
+    /// Why it is undecided, or what is not in the trace if it is not applicable.
     pub because: Option<String>,
 }
 
 impl RuleReport {
-    fn new(rule: &Rule, findings: &[Finding]) -> Self {
+    fn new(facts: &Facts, rule: &Rule, findings: &[Finding]) -> Self {
         let own = || findings.iter().filter(|f| f.rule == rule.id);
-        let outcome = own().map(|f| f.outcome).min().unwrap_or(Outcome::Holds);
-        let because = own().find_map(|f| f.because.clone());
-        let because = because.filter(|_| outcome == Outcome::Undecided);
+        let subject = Subject::of(rule.id);
+        let (outcome, because) = match own().map(|f| f.outcome).min() {
+            Some(Outcome::Undecided) => (Outcome::Undecided, own().find_map(|f| f.because.clone())),
+            Some(outcome) => (outcome, None),
+            None if subject.is_in(facts) => (Outcome::Holds, None),
+            None => (Outcome::NotApplicable, Some(subject.absence().to_owned())),
+        };
         RuleReport { rule: rule.id, outcome, findings: own().count() as u64, because }
     }
 }
@@ -194,7 +170,7 @@ impl Report {
         Report {
             schema_version: SCHEMA_VERSION,
             file: names.join(" + "),
-            verdict: Verdict::of(&processes, &findings),
+            verdict: Verdict::of(&findings),
             start_time: utc(facts.clock(), timeline.start),
             end_time: utc(facts.clock(), timeline.end),
             duration_us: timeline.us(timeline.end),
@@ -205,7 +181,7 @@ impl Report {
             coverage: Coverage::new(facts.tallies()),
             unresolved: unresolved.collect(),
             processes,
-            rules: RULES.iter().map(|rule| RuleReport::new(rule, &findings)).collect(),
+            rules: rules(facts, &findings),
             findings,
             findings_left_out,
         }
@@ -265,6 +241,10 @@ impl Report {
         let file = file.unwrap_or(EXAMPLE_FILE);
         rule.commands.iter().map(|line| line.replace(EXAMPLE_FILE, file)).collect()
     }
+}
+
+fn rules(facts: &Facts, findings: &[Finding]) -> Vec<RuleReport> {
+    RULES.iter().map(|rule| RuleReport::new(facts, rule, findings)).collect()
 }
 
 /// Several reports in one document: a JSON array, a SARIF run or a JUnit suite for each, one HTML

@@ -44,11 +44,11 @@ impl Paint {
 
     fn verdict(self, verdict: Verdict) -> String {
         let code = match verdict {
-            Verdict::Sound => "1;32",
-            Verdict::Broken => "1;31",
-            Verdict::Undecided => "1;33",
+            Verdict::Complete => "1;32",
+            Verdict::Incomplete => "1;31",
+            Verdict::CompleteWithWarnings | Verdict::CannotTell => "1;33",
         };
-        self.with(code, verdict.name())
+        self.with(code, verdict.words())
     }
 
     /// A severity, padded to a column's width.
@@ -69,16 +69,16 @@ pub(super) fn render(report: &Report, paint: Paint) -> String {
 /// The verdicts of several traces: how many of each, then a line for each trace.
 pub(super) fn summary(reports: &[Report], paint: Paint) -> String {
     let mut verdicts = Vec::new();
-    for verdict in [Verdict::Broken, Verdict::Undecided, Verdict::Sound] {
+    for verdict in Verdict::ALL.into_iter().rev() {
         let count = reports.iter().filter(|r| r.verdict == verdict).count();
         if count > 0 {
-            verdicts.push(format!("{count} {}", verdict.name()));
+            verdicts.push(format!("{count} {}", verdict.words()));
         }
     }
     let traces = if reports.len() == 1 { "trace" } else { "traces" };
     let mut out = format!("{} {traces}: {}\n", reports.len(), verdicts.join(", "));
     for report in reports {
-        let fill = " ".repeat(11_usize.saturating_sub(report.verdict.name().len()));
+        let fill = " ".repeat(24_usize.saturating_sub(report.verdict.words().len()));
         let (verdict, file) = (paint.verdict(report.verdict), printable(&report.file));
         // Writing into a String does not fail.
         let _ = writeln!(out, "  {verdict}{fill}{file}{}", in_brackets(&report.counts()));
@@ -172,11 +172,11 @@ mod tests {
 
     #[test]
     fn render_adds_colours_and_changes_nothing_else() {
-        let report = Report { verdict: Verdict::Broken, ..Report::default() };
+        let report = Report { verdict: Verdict::Incomplete, ..Report::default() };
         let plain = render(&report, Paint::Plain);
         let painted = render(&report, Paint::Ansi);
         assert!(!plain.contains('\u{1b}'));
-        assert!(painted.contains("\u{1b}[1;31mbroken\u{1b}[0m"));
+        assert!(painted.contains("\u{1b}[1;31mincomplete\u{1b}[0m"));
         let mut stripped = painted.replace("\u{1b}[0m", "");
         for code in ["1;31", "1"] {
             stripped = stripped.replace(&format!("\u{1b}[{code}m"), "");
@@ -188,8 +188,9 @@ mod tests {
     fn summary_counts_verdicts_first() {
         let one =
             |file: &str, verdict| Report { file: file.to_owned(), verdict, ..Report::default() };
-        let reports = [one("a.etl", Verdict::Sound), one("b.etl", Verdict::Broken)];
+        let reports = [one("a.etl", Verdict::Complete), one("b.etl", Verdict::Incomplete)];
         let text = summary(&reports, Paint::Plain);
-        assert!(text.starts_with("2 traces: 1 broken, 1 sound\n  sound      a.etl\n"), "{text}");
+        let line = format!("  {:<24}a.etl\n", "complete");
+        assert!(text.starts_with(&format!("2 traces: 1 incomplete, 1 complete\n{line}")), "{text}");
     }
 }

@@ -26,7 +26,8 @@ use settings::{Settings, read_truth, settings, with_truth};
 /// Arguments of `etlverify`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 no errors or warnings, 1 errors or warnings, 2 the trace cannot be checked or read.
+Exit codes: 0 complete, perhaps with warnings; 1 incomplete, or losses leave open whether it is
+complete; 2 a trace cannot be read. With --deny warnings, warnings are errors.
 
 Examples:
   etlverify merged.etl
@@ -93,7 +94,7 @@ pub(crate) struct Args {
     /// Fail unless at least PERCENT of the addresses in images have a PDB identity
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     min_pdb_identity: Option<f64>,
-    /// Report findings of this rule or rule family as errors; may be repeated
+    /// Report findings of this rule or rule family as errors, or all `warnings`; may be repeated
     #[arg(long, value_name = "RULE")]
     deny: Vec<String>,
     /// Omit findings of this rule or rule family; may be repeated
