@@ -44,6 +44,11 @@ impl Failure {
         Failure::new(subject.to_string(), error.to_string())
     }
 
+    /// What is wrong, without the file it is about.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     pub fn is_broken_pipe(&self) -> bool {
         self.broken_pipe
     }

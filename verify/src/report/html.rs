@@ -4,7 +4,7 @@
 
 use askama::Template;
 
-use super::words::{INFERRED, duration, resolved, time_of_day};
+use super::words::{INFERRED, UNREADABLE, duration, resolved, time_of_day};
 use super::{Coverage, EnabledReport, Report, Severity};
 use crate::facts::Tally;
 use crate::finding::Outcome;
@@ -52,6 +52,11 @@ pub(super) fn render(reports: &[Report]) -> String {
     let names: Vec<_> = reports.iter().map(|r| printable(&r.file)).collect();
     let (version, title) = (env!("CARGO_PKG_VERSION"), names.join(", "));
     Document { version, title, reports }.render().unwrap_or_default()
+}
+
+/// The class of a verdict.
+fn class(report: &Report) -> &'static str {
+    if report.error.is_some() { UNREADABLE } else { report.verdict.name() }
 }
 
 /// Known masks: those of the CLR's providers first, many others folded.
@@ -200,9 +205,13 @@ mod tests {
         assert!(!page.contains("\" onload="));
         assert!(!page.contains('\u{202e}') && !page.contains('\u{1b}'));
         assert!(page.contains("alert(1)"));
-        // The page has one script and loads nothing.
+        let broken = Report::unreadable("<b>.etl", "<script>alert(2)</script>");
+        let page = render(&[report, broken]);
+        assert!(!page.contains("<b>") && !page.contains("<script>alert"));
+        // The page has one script and loads nothing; its links stay on it.
         assert_eq!(page.matches("<script").count(), 1);
-        assert!(!page.contains("src=") && !page.contains("href=") && !page.contains("url("));
+        assert!(!page.contains("src=") && !page.contains("url("));
+        assert_eq!(page.matches("href=").count(), page.matches("href=\"#").count());
     }
 
     #[test]

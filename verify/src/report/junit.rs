@@ -57,8 +57,15 @@ impl<'a> Case<'a> {
     }
 }
 
+/// A case for each rule; none if the file could not be read.
 fn cases(report: &Report) -> Vec<Case<'_>> {
-    RULES.iter().map(|rule| Case::new(report, rule)).collect()
+    let rules = if report.error.is_none() { RULES } else { &[] };
+    rules.iter().map(|rule| Case::new(report, rule)).collect()
+}
+
+/// The number of test cases: rules, or the attempt to read the file.
+fn tests(report: &Report, cases: &[Case<'_>]) -> usize {
+    cases.len() + report.error.iter().count()
 }
 
 fn broken(cases: &[Case<'_>]) -> usize {

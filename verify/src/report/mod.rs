@@ -108,6 +108,9 @@ pub struct Report {
     pub schema_version: u32,
     /// Name of the trace; names of files that were checked together are joined by ` + `.
     pub file: String,
+    /// Why the trace could not be read. Then nothing else is known of it, and the verdict is
+    /// [`Verdict::CannotTell`].
+    pub error: Option<String>,
     /// Whether the trace is complete.
     pub verdict: Verdict,
     /// When the session started, as UTC.
@@ -170,6 +173,7 @@ impl Report {
         Report {
             schema_version: SCHEMA_VERSION,
             file: names.join(" + "),
+            error: None,
             verdict: Verdict::of(&findings),
             start_time: utc(facts.clock(), timeline.start),
             end_time: utc(facts.clock(), timeline.end),
@@ -184,6 +188,17 @@ impl Report {
             rules: rules(facts, &findings),
             findings,
             findings_left_out,
+        }
+    }
+
+    /// The report on a file that could not be read, to stand beside those on others.
+    #[must_use]
+    pub fn unreadable(file: impl Into<String>, error: impl Into<String>) -> Self {
+        Report {
+            schema_version: SCHEMA_VERSION,
+            file: file.into(),
+            error: Some(error.into()),
+            ..Report::default()
         }
     }
 

@@ -28,6 +28,7 @@ pub(super) fn render(reports: &[Report]) -> String {
                     "version": env!("CARGO_PKG_VERSION"),
                     "rules": rules,
                 }},
+                "invocations": [invocation(report)],
                 "results": results(report),
             })
         })
@@ -41,6 +42,18 @@ pub(super) fn render(reports: &[Report]) -> String {
     let mut text = serde_json::to_string_pretty(&sarif).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// Whether the trace was read, and why not.
+fn invocation(report: &Report) -> serde_json::Value {
+    let location = || json!({"physicalLocation": {"artifactLocation": {"uri": uri(&report.file)}}});
+    let notification = |error: &String| {
+        json!({"level": "error", "message": {"text": error}, "locations": [location()]})
+    };
+    json!({
+        "executionSuccessful": report.error.is_none(),
+        "toolExecutionNotifications": report.error.iter().map(notification).collect::<Vec<_>>(),
+    })
 }
 
 fn results(report: &Report) -> Vec<serde_json::Value> {

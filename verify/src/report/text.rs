@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use askama::Template;
 
-use super::words::{INFERRED, duration, resolved};
+use super::words::{INFERRED, UNREADABLE, duration, resolved};
 use super::{Coverage, EnabledReport, ProcessReport, Report, RundownReport, Severity, Verdict};
 use crate::finding::Outcome;
 use crate::rules::{RULES, Rule};
@@ -42,13 +42,15 @@ impl Paint {
         self.with("1", text)
     }
 
-    fn verdict(self, verdict: Verdict) -> String {
-        let code = match verdict {
+    /// The answer of a report.
+    fn answer(self, report: &Report) -> String {
+        let code = match report.verdict {
+            _ if report.error.is_some() => "1;31",
             Verdict::Complete => "1;32",
             Verdict::Incomplete => "1;31",
             Verdict::CompleteWithWarnings | Verdict::CannotTell => "1;33",
         };
-        self.with(code, verdict.words())
+        self.with(code, report.answer())
     }
 
     /// A severity, padded to a column's width.
@@ -63,25 +65,31 @@ impl Paint {
 }
 
 pub(super) fn render(report: &Report, paint: Paint) -> String {
+    if let Some(error) = &report.error {
+        let (file, verdict) = (printable(&report.file), paint.answer(report));
+        return format!("\n{file}\nverdict   {verdict}\n{}\n", wrap(10, 10, error));
+    }
     Document { report, paint }.render().unwrap_or_default()
 }
 
 /// The verdicts of several traces: how many of each, then a line for each trace.
 pub(super) fn summary(reports: &[Report], paint: Paint) -> String {
-    let mut verdicts = Vec::new();
-    for verdict in Verdict::ALL.into_iter().rev() {
-        let count = reports.iter().filter(|r| r.verdict == verdict).count();
+    let worst_first = Verdict::ALL.into_iter().rev().map(Verdict::words);
+    let mut answers = Vec::new();
+    for answer in std::iter::once(UNREADABLE).chain(worst_first) {
+        let count = reports.iter().filter(|r| r.answer() == answer).count();
         if count > 0 {
-            verdicts.push(format!("{count} {}", verdict.words()));
+            answers.push(format!("{count} {answer}"));
         }
     }
     let traces = if reports.len() == 1 { "trace" } else { "traces" };
-    let mut out = format!("{} {traces}: {}\n", reports.len(), verdicts.join(", "));
+    let mut out = format!("{} {traces}: {}\n", reports.len(), answers.join(", "));
     for report in reports {
-        let fill = " ".repeat(24_usize.saturating_sub(report.verdict.words().len()));
-        let (verdict, file) = (paint.verdict(report.verdict), printable(&report.file));
+        let fill = " ".repeat(24_usize.saturating_sub(report.answer().len()));
+        let (answer, file) = (paint.answer(report), printable(&report.file));
+        let about = report.error.as_deref().map_or_else(|| report.counts(), printable);
         // Writing into a String does not fail.
-        let _ = writeln!(out, "  {verdict}{fill}{file}{}", in_brackets(&report.counts()));
+        let _ = writeln!(out, "  {answer}{fill}{file}{}", in_brackets(&about));
     }
     out
 }

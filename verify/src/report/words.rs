@@ -5,6 +5,9 @@ use crate::facts::Tally;
 use crate::facts::enable::Knowledge;
 use crate::finding::{Finding, Outcome};
 
+/// The answer where a file could not be read.
+pub(super) const UNREADABLE: &str = "unreadable";
+
 impl Report {
     /// The findings of a verdict: `1 error, 2 warnings`; empty if there are none.
     pub(super) fn counts(&self) -> String {
@@ -25,6 +28,11 @@ impl Report {
         let undecided: usize = severities.iter().map(|&(s, ..)| of(s, false)).sum();
         let undecided = (undecided > 0).then(|| format!("{undecided} undecided"));
         decided.chain(undecided).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The verdict for people, or that there is none.
+    pub(super) fn answer(&self) -> &'static str {
+        if self.error.is_some() { UNREADABLE } else { self.verdict.words() }
     }
 
     /// The verdict as a sentence.

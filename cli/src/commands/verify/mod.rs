@@ -14,7 +14,7 @@ use etl_verify::{Format, Report};
 
 use crate::Outcome;
 use crate::choice::{Choice, EVENT_TABLES, one_of};
-use crate::error::{Failure, print_readable};
+use crate::error::Failure;
 use crate::input::{self, InputArgs};
 use crate::output;
 
@@ -164,30 +164,71 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
             .hint("write the others to files"));
     }
     let settings = settings(args)?;
-    let files = expand(&args.files)?;
     let truth = args.truth.as_deref().map(read_truth).transpose()?;
     let for_files = |files: &[PathBuf]| with_truth(&settings, truth.as_ref(), files);
-    if args.together || files.len() < 2 {
-        let report = match files.as_slice() {
-            [file] => verify_one(file, &for_files(&files)?, &args.input, false)?,
-            files => verify_together(files, &for_files(files)?, &args.input)?,
-        };
-        return print(args, &[report], false);
+    let found = expand(&args.files);
+    if found.is_empty() {
+        return Err(Failure::new("", "there is no trace to check")
+            .hint("name the traces, or the directory that contains them"));
     }
-    let one = |file: &PathBuf| for_files(std::slice::from_ref(file));
-    let settings = files.iter().map(one).collect::<Result<Vec<_>, _>>()?;
-    let results = verify_all(&files, usize::from(args.jobs), &settings, &args.input);
-    print_readable(results, |reports| print(args, reports, true))
+    if args.together {
+        let files = found.into_iter().map(|found| found.map_err(|(_, failure)| failure));
+        let files = files.collect::<Result<Vec<_>, _>>()?;
+        let (name, settings) = (names(&files), for_files(&files)?);
+        let report = match files.as_slice() {
+            [file] => verify_one(file, &settings, &args.input, false),
+            files => verify_together(files, &settings, &args.input),
+        };
+        return print(args, vec![(name, report)], false);
+    }
+    let mut settings = Vec::new();
+    for file in found.iter().flatten() {
+        settings.push(for_files(std::slice::from_ref(file))?);
+    }
+    let several = found.len() > 1 || args.files.iter().any(|file| file.is_dir());
+    let files: Vec<_> = found.iter().flatten().cloned().collect();
+    let mut checked =
+        verify_all(&files, usize::from(args.jobs), &settings, &args.input).into_iter();
+    let mut results = Vec::new();
+    for found in found {
+        match found {
+            Ok(file) => results.extend(checked.next().map(|report| (names(&[file]), report))),
+            Err((directory, failure)) => results.push((names(&[directory]), Err(failure))),
+        }
+    }
+    print(args, results, several)
 }
 
-/// Prints the reports of one recording, or of several files.
-fn print(args: &Args, reports: &[Report], several: bool) -> Result<Outcome, Failure> {
-    let color = args.format == Format::Text && args.color.is_enabled();
-    let format = if color { Format::ColorText } else { args.format };
-    let text = render(format, reports, several);
-    let printed = if color { output::print_colored(&text) } else { output::print(&text) };
-    output::ignore_broken_pipe(printed)?;
-    Ok(outcome(reports))
+/// The names of files in a report.
+fn names(files: &[PathBuf]) -> String {
+    let names: Vec<_> = files.iter().map(|file| input::display(file).to_string()).collect();
+    names.join(" + ")
+}
+
+/// Prints the reports of one recording, or of several files, by their names. What cannot be read is
+/// reported on standard error, and in the report unless that is the text about one file.
+fn print(
+    args: &Args,
+    results: Vec<(String, Result<Report, Failure>)>,
+    several: bool,
+) -> Result<Outcome, Failure> {
+    let (mut reports, mut failures) = (Vec::new(), Vec::new());
+    for (name, result) in results {
+        reports.push(result.unwrap_or_else(|failure| {
+            let report = Report::unreadable(name, failure.message());
+            failures.push(failure);
+            report
+        }));
+    }
+    if several || failures.is_empty() || args.format != Format::Text {
+        let color = args.format == Format::Text && args.color.is_enabled();
+        let format = if color { Format::ColorText } else { args.format };
+        let text = render(format, &reports, several);
+        let printed = if color { output::print_colored(&text) } else { output::print(&text) };
+        output::ignore_broken_pipe(printed)?;
+    }
+    failures.iter().for_each(|failure| stderr_line!("error: {failure}"));
+    Ok(if failures.is_empty() { outcome(&reports) } else { Outcome::Unreadable })
 }
 
 /// Verifies files and prints the reports, for commands that have just written them.
