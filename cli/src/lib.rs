@@ -27,6 +27,7 @@ mod filter;
 mod input;
 mod missing_header;
 mod output;
+mod process_args;
 mod progress;
 mod rewrite;
 mod sink;

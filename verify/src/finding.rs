@@ -70,6 +70,9 @@ pub struct Finding {
     pub offset: Option<u64>,
     /// The file of the offset.
     pub file: Option<String>,
+    /// The index of the process: an id may be used again.
+    #[serde(skip)]
+    pub(crate) process: Option<usize>,
     /// The time in ticks of the recording's clock.
     #[serde(skip)]
     pub(crate) timestamp: Option<i64>,
@@ -88,6 +91,7 @@ impl Finding {
             processor: None,
             offset: None,
             file: None,
+            process: None,
             timestamp: None,
         }
     }
@@ -122,6 +126,7 @@ impl Found<'_> {
     /// The finding is about a process, and perhaps a time.
     pub fn of(self, process: &Process, timestamp: Option<i64>) -> Self {
         self.finding.pid = Some(process.pid());
+        self.finding.process = index_of(self.facts.processes(), process);
         self.at(timestamp)
     }
 
@@ -165,6 +170,13 @@ impl Found<'_> {
             None => self,
         }
     }
+}
+
+/// The index of a process that is an element of a list, by its address.
+fn index_of(processes: &[Process], process: &Process) -> Option<usize> {
+    let first = processes.as_ptr().addr();
+    let bytes = std::ptr::from_ref(process).addr().checked_sub(first)?;
+    Some(bytes / size_of::<Process>()).filter(|&index| index < processes.len())
 }
 
 /// UTC of a timestamp in ISO 8601, to 100 ns.

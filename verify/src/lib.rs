@@ -34,6 +34,7 @@ mod wrap;
 pub use checks::enablement::Enabled;
 pub use config::Config;
 pub use error::{Error, Result};
+pub use etl_analysis::ProcessSelector;
 pub use etl_analysis::address::Tally;
 pub use etl_analysis::loss::LossKind;
 pub use etl_analysis::machine::{Counts, UnresolvedCause};

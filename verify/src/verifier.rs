@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use etl_analysis::{Analysis, Recording};
+use etl_analysis::{Analysis, ProcessSelector, Recording};
 use etl_format::read::Source;
 use etl_schema::tables::TableSet;
 
@@ -37,6 +37,7 @@ pub struct Verifier<'a> {
     enabled: Vec<Enabled>,
     threads: usize,
     tables: TableSet,
+    selector: ProcessSelector,
     progress: Option<Box<dyn FnMut(u64) + 'a>>,
 }
 
@@ -47,6 +48,7 @@ impl fmt::Debug for Verifier<'_> {
             .field("enabled", &self.enabled)
             .field("threads", &self.threads)
             .field("tables", &self.tables)
+            .field("selector", &self.selector)
             .finish_non_exhaustive()
     }
 }
@@ -83,6 +85,13 @@ impl<'a> Verifier<'a> {
         Verifier { tables, ..self }
     }
 
+    /// Reports on these processes only: their verdict, and findings about them or about the whole
+    /// trace. A selector without names selects all.
+    #[must_use]
+    pub fn processes(self, selector: ProcessSelector) -> Self {
+        Verifier { selector, ..self }
+    }
+
     /// Calls `progress` now and then, with the bytes of the records that were read since the last
     /// call. Traces whose records are out of order are read twice.
     #[must_use]
@@ -93,7 +102,7 @@ impl<'a> Verifier<'a> {
     /// Verifies a trace. The report and errors call it `name`. Damage is no error but a finding.
     ///
     /// # Errors
-    /// When the bytes are not a trace, or cannot be read.
+    /// When the bytes are not a trace, or cannot be read; when a selected process is not in it.
     pub fn verify<S: Source>(&mut self, source: S, name: &str) -> Result<Report> {
         self.verify_together([(source, name)])
     }
@@ -118,7 +127,14 @@ impl<'a> Verifier<'a> {
         let analysis = Analysis::new().threads(self.threads);
         let machine = analysis.run_split(&mut recording, &mut records, &mut stacks)?;
         let facts = Facts::new(machine, records, stacks);
+        let selected = match self.selector.is_empty() {
+            true => None,
+            false => Some(self.selector.select(&facts)?),
+        };
         let mut findings = Check::all(&facts, &self.policy.gates);
+        if let Some(selected) = &selected {
+            findings.retain(|f| f.process.is_none_or(|process| selected.contains(&process)));
+        }
         let left_out = self.policy.apply(&mut findings);
         findings.sort_by(|a, b| {
             let severity = b.severity.cmp(&a.severity);
@@ -126,6 +142,6 @@ impl<'a> Verifier<'a> {
             severity.then_with(|| key(a).cmp(&key(b)))
         });
         locate(&mut recording, &facts, &mut findings)?;
-        Ok(Report::new(&facts, findings, left_out))
+        Ok(Report::new(&facts, findings, left_out, selected.as_ref()))
     }
 }

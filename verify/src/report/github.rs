@@ -7,7 +7,7 @@ pub(super) fn render(report: &Report) -> String {
     let mut out = String::new();
     if let Some(error) = &report.error {
         let file = property(&report.file);
-        out.push_str(&format!("::error file={file},title=unreadable::{}\n", data(error)));
+        out.push_str(&format!("::error file={file},title=not checked::{}\n", data(error)));
     }
     for f in &report.findings {
         let command = match f.severity {

@@ -4,7 +4,7 @@
 
 use askama::Template;
 
-use super::words::{INFERRED, UNREADABLE, duration, resolved, time_of_day};
+use super::words::{INFERRED, duration, resolved, time_of_day};
 use super::{Coverage, EnabledReport, Report, Severity};
 use crate::facts::Tally;
 use crate::finding::Outcome;
@@ -56,7 +56,7 @@ pub(super) fn render(reports: &[Report]) -> String {
 
 /// The class of a verdict.
 fn class(report: &Report) -> &'static str {
-    if report.error.is_some() { UNREADABLE } else { report.verdict.name() }
+    if report.error.is_some() { "not_checked" } else { report.verdict.name() }
 }
 
 /// Known masks: those of the CLR's providers first, many others folded.
@@ -77,7 +77,7 @@ fn rank(severity: Severity) -> u8 {
 
 /// Lanes before those that are folded.
 fn lanes_shown(report: &Report, lanes: &[Lane]) -> usize {
-    lanes.len().saturating_sub(report.managed().take(MAX_LANES).count()) + MAX_UNFOLDED_PROCESSES
+    lanes.len().saturating_sub(report.described().take(MAX_LANES).count()) + MAX_UNFOLDED_PROCESSES
 }
 
 /// Sessions, losses, and processes with managed code, from start to end, with their rundowns.
@@ -107,7 +107,7 @@ fn lanes(report: &Report) -> Vec<Lane> {
             bars: bars.collect(),
         });
     }
-    for p in report.managed().take(MAX_LANES) {
+    for p in report.described().take(MAX_LANES) {
         let name = format!("{} {}", p.pid, printable(&p.name));
         let life = format!("{name}: {}", when(p.span_us));
         let mut bars = vec![bar(p.span_us, "life", (5, 6), life.clone())];
@@ -142,7 +142,7 @@ fn bar(
 /// Coverage of all processes, then of each.
 fn groups(report: &Report) -> Vec<(String, &Coverage)> {
     let all = ("All processes".to_owned(), &report.coverage);
-    let each = report.managed().take(MAX_LANES);
+    let each = report.described().take(MAX_LANES);
     let each = each.map(|p| (format!("{} {}", p.pid, printable(&p.name)), &p.coverage));
     std::iter::once(all).chain(each).filter(|(_, c)| c.filled().next().is_some()).collect()
 }

@@ -63,13 +63,15 @@ fn cases(report: &Report) -> Vec<Case<'_>> {
     rules.iter().map(|rule| Case::new(report, rule)).collect()
 }
 
-/// The number of test cases: rules, or the attempt to read the file.
+/// The number of test cases: rules and processes, or the attempt to read the file.
 fn tests(report: &Report, cases: &[Case<'_>]) -> usize {
-    cases.len() + report.error.iter().count()
+    cases.len() + report.processes.len() + report.error.iter().count()
 }
 
-fn broken(cases: &[Case<'_>]) -> usize {
-    cases.iter().filter(|case| case.outcome == Outcome::Broken).count()
+/// The number of test cases that fail: rules, and processes.
+fn failures(report: &Report, cases: &[Case<'_>]) -> usize {
+    let rules = cases.iter().filter(|case| case.outcome == Outcome::Broken).count();
+    rules + report.processes.iter().filter(|p| !p.verdict.passes()).count()
 }
 
 fn skipped(cases: &[Case<'_>]) -> usize {

@@ -14,12 +14,15 @@ mod timeline;
 mod verdict;
 mod words;
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
-use crate::facts::{Facts, UnresolvedCause};
+use crate::facts::{Facts, Process, UnresolvedCause};
 use crate::finding::{Finding, Outcome, Severity, utc};
 use crate::rules::{EXAMPLE_FILE, RULES, Rule, Subject, more_buffers};
 use timeline::Timeline;
+use verdict::ProcessVerdicts;
 
 pub use coverage::Coverage;
 pub use process::{CauseReport, ClrReport, ProcessReport, RundownReport};
@@ -113,6 +116,8 @@ pub struct Report {
     pub error: Option<String>,
     /// Whether the trace is complete.
     pub verdict: Verdict,
+    /// Whether verdict, processes and findings are those of selected processes only.
+    pub is_selection: bool,
     /// When the session started, as UTC.
     pub start_time: String,
     /// The time of the last record, as UTC.
@@ -148,17 +153,33 @@ impl Report {
     /// How many unresolved addresses a report lists.
     pub const MAX_UNRESOLVED: usize = 10;
 
-    pub(crate) fn new(facts: &Facts, findings: Vec<Finding>, findings_left_out: u64) -> Self {
+    /// The report on a trace, or on the processes with these indices only.
+    pub(crate) fn new(
+        facts: &Facts,
+        findings: Vec<Finding>,
+        findings_left_out: u64,
+        selected: Option<&BTreeSet<usize>>,
+    ) -> Self {
         let timeline = Timeline::new(facts);
-        let mut processes: Vec<_> = facts
-            .processes()
-            .iter()
-            .filter(|p| p.is_managed() || p.tallies().iter().any(|t| t.frames > 0))
-            .map(|p| ProcessReport::new(facts, &timeline, p))
+        let verdicts = ProcessVerdicts::new(&findings);
+        let shown = |(index, p): &(usize, &Process)| match selected {
+            Some(selected) => selected.contains(index),
+            None => p.is_managed() || p.tallies().iter().any(|t| t.frames > 0),
+        };
+        let all = facts.processes().iter().enumerate();
+        let mut processes: Vec<_> = all
+            .filter(shown)
+            .map(|(index, p)| ProcessReport::new(facts, &timeline, p, verdicts.of(index, p)))
             .collect();
         processes.sort_by_key(|p| p.pid);
+        let verdict = match selected {
+            Some(_) => processes.iter().map(|p| p.verdict).max().unwrap_or_default(),
+            None => Verdict::of(&findings),
+        };
+        let is_selected = |index| selected.is_none_or(|selected| selected.contains(&index));
+        let unresolved = facts.unresolved().iter().filter(|a| is_selected(a.process));
         let unresolved =
-            facts.unresolved().iter().take(Self::MAX_UNRESOLVED).filter_map(|address| {
+            unresolved.take(Self::MAX_UNRESOLVED).filter_map(|address| {
                 let process = facts.processes().get(address.process)?;
                 Some(UnresolvedAddress {
                     pid: process.pid(),
@@ -174,7 +195,8 @@ impl Report {
             schema_version: SCHEMA_VERSION,
             file: names.join(" + "),
             error: None,
-            verdict: Verdict::of(&findings),
+            verdict,
+            is_selection: selected.is_some(),
             start_time: utc(facts.clock(), timeline.start),
             end_time: utc(facts.clock(), timeline.end),
             duration_us: timeline.us(timeline.end),
@@ -231,8 +253,10 @@ impl Report {
         self.rules.iter().filter(|rule| rule.outcome == outcome).count()
     }
 
-    fn managed(&self) -> impl Iterator<Item = &ProcessReport> {
-        self.processes.iter().filter(|p| p.clr_events > 0)
+    /// The processes that the report describes one by one: selected ones, or those with managed
+    /// code.
+    fn described(&self) -> impl Iterator<Item = &ProcessReport> {
+        self.processes.iter().filter(|p| p.is_managed() || self.is_selection)
     }
 
     /// The name of the process that a finding is about; empty where none is known.

@@ -30,6 +30,7 @@ pub(super) fn render(reports: &[Report]) -> String {
                 }},
                 "invocations": [invocation(report)],
                 "results": results(report),
+                "properties": {"verdict": report.verdict, "processes": processes(report)},
             })
         })
         .collect();
@@ -42,6 +43,12 @@ pub(super) fn render(reports: &[Report]) -> String {
     let mut text = serde_json::to_string_pretty(&sarif).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// The verdicts on the processes.
+fn processes(report: &Report) -> Vec<serde_json::Value> {
+    let processes = report.processes.iter();
+    processes.map(|p| json!({"pid": p.pid, "name": p.name, "verdict": p.verdict})).collect()
 }
 
 /// Whether the trace was read, and why not.

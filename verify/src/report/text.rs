@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use askama::Template;
 
-use super::words::{INFERRED, UNREADABLE, duration, resolved};
+use super::words::{INFERRED, NOT_CHECKED, duration, resolved};
 use super::{Coverage, EnabledReport, ProcessReport, Report, RundownReport, Severity, Verdict};
 use crate::finding::Outcome;
 use crate::rules::{RULES, Rule};
@@ -44,13 +44,13 @@ impl Paint {
 
     /// The answer of a report.
     fn answer(self, report: &Report) -> String {
-        let code = match report.verdict {
-            _ if report.error.is_some() => "1;31",
-            Verdict::Complete => "1;32",
-            Verdict::Incomplete => "1;31",
-            Verdict::CompleteWithWarnings | Verdict::CannotTell => "1;33",
-        };
-        self.with(code, report.answer())
+        let worst = if report.error.is_some() { Verdict::Incomplete } else { report.verdict };
+        self.with(color(worst), report.answer())
+    }
+
+    /// A verdict.
+    fn words(self, verdict: Verdict) -> String {
+        self.with(color(verdict), verdict.words())
     }
 
     /// A severity, padded to a column's width.
@@ -61,6 +61,14 @@ impl Paint {
             Severity::Note => "36",
         };
         self.with(code, &format!("{:<8}", severity.name()))
+    }
+}
+
+fn color(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Complete => "1;32",
+        Verdict::Incomplete => "1;31",
+        Verdict::CompleteWithWarnings | Verdict::CannotTell => "1;33",
     }
 }
 
@@ -76,7 +84,7 @@ pub(super) fn render(report: &Report, paint: Paint) -> String {
 pub(super) fn summary(reports: &[Report], paint: Paint) -> String {
     let worst_first = Verdict::ALL.into_iter().rev().map(Verdict::words);
     let mut answers = Vec::new();
-    for answer in std::iter::once(UNREADABLE).chain(worst_first) {
+    for answer in std::iter::once(NOT_CHECKED).chain(worst_first) {
         let count = reports.iter().filter(|r| r.answer() == answer).count();
         if count > 0 {
             answers.push(format!("{count} {answer}"));

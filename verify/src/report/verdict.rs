@@ -1,7 +1,10 @@
 //! The verdict: whether a trace is complete.
 
+use std::collections::BTreeMap;
+
+use crate::facts::Process;
 use crate::finding::{Finding, Outcome, Severity};
-use crate::rules::reports_loss;
+use crate::rules::{Subject, reports_loss};
 
 etl_schema::named! {
     /// The answer to the question whether the trace is complete, from the best to the worst.
@@ -59,6 +62,39 @@ impl Verdict {
     }
 }
 
+/// The verdicts on the processes of a trace.
+pub(super) struct ProcessVerdicts {
+    /// By the findings about a process, by its index.
+    own: BTreeMap<usize, Verdict>,
+    /// By the findings about the whole trace, by what their rules look at.
+    whole: BTreeMap<Subject, Verdict>,
+}
+
+impl ProcessVerdicts {
+    pub fn new(findings: &[Finding]) -> Self {
+        let (mut own, mut whole) = (BTreeMap::new(), BTreeMap::new());
+        let worsen = |known: &mut Verdict, finding| *known = Verdict::of_one(finding).max(*known);
+        for finding in findings {
+            match finding.process {
+                Some(index) => worsen(own.entry(index).or_insert(Verdict::Complete), finding),
+                None => {
+                    let subject = Subject::of(finding.rule);
+                    worsen(whole.entry(subject).or_insert(Verdict::Complete), finding);
+                }
+            }
+        }
+        ProcessVerdicts { own, whole }
+    }
+
+    /// The verdict on a process. What is missing from the whole trace may be missing from this
+    /// process or from others.
+    pub fn of(&self, index: usize, process: &Process) -> Verdict {
+        let whole = self.whole.iter().filter(|(subject, _)| subject.may_concern(process));
+        let whole = whole.map(|(_, verdict)| (*verdict).min(Verdict::CannotTell));
+        whole.chain(self.own.get(&index).copied()).max().unwrap_or(Verdict::Complete)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +124,22 @@ mod tests {
             assert_eq!(Verdict::of([&note, &one]), verdict);
         }
         assert_eq!(Verdict::of([]), Verdict::Complete);
+    }
+
+    #[test]
+    fn of_process_is_own_findings_and_what_concerns_it() {
+        let finding = |rule, severity, process| Finding {
+            process,
+            ..Finding::new(rule, severity, String::new())
+        };
+        let native = Process::new(8);
+        let of = |findings: &[Finding], index| ProcessVerdicts::new(findings).of(index, &native);
+        let own = [finding("rundown.missing", Severity::Error, Some(1))];
+        assert_eq!([of(&own, 0), of(&own, 1)], [Verdict::Complete, Verdict::Incomplete]);
+        let damaged = [finding("file.damaged", Severity::Error, None)];
+        assert_eq!(of(&damaged, 0), Verdict::CannotTell);
+        let managed = [finding("stacks.without-event", Severity::Warning, None)];
+        assert_eq!(of(&managed, 0), Verdict::Complete);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::facts::enable::Knowledge;
 use crate::finding::{Finding, Outcome};
 
 /// The answer where a file could not be read.
-pub(super) const UNREADABLE: &str = "unreadable";
+pub(super) const NOT_CHECKED: &str = "not checked";
 
 impl Report {
     /// The findings of a verdict: `1 error, 2 warnings`; empty if there are none.
@@ -32,7 +32,7 @@ impl Report {
 
     /// The verdict for people, or that there is none.
     pub(super) fn answer(&self) -> &'static str {
-        if self.error.is_some() { UNREADABLE } else { self.verdict.words() }
+        if self.error.is_some() { NOT_CHECKED } else { self.verdict.words() }
     }
 
     /// The verdict as a sentence.

@@ -5,7 +5,7 @@ use super::merge::is_joined;
 use crate::facts::{Facts, Origin, Process};
 
 /// What a rule looks at. A rule without anything to look at is not applicable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Subject {
     /// The files and their records.
     Files,
@@ -86,6 +86,16 @@ impl Subject {
             Subject::ClrStacks => stacks(Origin::ClrStack),
             Subject::KernelStacks => stacks(Origin::KernelStack),
             Subject::Activities => facts.activities.any(),
+        }
+    }
+
+    /// Whether a process may have a part in it.
+    pub fn may_concern(self, process: &Process) -> bool {
+        match self {
+            Subject::ManagedCode | Subject::Rundowns | Subject::ClrStacks => process.is_managed(),
+            Subject::Addresses => process.tallies().iter().any(|tally| tally.frames > 0),
+            Subject::KernelStacks => has_stacks(process, Origin::KernelStack),
+            Subject::Files | Subject::Enablements | Subject::Parts | Subject::Activities => true,
         }
     }
 

@@ -80,6 +80,8 @@ pub(super) fn verify_together(
 fn not_a_trace(about: &About, error: Error) -> Failure {
     match error {
         Error::Trace(error) => about.not_a_trace(&error.into_source()),
+        Error::NoProcess(error) => Failure::new(&about.name, error.to_string())
+            .hint("--process takes a process id, or the file name of a program"),
         error => Failure::new(&about.name, error.to_string()),
     }
 }

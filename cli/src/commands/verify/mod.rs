@@ -17,6 +17,7 @@ use crate::choice::{Choice, EVENT_TABLES, one_of};
 use crate::error::Failure;
 use crate::input::{self, InputArgs};
 use crate::output;
+use crate::process_args::ProcessArgs;
 
 use check::{verify_all, verify_one, verify_together};
 use files::expand;
@@ -33,6 +34,7 @@ Examples:
   etlverify merged.etl
   etlverify --format json merged.etl | jq .coverage
   etlverify --together clr1.etl clr2.etl kernel.etl
+  etlverify --process devenv --children merged.etl
   etlverify --jobs 4 traces/
   etlverify --event-tables documented --threads 1 clr1.etl
   etlverify --enable 'Microsoft-Windows-DotNETRuntime:0x1CCBD:5' clr1.etl
@@ -106,6 +108,8 @@ pub(crate) struct Args {
     /// Print all rules
     #[arg(long, conflicts_with = "files")]
     rules: bool,
+    #[command(flatten)]
+    processes: ProcessArgs,
     #[command(flatten)]
     input: InputArgs,
 }

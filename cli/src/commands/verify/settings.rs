@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use etl_schema::tables::TableSet;
-use etl_verify::{Config, Enabled, Error, Gates, Truth, Verifier};
+use etl_verify::{Config, Enabled, Error, Gates, ProcessSelector, Truth, Verifier};
 
 use super::Args;
 use super::report::no_rule;
@@ -17,6 +17,7 @@ pub(super) struct Settings {
     config: Config,
     threads: usize,
     tables: TableSet,
+    processes: ProcessSelector,
 }
 
 impl Settings {
@@ -26,6 +27,7 @@ impl Settings {
             .enabled(self.config.enabled.iter().cloned())
             .threads(self.threads)
             .tables(self.tables)
+            .processes(self.processes.clone())
     }
 }
 
@@ -61,7 +63,8 @@ pub(super) fn settings(args: &Args) -> Result<Settings, Failure> {
     for text in &args.enable {
         config.enabled.extend(enabled(text)?);
     }
-    Ok(Settings { config, threads, tables: args.event_tables })
+    let processes = args.processes.selector();
+    Ok(Settings { config, threads, tables: args.event_tables, processes })
 }
 
 pub(super) fn read_truth(file: &Path) -> Result<Truth, Failure> {
