@@ -24,6 +24,9 @@ pub enum Error {
         /// Its value.
         value: f64,
     },
+    /// A text is no baseline.
+    #[error("{0}")]
+    Baseline(String),
     /// A text does not state what a provider was enabled with.
     #[error("{text:?}: {reason}")]
     Enable {

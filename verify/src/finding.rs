@@ -9,6 +9,7 @@ use crate::loss;
 etl_schema::named! {
     /// How severe a finding is.
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[derive(serde::Deserialize)]
     Severity {
         /// Worth knowing; nothing is wrong.
         Note "note",
@@ -70,6 +71,8 @@ pub struct Finding {
     pub offset: Option<u64>,
     /// The file of the offset.
     pub file: Option<String>,
+    /// Whether a baseline accepts it, so that it does not count for verdicts.
+    pub is_known: bool,
     /// The index of the process: an id may be used again.
     #[serde(skip)]
     pub(crate) process: Option<usize>,
@@ -91,6 +94,7 @@ impl Finding {
             processor: None,
             offset: None,
             file: None,
+            is_known: false,
             process: None,
             timestamp: None,
         }

@@ -16,6 +16,7 @@
 //! `schema`: the function `report_schema`, the JSON Schema of the JSON report.
 #![forbid(unsafe_code)]
 
+mod baseline;
 mod checks;
 mod config;
 mod error;
@@ -31,6 +32,7 @@ mod truth;
 mod verifier;
 mod wrap;
 
+pub use baseline::Baseline;
 pub use checks::enablement::Enabled;
 pub use config::Config;
 pub use error::{Error, Result};
@@ -45,7 +47,8 @@ pub use policy::{Policy, SeverityOverride};
 pub use report::report_schema;
 pub use report::{
     CauseReport, ClrReport, Coverage, EnabledReport, Format, LossReport, ProcessReport, Report,
-    RuleReport, RundownReport, SCHEMA_VERSION, SessionReport, UnresolvedAddress, Verdict, render,
+    RuleReport, RundownReport, SCHEMA_VERSION, SessionReport, UnresolvedAddress, Verdict, lines,
+    render,
 };
 pub use rules::{RULES, Rule, rules_page};
 pub use truth::Truth;

@@ -9,7 +9,7 @@ pub(super) fn render(report: &Report) -> String {
         let file = property(&report.file);
         out.push_str(&format!("::error file={file},title=not checked::{}\n", data(error)));
     }
-    for f in &report.findings {
+    for f in report.counted() {
         let command = match f.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",

@@ -30,7 +30,7 @@ struct Case<'a> {
 impl<'a> Case<'a> {
     /// A rule fails with a finding above a note; without any finding of its own, it may be open.
     fn new(report: &'a Report, rule: &'static Rule) -> Self {
-        let own = report.findings.iter().filter(|f| f.rule == rule.id);
+        let own = report.counted().filter(|f| f.rule == rule.id);
         let (mut decided, mut open): (Vec<_>, Vec<_>) = own.partition(|f| f.is_decided());
         let noted = !decided.is_empty();
         decided.retain(|f| f.severity > Severity::Note);

@@ -161,7 +161,6 @@ impl Report {
         selected: Option<&BTreeSet<usize>>,
     ) -> Self {
         let timeline = Timeline::new(facts);
-        let verdicts = ProcessVerdicts::new(&findings);
         let shown = |(index, p): &(usize, &Process)| match selected {
             Some(selected) => selected.contains(index),
             None => p.is_managed() || p.tallies().iter().any(|t| t.frames > 0),
@@ -169,13 +168,9 @@ impl Report {
         let all = facts.processes().iter().enumerate();
         let mut processes: Vec<_> = all
             .filter(shown)
-            .map(|(index, p)| ProcessReport::new(facts, &timeline, p, verdicts.of(index, p)))
+            .map(|(index, p)| ProcessReport::new(facts, &timeline, p, index))
             .collect();
         processes.sort_by_key(|p| p.pid);
-        let verdict = match selected {
-            Some(_) => processes.iter().map(|p| p.verdict).max().unwrap_or_default(),
-            None => Verdict::of(&findings),
-        };
         let is_selected = |index| selected.is_none_or(|selected| selected.contains(&index));
         let unresolved = facts.unresolved().iter().filter(|a| is_selected(a.process));
         let unresolved =
@@ -191,11 +186,11 @@ impl Report {
                 })
             });
         let names: Vec<_> = facts.files().iter().map(|f| f.name.as_str()).collect();
-        Report {
+        let mut report = Report {
             schema_version: SCHEMA_VERSION,
             file: names.join(" + "),
             error: None,
-            verdict,
+            verdict: Verdict::default(),
             is_selection: selected.is_some(),
             start_time: utc(facts.clock(), timeline.start),
             end_time: utc(facts.clock(), timeline.end),
@@ -210,7 +205,29 @@ impl Report {
             rules: rules(facts, &findings),
             findings,
             findings_left_out,
-        }
+        };
+        report.judge();
+        report
+    }
+
+    /// Sets the verdicts, by the findings that count.
+    pub(crate) fn judge(&mut self) {
+        let verdicts = ProcessVerdicts::new(self.counted());
+        self.processes.iter_mut().for_each(|p| p.verdict = verdicts.of(p));
+        self.verdict = match self.is_selection {
+            true => self.processes.iter().map(|p| p.verdict).max().unwrap_or_default(),
+            false => Verdict::of(self.counted()),
+        };
+    }
+
+    /// The findings that no baseline accepts.
+    fn counted(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| !finding.is_known)
+    }
+
+    /// How many findings a baseline accepts.
+    fn known(&self) -> usize {
+        self.findings.iter().filter(|finding| finding.is_known).count()
     }
 
     /// The report on a file that could not be read, to stand beside those on others.
@@ -260,7 +277,7 @@ impl Report {
     }
 
     /// The name of the process that a finding is about; empty where none is known.
-    fn name_of(&self, finding: &Finding) -> &str {
+    pub(crate) fn name_of(&self, finding: &Finding) -> &str {
         let process = self.processes.iter().find(|p| Some(p.pid) == finding.pid);
         process.map_or("", |p| &p.name)
     }
@@ -304,6 +321,12 @@ pub fn render(reports: &[Report], format: Format) -> String {
         Format::Github => reports.iter().map(github::render).collect(),
         Format::Html => html::render(reports),
     }
+}
+
+/// A line of text for each report: verdict, name, and the findings of the verdict.
+#[must_use]
+pub fn lines(reports: &[Report], colored: bool) -> String {
+    text::lines(reports, if colored { text::Paint::Ansi } else { text::Paint::Plain })
 }
 
 fn json(value: &impl Serialize) -> String {

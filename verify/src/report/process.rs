@@ -40,7 +40,7 @@ pub struct ClrReport {
 }
 
 /// A process with managed code or with addresses.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ProcessReport {
@@ -80,6 +80,9 @@ pub struct ProcessReport {
     pub coverage: Coverage,
     /// Why addresses do not resolve, and how many.
     pub causes: Vec<CauseReport>,
+    /// Its index among the processes of the trace.
+    #[serde(skip)]
+    pub(crate) index: usize,
 }
 
 /// Why addresses do not resolve.
@@ -110,7 +113,7 @@ impl ProcessReport {
         facts: &Facts,
         timeline: &Timeline<'_>,
         p: &Process,
-        verdict: Verdict,
+        index: usize,
     ) -> Self {
         let at = |timestamp: Option<i64>| timestamp.map(|t| utc(facts.clock(), t));
         let counts = |methods, of: fn(&Items) -> u64| {
@@ -147,7 +150,7 @@ impl ProcessReport {
         ProcessReport {
             pid: p.pid(),
             name: p.name().to_owned(),
-            verdict,
+            verdict: Verdict::default(),
             clr_instances: clrs.collect(),
             start_time: at(p.started()),
             end_time: at(p.ended()),
@@ -163,6 +166,7 @@ impl ProcessReport {
             unloaded: counts(p.methods_unloaded(), |t| t.unloaded()),
             coverage: Coverage::new(p.tallies()),
             causes: causes.collect(),
+            index,
         }
     }
 }

@@ -81,10 +81,17 @@ fn results(report: &Report) -> Vec<serde_json::Value> {
                 "level": if f.is_decided() { f.severity.name() } else { "none" },
                 "message": {"text": message(f)},
                 "locations": [{"physicalLocation": location}],
+                "suppressions": suppressions(f),
                 "properties": {"pid": f.pid, "time": f.time, "processor": f.processor},
             })
         })
         .collect()
+}
+
+/// Known findings are shown, but need no action.
+fn suppressions(finding: &Finding) -> Vec<serde_json::Value> {
+    let known = finding.is_known.then(|| json!({"kind": "external", "status": "accepted"}));
+    known.into_iter().collect()
 }
 
 fn message(finding: &Finding) -> String {

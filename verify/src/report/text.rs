@@ -91,13 +91,19 @@ pub(super) fn summary(reports: &[Report], paint: Paint) -> String {
         }
     }
     let traces = if reports.len() == 1 { "trace" } else { "traces" };
-    let mut out = format!("{} {traces}: {}\n", reports.len(), answers.join(", "));
+    let out = format!("{} {traces}: {}\n", reports.len(), answers.join(", "));
+    out + &lines(reports, paint)
+}
+
+/// A line for each trace: verdict, name, and the findings of the verdict.
+pub(super) fn lines(reports: &[Report], paint: Paint) -> String {
+    let mut out = String::new();
     for report in reports {
         let fill = " ".repeat(24_usize.saturating_sub(report.answer().len()));
         let (answer, file) = (paint.answer(report), printable(&report.file));
         let about = report.error.as_deref().map_or_else(|| report.counts(), printable);
         // Writing into a String does not fail.
-        let _ = writeln!(out, "  {answer}{fill}{file}{}", in_brackets(&about));
+        let _ = writeln!(out, "{answer}{fill}{file}{}", in_brackets(&about));
     }
     out
 }
@@ -149,7 +155,7 @@ fn is_inferred(enabled: &[&EnabledReport]) -> bool {
 /// What to do about the findings above a note, once for each remedy: rules, remedy and commands.
 fn remedies(report: &Report) -> Vec<(String, &'static str, Vec<String>)> {
     let matters =
-        |id: &str| report.findings.iter().any(|f| f.rule == id && f.severity > Severity::Note);
+        |id: &str| report.counted().any(|f| f.rule == id && f.severity > Severity::Note);
     let mut groups: Vec<(Vec<&str>, &Rule)> = Vec::new();
     for rule in RULES.iter().filter(|rule| matters(rule.id)) {
         let same = |(_, other): &&mut (_, &Rule)| {
@@ -206,7 +212,7 @@ mod tests {
             |file: &str, verdict| Report { file: file.to_owned(), verdict, ..Report::default() };
         let reports = [one("a.etl", Verdict::Complete), one("b.etl", Verdict::Incomplete)];
         let text = summary(&reports, Paint::Plain);
-        let line = format!("  {:<24}a.etl\n", "complete");
+        let line = format!("{:<24}a.etl\n", "complete");
         assert!(text.starts_with(&format!("2 traces: 1 incomplete, 1 complete\n{line}")), "{text}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::Process;
+use super::ProcessReport;
 use crate::finding::{Finding, Outcome, Severity};
 use crate::rules::{Subject, reports_loss};
 
@@ -71,7 +71,7 @@ pub(super) struct ProcessVerdicts {
 }
 
 impl ProcessVerdicts {
-    pub fn new(findings: &[Finding]) -> Self {
+    pub fn new<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> Self {
         let (mut own, mut whole) = (BTreeMap::new(), BTreeMap::new());
         let worsen = |known: &mut Verdict, finding| *known = Verdict::of_one(finding).max(*known);
         for finding in findings {
@@ -88,10 +88,20 @@ impl ProcessVerdicts {
 
     /// The verdict on a process. What is missing from the whole trace may be missing from this
     /// process or from others.
-    pub fn of(&self, index: usize, process: &Process) -> Verdict {
-        let whole = self.whole.iter().filter(|(subject, _)| subject.may_concern(process));
+    pub fn of(&self, process: &ProcessReport) -> Verdict {
+        let whole = self.whole.iter().filter(|(subject, _)| may_concern(**subject, process));
         let whole = whole.map(|(_, verdict)| (*verdict).min(Verdict::CannotTell));
-        whole.chain(self.own.get(&index).copied()).max().unwrap_or(Verdict::Complete)
+        whole.chain(self.own.get(&process.index).copied()).max().unwrap_or(Verdict::Complete)
+    }
+}
+
+/// Whether a process may have a part in what a rule looks at.
+fn may_concern(subject: Subject, process: &ProcessReport) -> bool {
+    match subject {
+        Subject::ManagedCode | Subject::Rundowns | Subject::ClrStacks => process.is_managed(),
+        Subject::Addresses => process.coverage.filled().next().is_some(),
+        Subject::KernelStacks => process.coverage.kernel_stacks.stacks > 0,
+        Subject::Files | Subject::Enablements | Subject::Parts | Subject::Activities => true,
     }
 }
 
@@ -132,8 +142,9 @@ mod tests {
             process,
             ..Finding::new(rule, severity, String::new())
         };
-        let native = Process::new(8);
-        let of = |findings: &[Finding], index| ProcessVerdicts::new(findings).of(index, &native);
+        let of = |findings: &[Finding], index| {
+            ProcessVerdicts::new(findings).of(&ProcessReport { index, ..ProcessReport::default() })
+        };
         let own = [finding("rundown.missing", Severity::Error, Some(1))];
         assert_eq!([of(&own, 0), of(&own, 1)], [Verdict::Complete, Verdict::Incomplete]);
         let damaged = [finding("file.damaged", Severity::Error, None)];

@@ -13,7 +13,7 @@ impl Report {
     pub(super) fn counts(&self) -> String {
         let of = |severity, decided| {
             let own = |f: &&Finding| f.severity == severity && f.is_decided() == decided;
-            self.findings.iter().filter(own).count()
+            self.counted().filter(own).count()
         };
         let severities = [
             (Severity::Error, "error", "errors"),
@@ -54,7 +54,7 @@ impl Report {
     /// open.
     pub(super) fn open_questions(&self) -> Vec<&'static str> {
         let mut out = Vec::new();
-        for finding in &self.findings {
+        for finding in self.counted() {
             let is_open = Verdict::of_one(finding) == Verdict::CannotTell;
             if is_open && !out.contains(&finding.rule) {
                 out.push(finding.rule);

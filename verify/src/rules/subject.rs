@@ -89,16 +89,6 @@ impl Subject {
         }
     }
 
-    /// Whether a process may have a part in it.
-    pub fn may_concern(self, process: &Process) -> bool {
-        match self {
-            Subject::ManagedCode | Subject::Rundowns | Subject::ClrStacks => process.is_managed(),
-            Subject::Addresses => process.tallies().iter().any(|tally| tally.frames > 0),
-            Subject::KernelStacks => has_stacks(process, Origin::KernelStack),
-            Subject::Files | Subject::Enablements | Subject::Parts | Subject::Activities => true,
-        }
-    }
-
     /// What a trace without it has none of.
     pub fn absence(self) -> &'static str {
         match self {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use etl_schema::tables::TableSet;
-use etl_verify::{Format, Report};
+use etl_verify::{Baseline, Format, Report};
 
 use crate::Outcome;
 use crate::choice::{Choice, EVENT_TABLES, one_of};
@@ -18,11 +18,12 @@ use crate::error::Failure;
 use crate::input::{self, InputArgs};
 use crate::output;
 use crate::process_args::ProcessArgs;
+use crate::sink;
 
 use check::{verify_all, verify_one, verify_together};
 use files::expand;
 use report::{explain, outcome, render};
-use settings::{Settings, read_truth, settings, with_truth};
+use settings::{Settings, read_baseline, read_truth, settings, with_truth};
 
 /// Arguments of `etlverify`.
 #[derive(Debug, clap::Args)]
@@ -34,6 +35,7 @@ Examples:
   etlverify merged.etl
   etlverify --format json merged.etl | jq .coverage
   etlverify --together clr1.etl clr2.etl kernel.etl
+  etlverify --baseline known.json --quiet traces/
   etlverify --process devenv --children merged.etl
   etlverify --jobs 4 traces/
   etlverify --event-tables documented --threads 1 clr1.etl
@@ -75,6 +77,15 @@ pub(crate) struct Args {
     /// Do not read etlverify.toml
     #[arg(long, conflicts_with = "config")]
     no_config: bool,
+    /// Accept the findings in FILE, which --write-baseline wrote: only new and worse ones count
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Write all findings to FILE and accept them
+    #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
+    write_baseline: Option<PathBuf>,
+    /// Print a line for each trace only: verdict, name and number of findings (text)
+    #[arg(long, short)]
+    quiet: bool,
     /// Output format
     #[arg(long, value_parser = one_of(FORMATS), default_value = "text")]
     format: Format,
@@ -168,6 +179,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
             .hint("write the others to files"));
     }
     let settings = settings(args)?;
+    let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
     let truth = args.truth.as_deref().map(read_truth).transpose()?;
     let for_files = |files: &[PathBuf]| with_truth(&settings, truth.as_ref(), files);
     let found = expand(&args.files);
@@ -180,10 +192,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         let files = files.collect::<Result<Vec<_>, _>>()?;
         let (name, settings) = (names(&files), for_files(&files)?);
         let report = match files.as_slice() {
-            [file] => verify_one(file, &settings, &args.input, false),
+            [file] => verify_one(file, &settings, &args.input, args.quiet),
             files => verify_together(files, &settings, &args.input),
         };
-        return print(args, vec![(name, report)], false);
+        return print(args, baseline, vec![(name, report)], false);
     }
     let mut settings = Vec::new();
     for file in found.iter().flatten() {
@@ -200,7 +212,16 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
             Err((directory, failure)) => results.push((names(&[directory]), Err(failure))),
         }
     }
-    print(args, results, several)
+    print(args, baseline, results, several)
+}
+
+/// Writes the findings of reports to the file of --write-baseline.
+fn write_baseline(args: &Args, reports: &[Report]) -> Result<Option<Baseline>, Failure> {
+    let Some(file) = &args.write_baseline else { return Ok(None) };
+    let baseline = Baseline::of(reports);
+    sink::replace(file, baseline.json().as_bytes())
+        .map_err(|e| Failure::io(input::display(file), &e))?;
+    Ok(Some(baseline))
 }
 
 /// The names of files in a report.
@@ -213,6 +234,7 @@ fn names(files: &[PathBuf]) -> String {
 /// reported on standard error, and in the report unless that is the text about one file.
 fn print(
     args: &Args,
+    baseline: Option<Baseline>,
     results: Vec<(String, Result<Report, Failure>)>,
     several: bool,
 ) -> Result<Outcome, Failure> {
@@ -224,10 +246,16 @@ fn print(
             report
         }));
     }
+    if let Some(baseline) = write_baseline(args, &reports)?.or(baseline) {
+        reports.iter_mut().for_each(|report| baseline.accept(report));
+    }
     if several || failures.is_empty() || args.format != Format::Text {
         let color = args.format == Format::Text && args.color.is_enabled();
         let format = if color { Format::ColorText } else { args.format };
-        let text = render(format, &reports, several);
+        let text = match args.format {
+            Format::Text if args.quiet => etl_verify::lines(&reports, color),
+            _ => render(format, &reports, several),
+        };
         let printed = if color { output::print_colored(&text) } else { output::print(&text) };
         output::ignore_broken_pipe(printed)?;
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use etl_schema::tables::TableSet;
-use etl_verify::{Config, Enabled, Error, Gates, ProcessSelector, Truth, Verifier};
+use etl_verify::{Baseline, Config, Enabled, Error, Gates, ProcessSelector, Truth, Verifier};
 
 use super::Args;
 use super::report::no_rule;
@@ -71,6 +71,13 @@ pub(super) fn read_truth(file: &Path) -> Result<Truth, Failure> {
     const HINT: &str = "--truth takes the truth.jsonl that `etlkit synth` writes";
     let opened = input::open_file(file).map_err(|failure| failure.hint(HINT))?;
     Truth::read(std::io::BufReader::new(opened))
+        .map_err(|e| Failure::new(input::display(file), e.to_string()).hint(HINT))
+}
+
+pub(super) fn read_baseline(file: &Path) -> Result<Baseline, Failure> {
+    const HINT: &str = "--write-baseline writes such a file";
+    let text = input::read_text(file, "a baseline").map_err(|failure| failure.hint(HINT))?;
+    Baseline::parse(&text)
         .map_err(|e| Failure::new(input::display(file), e.to_string()).hint(HINT))
 }
 
