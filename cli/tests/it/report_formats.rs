@@ -196,13 +196,14 @@ fn verify_json_codes_match_their_page() {
                 found += 1;
             }
         }
-        assert!(row("verdict").contains(&format!("`{}`", report["verdict"].as_str().unwrap())));
-        assert_eq!(report["schema_version"], 2);
+        let verdict = format!("| `{}` | ", report["verdict"].as_str().unwrap());
+        assert!(page.contains(&verdict), "{verdict}");
+        assert_eq!(report["schema_version"], 3);
     }
     assert!(found > 500, "{found}");
 }
 
-/// An array if several files were named, even if only one of them is a trace.
+/// An array if several files or a directory were named. A file that is no trace is in it.
 #[test]
 fn verify_json_is_a_list_for_several_files() {
     let here = directory(&[("a.etl", &trace()), ("b.etl", b"no trace"), ("c.etl", &trace())]);
@@ -213,12 +214,17 @@ fn verify_json_is_a_list_for_several_files() {
     let (_, report, _) = list(&["a.etl"]);
     assert_eq!(report["file"], "a.etl");
     let (code, reports, err) = list(&["a.etl", "b.etl"]);
-    assert_eq!((code, reports.as_array().unwrap().len()), (2, 1));
+    assert_eq!((code, reports.as_array().unwrap().len()), (2, 2));
     assert!(err.starts_with("error: b.etl: "), "{err}");
+    assert_eq!(reports[1]["file"], "b.etl");
+    assert_eq!(reports[1]["verdict"], "cannot_tell");
+    assert!(err.contains(reports[1]["error"].as_str().unwrap()), "{err}");
+    let (code, report, _) = list(&["b.etl"]);
+    assert_eq!((code, report["error"].is_string()), (2, true));
     let (_, reports, _) = list(&["."]);
     let files: Vec<_> = reports.as_array().unwrap().iter().map(|r| r["file"].clone()).collect();
     let below = |name| Path::new(".").join(name).display().to_string();
-    assert_eq!(files, [below("a.etl"), below("c.etl")]);
+    assert_eq!(files, [below("a.etl"), below("b.etl"), below("c.etl")]);
 }
 
 /// An object has only keys of the SARIF 2.1.0 schema, and all required ones.

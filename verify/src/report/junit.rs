@@ -44,7 +44,9 @@ impl<'a> Case<'a> {
         let not_applicable = own.filter(|own| own.outcome == Outcome::NotApplicable);
         let (outcome, skipped) = match (not_applicable, outcome) {
             (Some(own), _) => (Outcome::NotApplicable, own.because.clone()),
-            (None, Outcome::Undecided) => (outcome, findings.iter().find_map(|f| f.because.clone())),
+            (None, Outcome::Undecided) => {
+                (outcome, findings.iter().find_map(|f| f.because.clone()))
+            }
             (None, _) => (outcome, None),
         };
         let words = outcome.words();

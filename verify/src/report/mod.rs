@@ -173,18 +173,17 @@ impl Report {
         processes.sort_by_key(|p| p.pid);
         let is_selected = |index| selected.is_none_or(|selected| selected.contains(&index));
         let unresolved = facts.unresolved().iter().filter(|a| is_selected(a.process));
-        let unresolved =
-            unresolved.take(Self::MAX_UNRESOLVED).filter_map(|address| {
-                let process = facts.processes().get(address.process)?;
-                Some(UnresolvedAddress {
-                    pid: process.pid(),
-                    process: process.name().to_owned(),
-                    address: format!("{:#x}", address.address),
-                    count: address.count,
-                    cause: address.cause,
-                    message: address.cause.message(),
-                })
-            });
+        let unresolved = unresolved.take(Self::MAX_UNRESOLVED).filter_map(|address| {
+            let process = facts.processes().get(address.process)?;
+            Some(UnresolvedAddress {
+                pid: process.pid(),
+                process: process.name().to_owned(),
+                address: format!("{:#x}", address.address),
+                count: address.count,
+                cause: address.cause,
+                message: address.cause.message(),
+            })
+        });
         let names: Vec<_> = facts.files().iter().map(|f| f.name.as_str()).collect();
         let mut report = Report {
             schema_version: SCHEMA_VERSION,

@@ -106,15 +106,14 @@ impl ProcessReport {
 
     /// Its id, and its name if that is known.
     pub(super) fn title(&self) -> String {
-        if self.name.is_empty() { self.pid.to_string() } else { format!("{} {}", self.pid, self.name) }
+        if self.name.is_empty() {
+            self.pid.to_string()
+        } else {
+            format!("{} {}", self.pid, self.name)
+        }
     }
 
-    pub(super) fn new(
-        facts: &Facts,
-        timeline: &Timeline<'_>,
-        p: &Process,
-        index: usize,
-    ) -> Self {
+    pub(super) fn new(facts: &Facts, timeline: &Timeline<'_>, p: &Process, index: usize) -> Self {
         let at = |timestamp: Option<i64>| timestamp.map(|t| utc(facts.clock(), t));
         let counts = |methods, of: fn(&Items) -> u64| {
             let sum = |pick: fn(&Clr) -> &Items| p.clrs().values().map(|c| of(pick(c))).sum();

@@ -75,7 +75,7 @@ fn color(verdict: Verdict) -> &'static str {
 pub(super) fn render(report: &Report, paint: Paint) -> String {
     if let Some(error) = &report.error {
         let (file, verdict) = (printable(&report.file), paint.answer(report));
-        return format!("\n{file}\nverdict   {verdict}\n{}\n", wrap(10, 10, error));
+        return format!("{file}\nverdict   {verdict}\n{}\n", wrap(10, 10, error));
     }
     Document { report, paint }.render().unwrap_or_default()
 }
@@ -154,8 +154,7 @@ fn is_inferred(enabled: &[&EnabledReport]) -> bool {
 
 /// What to do about the findings above a note, once for each remedy: rules, remedy and commands.
 fn remedies(report: &Report) -> Vec<(String, &'static str, Vec<String>)> {
-    let matters =
-        |id: &str| report.counted().any(|f| f.rule == id && f.severity > Severity::Note);
+    let matters = |id: &str| report.counted().any(|f| f.rule == id && f.severity > Severity::Note);
     let mut groups: Vec<(Vec<&str>, &Rule)> = Vec::new();
     for rule in RULES.iter().filter(|rule| matters(rule.id)) {
         let same = |(_, other): &&mut (_, &Rule)| {

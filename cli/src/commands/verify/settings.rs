@@ -77,8 +77,7 @@ pub(super) fn read_truth(file: &Path) -> Result<Truth, Failure> {
 pub(super) fn read_baseline(file: &Path) -> Result<Baseline, Failure> {
     const HINT: &str = "--write-baseline writes such a file";
     let text = input::read_text(file, "a baseline").map_err(|failure| failure.hint(HINT))?;
-    Baseline::parse(&text)
-        .map_err(|e| Failure::new(input::display(file), e.to_string()).hint(HINT))
+    Baseline::parse(&text).map_err(|e| Failure::new(input::display(file), e.to_string()).hint(HINT))
 }
 
 /// The settings for files, with what their sessions enabled according to the truth.
