@@ -143,6 +143,9 @@ fn verify_json_matches_its_page() {
     }
     let args = ["--enable", "rundown:0xB8:5", &names[2]];
     seen(&json(here.path(), &args), "", &mut all);
+    std::fs::write(here.path().join("none.etl"), b"no trace").unwrap();
+    let unreadable = etlverify(here.path(), &["--format", "json", "none.etl"]);
+    seen(&serde_json::from_str(&unreadable.out).unwrap(), "", &mut all);
     // Items of an array.
     all.retain(|key, _| !key.ends_with("[]"));
     let documented = documented();
@@ -270,7 +273,11 @@ fn sarif_matches_its_schema() {
     let mut kinds = BTreeSet::new();
     let mut regions = 0;
     for run in runs {
-        keys(run, &["tool"], &["results"]);
+        keys(run, &["tool"], &["results", "invocations", "properties"]);
+        let invocation = &run["invocations"][0];
+        keys(invocation, &["executionSuccessful"], &["toolExecutionNotifications"]);
+        assert_eq!(invocation["executionSuccessful"], true);
+        assert!(run["properties"]["verdict"].is_string());
         keys(&run["tool"], &["driver"], &[]);
         let driver = &run["tool"]["driver"];
         keys(driver, &["name"], &["version", "semanticVersion", "informationUri", "rules"]);
@@ -289,7 +296,15 @@ fn sarif_matches_its_schema() {
             keys(
                 result,
                 &["message"],
-                &["ruleId", "ruleIndex", "kind", "level", "locations", "properties"],
+                &[
+                    "ruleId",
+                    "ruleIndex",
+                    "kind",
+                    "level",
+                    "locations",
+                    "suppressions",
+                    "properties",
+                ],
             );
             text(&result["message"]);
             let index = usize::try_from(result["ruleIndex"].as_i64().unwrap()).unwrap();

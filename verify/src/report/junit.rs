@@ -65,6 +65,12 @@ fn cases(report: &Report) -> Vec<Case<'_>> {
     rules.iter().map(|rule| Case::new(report, rule)).collect()
 }
 
+/// The start of the trace, to the second. The schema requires a time even where none is known.
+fn timestamp(report: &Report) -> &str {
+    let start = report.start_time.split('.').next().unwrap_or_default();
+    if start.is_empty() { "1970-01-01T00:00:00" } else { start }
+}
+
 /// The number of test cases: rules and processes, or the attempt to read the file.
 fn tests(report: &Report, cases: &[Case<'_>]) -> usize {
     cases.len() + report.processes.len() + report.error.iter().count()
