@@ -44,9 +44,13 @@ impl Failure {
         Failure::new(subject.to_string(), error.to_string())
     }
 
-    /// What is wrong, without the file it is about.
-    pub fn message(&self) -> &str {
-        &self.message
+    /// What is wrong, with the file it is about unless that is `name`.
+    pub fn message_about(&self, name: &str) -> String {
+        if self.subject.is_empty() || self.subject == name {
+            self.message.clone()
+        } else {
+            format!("{}: {}", self.subject, self.message)
+        }
     }
 
     pub fn is_broken_pipe(&self) -> bool {

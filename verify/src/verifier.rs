@@ -127,10 +127,8 @@ impl<'a> Verifier<'a> {
         let analysis = Analysis::new().threads(self.threads);
         let machine = analysis.run_split(&mut recording, &mut records, &mut stacks)?;
         let facts = Facts::new(machine, records, stacks);
-        let selected = match self.selector.is_empty() {
-            true => None,
-            false => Some(self.selector.select(&facts)?),
-        };
+        let selected =
+            if self.selector.is_empty() { None } else { Some(self.selector.select(&facts)?) };
         let mut findings = Check::all(&facts, &self.policy.gates);
         if let Some(selected) = &selected {
             findings.retain(|f| f.process.is_none_or(|process| selected.contains(&process)));

@@ -152,7 +152,9 @@ fn html_report_of_a_real_trace_can_be_sorted() {
     let browser = &mut Chromium::start(&browser);
     let seen = look(browser, &page);
     let text = seen["text"].as_str().unwrap();
-    assert!(text.contains("complete") && text.contains("PerfView.exe") && text.contains("12.582 s"));
+    assert!(
+        text.contains("complete") && text.contains("PerfView.exe") && text.contains("12.582 s")
+    );
     assert!(seen["lanes"].as_u64().unwrap() > 15 && seen["bars"].as_u64().unwrap() > 40, "{seen}");
 
     // A click on a column's head sorts, another one turns it round.

@@ -213,9 +213,10 @@ impl Report {
     pub(crate) fn judge(&mut self) {
         let verdicts = ProcessVerdicts::new(self.counted());
         self.processes.iter_mut().for_each(|p| p.verdict = verdicts.of(p));
-        self.verdict = match self.is_selection {
-            true => self.processes.iter().map(|p| p.verdict).max().unwrap_or_default(),
-            false => Verdict::of(self.counted()),
+        self.verdict = if self.is_selection {
+            self.processes.iter().map(|p| p.verdict).max().unwrap_or_default()
+        } else {
+            Verdict::of(self.counted())
         };
     }
 
@@ -272,7 +273,8 @@ impl Report {
     /// The processes that the report describes one by one: selected ones, or those with managed
     /// code.
     fn described(&self) -> impl Iterator<Item = &ProcessReport> {
-        self.processes.iter().filter(|p| p.is_managed() || self.is_selection)
+        let is_selection = self.is_selection;
+        self.processes.iter().filter(move |p| p.is_managed() || is_selection)
     }
 
     /// The name of the process that a finding is about; empty where none is known.

@@ -53,8 +53,11 @@ fn processes(report: &Report) -> Vec<serde_json::Value> {
 
 /// Whether the trace was read, and why not.
 fn invocation(report: &Report) -> serde_json::Value {
-    let location = || json!({"physicalLocation": {"artifactLocation": {"uri": uri(&report.file)}}});
-    let notification = |error: &String| json!({"level": "error", "message": {"text": error}, "locations": [location()]});
+    let location = json!({"physicalLocation": {"artifactLocation": {"uri": uri(&report.file)}}});
+    let notification = |error: &String| {
+        let message = json!({"text": error});
+        json!({"level": "error", "message": message, "locations": [location]})
+    };
     json!({
         "executionSuccessful": report.error.is_none(),
         "toolExecutionNotifications": report.error.iter().map(notification).collect::<Vec<_>>(),

@@ -9,7 +9,6 @@ use askama::Template;
 
 use super::words::{INFERRED, NOT_CHECKED, duration, resolved};
 use super::{Coverage, EnabledReport, ProcessReport, Report, RundownReport, Severity, Verdict};
-use crate::finding::Outcome;
 use crate::rules::{RULES, Rule};
 use crate::wrap::{printable, wrap};
 

@@ -192,7 +192,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         let files = files.collect::<Result<Vec<_>, _>>()?;
         let (name, settings) = (names(&files), for_files(&files)?);
         let report = match files.as_slice() {
-            [file] => verify_one(file, &settings, &args.input, args.quiet),
+            [file] => verify_one(file, &settings, &args.input, false),
             files => verify_together(files, &settings, &args.input),
         };
         return print(args, baseline, vec![(name, report)], false);
@@ -241,7 +241,8 @@ fn print(
     let (mut reports, mut failures) = (Vec::new(), Vec::new());
     for (name, result) in results {
         reports.push(result.unwrap_or_else(|failure| {
-            let report = Report::unreadable(name, failure.message());
+            let message = failure.message_about(&name);
+            let report = Report::unreadable(name, message);
             failures.push(failure);
             report
         }));
