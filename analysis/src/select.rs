@@ -1,6 +1,8 @@
 //! Processes that a user names: by id, or by the file name of the image, with their children.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use foldhash::HashMap;
 
 use crate::machine::{Machine, Process};
 
@@ -91,13 +93,13 @@ const EXE: &str = ".exe";
 
 /// Adds the children of the selected processes, and theirs.
 fn add_children(processes: &[Process], selected: &mut BTreeSet<usize>) {
-    let mut by_id: HashMap<u32, Vec<usize>> = HashMap::new();
+    let mut by_id: HashMap<u32, Vec<usize>> = HashMap::default();
     for (index, process) in processes.iter().enumerate() {
         by_id.entry(process.pid()).or_default().push(index);
     }
     let started = |index: usize| processes.get(index).and_then(Process::started);
     by_id.values_mut().for_each(|same| same.sort_by_key(|&index| started(index)));
-    let mut children: HashMap<usize, Vec<usize>> = HashMap::new();
+    let mut children: HashMap<usize, Vec<usize>> = HashMap::default();
     for (index, process) in processes.iter().enumerate() {
         let Some(same) = process.parent_pid().and_then(|id| by_id.get(&id)) else { continue };
         // Of the processes with the parent's id, the last that had started by then.

@@ -211,6 +211,9 @@ impl Report {
 
     /// Sets the verdicts, by the findings that count.
     pub(crate) fn judge(&mut self) {
+        if self.error.is_some() {
+            return;
+        }
         let verdicts = ProcessVerdicts::new(self.counted());
         self.processes.iter_mut().for_each(|p| p.verdict = verdicts.of(p));
         self.verdict = if self.is_selection {

@@ -226,7 +226,7 @@ fn write_baseline(args: &Args, reports: &[Report]) -> Result<Option<Baseline>, F
 
 /// The names of files in a report.
 fn names(files: &[PathBuf]) -> String {
-    let names: Vec<_> = files.iter().map(|file| input::display(file).to_string()).collect();
+    let names: Vec<_> = files.iter().map(|file| input::display(file)).collect();
     names.join(" + ")
 }
 
