@@ -199,7 +199,7 @@ fn verify_json_codes_match_their_page() {
                 found += 1;
             }
         }
-        let verdict = format!("| `{}` | ", report["verdict"].as_str().unwrap());
+        let verdict = format!("- `{}`, exit code ", report["verdict"].as_str().unwrap());
         assert!(page.contains(&verdict), "{verdict}");
         assert_eq!(report["schema_version"], 3);
     }

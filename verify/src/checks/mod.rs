@@ -14,6 +14,7 @@ use std::ops::Deref;
 
 use etl_analysis::{ClrEvent, Machine, RecordObserver, StateObserver};
 use etl_format::Guid;
+use etl_format::cursor::Bytes;
 use etl_format::read::{EventHeader, ExtendedItem, Record};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::tables::TableSet;
@@ -39,7 +40,14 @@ pub(crate) struct Facts {
     pub activities: Activities,
     /// Payloads that do not fit.
     pub payloads: Payloads,
+    /// Physical memory of the machine in MiB, if an event states it.
+    pub memory: Option<u32>,
 }
+
+/// The kernel's event about processors and memory (SystemConfig, CPU).
+const SYSTEM_CONFIG_CPU: u16 = 0x0b0a;
+/// Offset of the memory in its payload, after the speed and the number of processors.
+const MEMORY: usize = 8;
 
 impl Deref for Facts {
     type Target = Machine;
@@ -61,6 +69,7 @@ impl Facts {
             stacks: stacks.pairs,
             activities: records.activities,
             payloads,
+            memory: records.memory,
         }
     }
 
@@ -110,6 +119,7 @@ pub(crate) struct RecordChecks<'a> {
     admission: Admission,
     activities: Activities,
     payloads: Payloads,
+    memory: Option<u32>,
     /// As it was before the pass.
     enabled: Admission,
     tables: TableSet,
@@ -129,6 +139,7 @@ impl<'a> RecordChecks<'a> {
             admission: Admission::new(declared, clock),
             activities: Activities::default(),
             payloads: Payloads::new(tables),
+            memory: None,
             enabled: Admission::new(declared, clock),
             tables,
             progress: Progress { unreported: 0, report: progress },
@@ -159,6 +170,8 @@ impl RecordObserver for RecordChecks<'_> {
         self.progress.add(record);
         if !record.is_kernel() {
             self.payloads.learn(record);
+        } else if record.hook() == Some(SYSTEM_CONFIG_CPU) {
+            self.memory = record.payload().u32_at(MEMORY).or(self.memory);
         }
     }
 
@@ -167,6 +180,7 @@ impl RecordObserver for RecordChecks<'_> {
         self.admission = self.enabled.clone();
         self.activities = Activities::default();
         self.payloads = Payloads::new(self.tables);
+        self.memory = None;
     }
 }
 

@@ -38,6 +38,41 @@ struct Lane {
     bars: Vec<Bar>,
 }
 
+/// A mark of the axis, on a scale of 1000.
+struct Tick {
+    x: f64,
+    label: String,
+}
+
+/// Losses that are listed; the others are counted.
+const MAX_LOSSES: usize = 20;
+
+/// Marks of the axis, at most: more do not fit on a small screen.
+const MAX_TICKS: i64 = 5;
+
+/// Marks at round times, from the start. The label of a mark is on its right, so the last tenth of
+/// the axis has none.
+fn ticks(duration_us: i64) -> Vec<Tick> {
+    let whole = duration_us.max(1);
+    let powers = std::iter::successors(Some(1_i64), |power| power.checked_mul(10));
+    let mut steps = powers.flat_map(|power| [1, 2, 5].map(|n| power.saturating_mul(n)));
+    let step = steps.find(|step| whole / step < MAX_TICKS).unwrap_or(whole).max(1);
+    let times = (0..MAX_TICKS).map(|n| n.saturating_mul(step));
+    let times = times.filter(|at| *at <= whole / 10 * 9);
+    times
+        .map(|at| Tick { x: at as f64 / whole as f64 * 1000.0, label: tick_label(at, step) })
+        .collect()
+}
+
+/// A round time in the largest unit in which the step is whole.
+fn tick_label(at: i64, step: i64) -> String {
+    match step {
+        step if step % 1_000_000 == 0 => format!("{} s", at / 1_000_000),
+        step if step % 1_000 == 0 => format!("{} ms", at / 1_000),
+        _ => format!("{at} \u{b5}s"),
+    }
+}
+
 /// A piece of a bar, on a scale of 1000 by 16.
 struct Bar {
     x: f64,
@@ -212,6 +247,16 @@ mod tests {
         assert_eq!(page.matches("<script").count(), 1);
         assert!(!page.contains("src=") && !page.contains("url("));
         assert_eq!(page.matches("href=").count(), page.matches("href=\"#").count());
+    }
+
+    #[test]
+    fn ticks_are_at_round_times() {
+        let labels = |us| ticks(us).into_iter().map(|tick| tick.label).collect::<Vec<_>>();
+        assert_eq!(labels(12_582_000), ["0 s", "5 s", "10 s"]);
+        assert_eq!(labels(1_000_000), ["0 ms", "500 ms"]);
+        assert_eq!(labels(4_900), ["0 ms", "1 ms", "2 ms", "3 ms", "4 ms"]);
+        assert_eq!(labels(0), ["0 \u{b5}s"]);
+        assert!(ticks(i64::MAX).iter().all(|tick| tick.x <= 900.0));
     }
 
     #[test]

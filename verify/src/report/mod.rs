@@ -4,6 +4,7 @@ mod coverage;
 mod github;
 mod html;
 mod junit;
+mod machine;
 mod process;
 mod sarif;
 #[cfg(feature = "schema")]
@@ -25,6 +26,7 @@ use timeline::Timeline;
 use verdict::ProcessVerdicts;
 
 pub use coverage::Coverage;
+pub use machine::MachineReport;
 pub use process::{CauseReport, ClrReport, ProcessReport, RundownReport};
 #[cfg(feature = "schema")]
 pub use schema::report_schema;
@@ -118,6 +120,8 @@ pub struct Report {
     pub verdict: Verdict,
     /// Whether verdict, processes and findings are those of selected processes only.
     pub is_selection: bool,
+    /// The machine; null if no header event is known.
+    pub machine: Option<MachineReport>,
     /// When the session started, as UTC.
     pub start_time: String,
     /// The time of the last record, as UTC.
@@ -191,6 +195,7 @@ impl Report {
             error: None,
             verdict: Verdict::default(),
             is_selection: selected.is_some(),
+            machine: MachineReport::new(facts),
             start_time: utc(facts.clock(), timeline.start),
             end_time: utc(facts.clock(), timeline.end),
             duration_us: timeline.us(timeline.end),
