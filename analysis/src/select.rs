@@ -13,6 +13,27 @@ pub struct ProcessSelector {
     children: bool,
 }
 
+/// The time in which a process has its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Life {
+    /// The id.
+    pub pid: u32,
+    /// The timestamp from which on the process has it; `None` for the beginning of the trace.
+    pub from: Option<i64>,
+    /// The timestamp from which on another process has it.
+    pub to: Option<i64>,
+}
+
+impl Life {
+    /// Whether the process has an id at a time.
+    #[must_use]
+    pub fn has(&self, pid: u32, time: i64) -> bool {
+        self.pid == pid
+            && self.from.is_none_or(|from| from <= time)
+            && self.to.is_none_or(|to| time < to)
+    }
+}
+
 /// No process has this id or name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no process of the trace is {0:?}")]
@@ -53,6 +74,31 @@ impl ProcessSelector {
         self.select_of(machine.processes())
     }
 
+    /// When the selected processes have their ids: an id may be used again.
+    ///
+    /// # Errors
+    /// When a name selects no process.
+    pub fn lives(&self, machine: &Machine) -> Result<Vec<Life>, UnknownProcess> {
+        self.lives_of(machine.processes())
+    }
+
+    fn lives_of(&self, processes: &[Process]) -> Result<Vec<Life>, UnknownProcess> {
+        let selected = self.select_of(processes)?;
+        let started = |index: usize| processes.get(index).and_then(Process::started);
+        let mut lives = Vec::new();
+        for (pid, same) in by_id(processes) {
+            let ends = same.iter().skip(1).map(|&next| started(next)).chain([None]);
+            for (at, (&index, to)) in same.iter().zip(ends).enumerate() {
+                if selected.contains(&index) {
+                    let from = if at == 0 { None } else { started(index) };
+                    lives.push(Life { pid, from, to });
+                }
+            }
+        }
+        lives.sort_unstable();
+        Ok(lives)
+    }
+
     fn select_of(&self, processes: &[Process]) -> Result<BTreeSet<usize>, UnknownProcess> {
         let mut selected = BTreeSet::new();
         for name in &self.names {
@@ -91,14 +137,21 @@ fn is_name(named: &str, file: &str) -> bool {
 
 const EXE: &str = ".exe";
 
-/// Adds the children of the selected processes, and theirs.
-fn add_children(processes: &[Process], selected: &mut BTreeSet<usize>) {
+/// The indices of the processes with each id, in the order in which they started.
+fn by_id(processes: &[Process]) -> HashMap<u32, Vec<usize>> {
     let mut by_id: HashMap<u32, Vec<usize>> = HashMap::default();
     for (index, process) in processes.iter().enumerate() {
         by_id.entry(process.pid()).or_default().push(index);
     }
+    let started = |index: &usize| processes.get(*index).and_then(Process::started);
+    by_id.values_mut().for_each(|same| same.sort_by_key(started));
+    by_id
+}
+
+/// Adds the children of the selected processes, and theirs.
+fn add_children(processes: &[Process], selected: &mut BTreeSet<usize>) {
+    let by_id = by_id(processes);
     let started = |index: usize| processes.get(index).and_then(Process::started);
-    by_id.values_mut().for_each(|same| same.sort_by_key(|&index| started(index)));
     let mut children: HashMap<usize, Vec<usize>> = HashMap::default();
     for (index, process) in processes.iter().enumerate() {
         let Some(same) = process.parent_pid().and_then(|id| by_id.get(&id)) else { continue };
@@ -168,6 +221,18 @@ mod tests {
         assert_eq!(select(&all, &["build"], true), [1, 2, 5]);
         assert_eq!(select(&all, &["other"], true), [3, 4]);
         assert_eq!(select(&all, &["build"], false), [1]);
+    }
+
+    #[test]
+    fn lives_end_where_an_id_is_used_again() {
+        let all = [process(8, "first", 4, None), process(8, "second", 4, Some(60))];
+        let lives = |name| ProcessSelector::new([name]).lives_of(&all).unwrap();
+        assert_eq!(lives("first"), [Life { pid: 8, from: None, to: Some(60) }]);
+        assert_eq!(lives("second"), [Life { pid: 8, from: Some(60), to: None }]);
+        let both = lives("8");
+        let first = |time| both[0].has(8, time);
+        assert_eq!([59, 60].map(first), [true, false]);
+        assert!(both[1].has(8, 60) && !both[1].has(9, 60));
     }
 
     #[test]

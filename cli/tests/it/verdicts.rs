@@ -198,3 +198,30 @@ fn quiet_prints_a_line_for_each_trace() {
     assert_eq!((said.code, lines.len()), (1, 2), "{lines:?}");
     assert!(lines[0].starts_with("cannot tell ") && lines[0].contains("file.events-lost.etl"));
 }
+
+#[test]
+fn dump_and_slice_select_processes_by_name() {
+    let here = made(&["sound"]);
+    let lines = |args: &[&str]| {
+        let said = etlkit(here.path(), &[&["dump", "sound.etl"], args].concat());
+        assert_eq!(said.code, 0, "{args:?}: {}", said.err);
+        said.out
+    };
+    let by_name = lines(&["--process", "first"]);
+    assert!(!by_name.is_empty());
+    assert_eq!(by_name, lines(&["--pid", "100"]));
+    assert_eq!(
+        lines(&["--process", "first", "--pid", "200"]),
+        lines(&["--pid", "100", "--pid", "200"])
+    );
+    let said =
+        etlkit(here.path(), &["slice", "sound.etl", "--process", "First.exe", "-o", "a.etl"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let said = etlkit(here.path(), &["slice", "sound.etl", "--pid", "100", "-o", "b.etl"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let read = |name: &str| std::fs::read(here.path().join(name)).unwrap();
+    assert!(read("a.etl") == read("b.etl"));
+    let said = etlkit(here.path(), &["dump", "sound.etl", "--process", "other"]);
+    assert_eq!((said.code, said.out.as_str()), (2, ""));
+    assert!(said.err.contains("no process of the trace is \"other\""), "{}", said.err);
+}

@@ -8,6 +8,7 @@ use super::settings::Settings;
 use crate::error::Failure;
 use crate::input::{self, About, Input, InputArgs};
 use crate::missing_header;
+use crate::process_args::ProcessArgs;
 use crate::progress::Progress;
 use crate::threads;
 
@@ -80,8 +81,9 @@ pub(super) fn verify_together(
 fn not_a_trace(about: &About, error: Error) -> Failure {
     match error {
         Error::Trace(error) => about.not_a_trace(&error.into_source()),
-        Error::NoProcess(error) => Failure::new(&about.name, error.to_string())
-            .hint("--process takes a process id, or the file name of a program"),
+        Error::NoProcess(error) => {
+            Failure::new(&about.name, error.to_string()).hint(ProcessArgs::HINT)
+        }
         error => Failure::new(&about.name, error.to_string()),
     }
 }
