@@ -192,7 +192,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         let files = files.collect::<Result<Vec<_>, _>>()?;
         let (name, settings) = (names(&files), for_files(&files)?);
         let report = match files.as_slice() {
-            [file] => verify_one(file, &settings, &args.input, false),
+            [file] => verify_one(file, &settings, &args.input, args.quiet),
             files => verify_together(files, &settings, &args.input),
         };
         return print(args, baseline, vec![(name, report)], false);
@@ -204,7 +204,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let several = found.len() > 1 || args.files.iter().any(|file| file.is_dir());
     let files: Vec<_> = found.iter().flatten().cloned().collect();
     let mut checked =
-        verify_all(&files, usize::from(args.jobs), &settings, &args.input).into_iter();
+        verify_all(&files, usize::from(args.jobs), &settings, &args.input, args.quiet).into_iter();
     let mut results = Vec::new();
     for found in found {
         match found {
@@ -267,7 +267,7 @@ fn print(
 /// Verifies files and prints the reports, for commands that have just written them.
 pub(crate) fn report_on(files: &[PathBuf]) -> Result<Outcome, Failure> {
     let settings = vec![Settings::default(); files.len()];
-    let reports = verify_all(files, 1, &settings, &InputArgs::default());
+    let reports = verify_all(files, 1, &settings, &InputArgs::default(), false);
     let reports = reports.into_iter().collect::<Result<Vec<_>, _>>()?;
     let text = render(Format::Text, &reports, files.len() > 1);
     output::ignore_broken_pipe(output::print(&text))?;
