@@ -21,6 +21,7 @@ pub mod machine;
 mod observe;
 mod run;
 mod scan;
+mod select;
 mod steps;
 pub mod symbols;
 
@@ -28,6 +29,7 @@ pub use error::{Error, Result};
 pub use machine::{Change, ClrEvent, Life, Machine, StateObserver};
 pub use observe::{EventKind, EventRef, Frames, Observer, RecordObserver, Sample, Stack};
 pub use run::{Analysis, MachineBuilder, Recording};
+pub use select::{Life as ProcessLife, ProcessSelector, UnknownProcess};
 
 /// The code of the page runs with the documentation tests.
 #[cfg(doctest)]

@@ -50,6 +50,15 @@ impl Failure {
         Failure::new(subject.to_string(), error.to_string())
     }
 
+    /// What is wrong, with the file it is about unless that is `name`.
+    pub fn message_about(&self, name: &str) -> String {
+        if self.subject.is_empty() || self.subject == name {
+            self.message.clone()
+        } else {
+            format!("{}: {}", self.subject, self.message)
+        }
+    }
+
     pub fn is_broken_pipe(&self) -> bool {
         self.broken_pipe
     }
@@ -69,7 +78,7 @@ pub(crate) fn print_readable<T>(
         }
     }
     let last = failures.pop();
-    let outcome = if read.is_empty() { Outcome::Undecided } else { print(&read)? };
+    let outcome = if read.is_empty() { Outcome::Unreadable } else { print(&read)? };
     failures.iter().for_each(|failure| stderr_line!("error: {failure}"));
     last.map_or(Ok(outcome), Err)
 }

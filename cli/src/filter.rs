@@ -5,10 +5,12 @@ use etl_control::enable::Enablement;
 use etl_format::Clock;
 use etl_format::read::{Order, Source, Trace};
 use etl_schema::store::SchemaStore;
-use etl_tools::filter::Filter;
+use etl_tools::filter::{Filter, SelectError};
 use jiff::Timestamp;
 
 use crate::error::Failure;
+use crate::input::Input;
+use crate::process_args::ProcessArgs;
 
 /// Selects events. Every kind of condition must hold; of several values of one kind, one.
 #[derive(Debug, Default, Args)]
@@ -34,6 +36,8 @@ pub(crate) struct FilterArgs {
     /// Select events of this process
     #[arg(long, value_name = "PID", value_parser = number::<u32>)]
     pid: Vec<u32>,
+    #[command(flatten)]
+    processes: ProcessArgs,
     /// Select events of this thread
     #[arg(long, value_name = "TID", value_parser = number::<u32>)]
     tid: Vec<u32>,
@@ -56,8 +60,24 @@ pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
 }
 
 impl FilterArgs {
-    /// The selection for a trace with this clock.
-    pub fn filter(&self, clock: &Clock) -> Result<Filter, Failure> {
+    /// The processes that --process and --children select, of those in a trace.
+    pub fn processes(&self, input: &mut Input) -> Result<Filter, Failure> {
+        let (mut filter, about) = (Filter::default(), input.about().clone());
+        let selector = self.processes.selector();
+        filter.select_processes(input.source(), &about.name, &selector).map_err(|e| match e {
+            SelectError::Trace(error) => about.not_a_trace(&error.into_source()),
+            error => Failure::new(&about.name, error.to_string()).hint(ProcessArgs::HINT),
+        })?;
+        Ok(filter)
+    }
+
+    /// Whether processes have to be found in the trace first.
+    pub fn needs_processes(&self) -> bool {
+        !self.processes.selector().is_empty()
+    }
+
+    /// The selection for a trace with this clock; `processes` has the processes of the trace.
+    pub fn filter(&self, clock: &Clock, processes: &Filter) -> Result<Filter, Failure> {
         let from = self.from.as_deref().map(|t| timestamp(t, clock)).transpose()?;
         let to = self.to.as_deref().map(|t| timestamp(t, clock)).transpose()?;
         if let (Some(from), Some(to)) = (from, to)
@@ -71,6 +91,7 @@ impl FilterArgs {
             opcodes: self.opcode.clone(),
             enablement: Enablement::new(self.level.unwrap_or(0), self.keyword.unwrap_or(0)),
             processes: self.pid.clone(),
+            lives: processes.lives.clone(),
             threads: self.tid.clone(),
             from,
             to,

@@ -27,6 +27,7 @@ mod filter;
 mod input;
 mod missing_header;
 mod output;
+mod process_args;
 mod progress;
 mod rewrite;
 mod sink;
@@ -47,8 +48,8 @@ pub(crate) enum Outcome {
     Success = 0,
     /// Something is wrong with the input.
     Findings = 1,
-    /// The question has no answer for this input.
-    Undecided = 2,
+    /// The input cannot be read.
+    Unreadable = 2,
 }
 
 /// Runs `etlkit` with the arguments of the process.

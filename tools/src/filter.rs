@@ -5,6 +5,7 @@
 //! Level and keyword follow the rule of sessions ([`Enablement`]): level 0 and keyword 0 select
 //! everything, and an event without a level or keyword passes.
 
+use etl_analysis::{Analysis, ProcessLife, ProcessSelector, Recording, UnknownProcess};
 use etl_control::enable::Enablement;
 use etl_format::Guid;
 use etl_format::read::{Record, Records, Source};
@@ -29,12 +30,26 @@ pub struct Filter {
     pub enablement: Enablement,
     /// Processes by their ids.
     pub processes: Vec<u32>,
+    /// Processes by their ids and the times in which they have them, beside those of `processes`.
+    pub lives: Vec<ProcessLife>,
     /// Threads by their ids.
     pub threads: Vec<u32>,
     /// The raw timestamp of the first events.
     pub from: Option<i64>,
     /// The raw timestamp after the last events.
     pub to: Option<i64>,
+}
+
+/// Why processes were not selected.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SelectError {
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] etl_analysis::Error),
+    /// The trace has no such process.
+    #[error(transparent)]
+    NoProcess(#[from] UnknownProcess),
 }
 
 impl Filter {
@@ -50,6 +65,25 @@ impl Filter {
             }
         }
         filter
+    }
+
+    /// Adds the processes that a selector selects. Reads the whole trace, unless it selects none.
+    ///
+    /// # Errors
+    /// When the trace cannot be read, or has no such process.
+    pub fn select_processes<S: Source>(
+        &mut self,
+        source: S,
+        name: &str,
+        selector: &ProcessSelector,
+    ) -> Result<(), SelectError> {
+        if selector.is_empty() {
+            return Ok(());
+        }
+        let mut recording = Recording::open([(source, name)])?;
+        let machine = Analysis::new().run_split(&mut recording, &mut (), &mut ())?;
+        self.lives.extend(selector.lives(&machine)?);
+        Ok(())
     }
 
     /// Resolves names of providers from schemas that were read.
@@ -106,7 +140,7 @@ impl Filter {
     /// those in its header. One of several is enough.
     #[must_use]
     pub fn admits_subject(&self, record: &Record<'_>, subject: &Subject) -> bool {
-        let mut processes = subject.processes().filter(|id| self.processes.contains(id));
+        let mut processes = subject.processes().filter(|id| self.wants_process(*id, record));
         let mut threads = subject.threads().filter(|id| self.threads.contains(id));
         self.admits_provider(record) && self.admits_rest(record, processes.next(), threads.next())
     }
@@ -122,6 +156,12 @@ impl Filter {
         self.names.iter().any(|n| n.eq_ignore_ascii_case(name))
     }
 
+    /// Whether the process that has an id at the time of an event is selected.
+    fn wants_process(&self, id: u32, record: &Record<'_>) -> bool {
+        let has = |life: &ProcessLife| life.has(id, record.timestamp());
+        self.processes.contains(&id) || self.lives.iter().any(has)
+    }
+
     /// All conditions but that on the provider.
     fn admits_rest(&self, record: &Record<'_>, process: Option<u32>, thread: Option<u32>) -> bool {
         let timestamp = record.timestamp();
@@ -133,7 +173,9 @@ impl Filter {
         let one_of = |wanted: &[u32], id: Option<u32>| {
             wanted.is_empty() || id.is_some_and(|id| wanted.contains(&id))
         };
-        if !one_of(&self.processes, process) || !one_of(&self.threads, thread) {
+        let any_process = self.processes.is_empty() && self.lives.is_empty();
+        let is_wanted = |id: u32| self.wants_process(id, record);
+        if !any_process && !process.is_some_and(is_wanted) || !one_of(&self.threads, thread) {
             return false;
         }
         let Enablement { level, any, .. } = self.enablement;

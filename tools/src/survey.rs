@@ -16,9 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use etl_format::Clock;
 use etl_format::clock::iso_utc;
 use etl_format::constants::RecordKind;
-use etl_format::read::{
-    BufferEntry, Damage, FileHeader, Identity, Note, Order, Record, Source, Trace,
-};
+use etl_format::read::{BufferEntry, Damage, Identity, Note, Order, Record, Source, Trace};
 use etl_schema::providers;
 use etl_schema::store::SchemaStore;
 use serde::Serialize;
@@ -200,7 +198,7 @@ impl Survey {
         Ok(Survey {
             header: known,
             dialect: known.then(|| header.dialect()),
-            os: known.then(|| os(&header)),
+            os: known.then(|| header.windows()),
             log_version: known.then(|| format!("{}.{}", header.log_major, header.log_minor)),
             logger_name: known.then(|| header.logger_name()),
             log_file_name: known.then(|| header.log_file_name()),
@@ -302,19 +300,6 @@ impl Counts {
 
 fn seconds_between(clock: &Clock, first: i64, last: i64) -> f64 {
     (clock.nanos_since_start(last).saturating_sub(clock.nanos_since_start(first))) as f64 / 1e9
-}
-
-fn os(header: &FileHeader) -> String {
-    let name = match (header.os_major, header.os_minor, header.build) {
-        (6, 0, _) => "Vista or Server 2008",
-        (6, 1, _) => "7 or Server 2008 R2",
-        (6, 2, _) => "8 or Server 2012",
-        (6, 3, _) => "8.1 or Server 2012 R2",
-        (10, _, build) if build >= 22_000 => "11 or Server",
-        (10, _, _) => "10 or Server",
-        _ => "of an unknown version",
-    };
-    format!("Windows {name}, {}.{}.{}", header.os_major, header.os_minor, header.build)
 }
 
 /// The names that go with an identity.

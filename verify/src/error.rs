@@ -7,6 +7,9 @@ pub enum Error {
     /// A file could not be read as a trace.
     #[error(transparent)]
     Trace(#[from] etl_analysis::Error),
+    /// A process that was selected is not in the trace.
+    #[error(transparent)]
+    NoProcess(#[from] etl_analysis::UnknownProcess),
     /// The configuration is no TOML, or has unknown keys; the text names line and column.
     #[error("{0}")]
     Config(String),
@@ -21,6 +24,9 @@ pub enum Error {
         /// Its value.
         value: f64,
     },
+    /// A text is no baseline.
+    #[error("{0}")]
+    Baseline(String),
     /// A text does not state what a provider was enabled with.
     #[error("{text:?}: {reason}")]
     Enable {

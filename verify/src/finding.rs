@@ -9,6 +9,7 @@ use crate::loss;
 etl_schema::named! {
     /// How severe a finding is.
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[derive(serde::Deserialize)]
     Severity {
         /// Worth knowing; nothing is wrong.
         Note "note",
@@ -29,6 +30,18 @@ etl_schema::named! {
         Undecided "undecided",
         /// The rule holds.
         Holds "holds",
+        /// The trace has nothing that the rule looks at.
+        NotApplicable "not_applicable",
+    }
+}
+
+impl Outcome {
+    /// The outcome for people.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Outcome::NotApplicable => "not applicable",
+            outcome => outcome.name(),
+        }
     }
 }
 
@@ -58,6 +71,11 @@ pub struct Finding {
     pub offset: Option<u64>,
     /// The file of the offset.
     pub file: Option<String>,
+    /// Whether a baseline accepts it, so that it does not count for verdicts.
+    pub is_known: bool,
+    /// The index of the process: an id may be used again.
+    #[serde(skip)]
+    pub(crate) process: Option<usize>,
     /// The time in ticks of the recording's clock.
     #[serde(skip)]
     pub(crate) timestamp: Option<i64>,
@@ -76,6 +94,8 @@ impl Finding {
             processor: None,
             offset: None,
             file: None,
+            is_known: false,
+            process: None,
             timestamp: None,
         }
     }
@@ -110,6 +130,7 @@ impl Found<'_> {
     /// The finding is about a process, and perhaps a time.
     pub fn of(self, process: &Process, timestamp: Option<i64>) -> Self {
         self.finding.pid = Some(process.pid());
+        self.finding.process = index_of(self.facts.processes(), process);
         self.at(timestamp)
     }
 
@@ -153,6 +174,13 @@ impl Found<'_> {
             None => self,
         }
     }
+}
+
+/// The index of a process that is an element of a list, by its address.
+fn index_of(processes: &[Process], process: &Process) -> Option<usize> {
+    let first = processes.as_ptr().addr();
+    let bytes = std::ptr::from_ref(process).addr().checked_sub(first)?;
+    Some(bytes / size_of::<Process>()).filter(|&index| index < processes.len())
 }
 
 /// UTC of a timestamp in ISO 8601, to 100 ns.

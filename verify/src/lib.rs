@@ -16,6 +16,7 @@
 //! `schema`: the function `report_schema`, the JSON Schema of the JSON report.
 #![forbid(unsafe_code)]
 
+mod baseline;
 mod checks;
 mod config;
 mod error;
@@ -31,9 +32,11 @@ mod truth;
 mod verifier;
 mod wrap;
 
+pub use baseline::Baseline;
 pub use checks::enablement::Enabled;
 pub use config::Config;
 pub use error::{Error, Result};
+pub use etl_analysis::ProcessSelector;
 pub use etl_analysis::address::Tally;
 pub use etl_analysis::loss::LossKind;
 pub use etl_analysis::machine::{Counts, UnresolvedCause};
@@ -43,8 +46,9 @@ pub use policy::{Policy, SeverityOverride};
 #[cfg(feature = "schema")]
 pub use report::report_schema;
 pub use report::{
-    CauseReport, ClrReport, Coverage, EnabledReport, Format, LossReport, ProcessReport, Report,
-    RuleReport, RundownReport, SCHEMA_VERSION, SessionReport, UnresolvedAddress, Verdict, render,
+    CauseReport, ClrReport, Coverage, EnabledReport, Format, LossReport, MachineReport,
+    ProcessReport, Report, RuleReport, RundownReport, SCHEMA_VERSION, SessionReport,
+    UnresolvedAddress, Verdict, lines, render,
 };
 pub use rules::{RULES, Rule, rules_page};
 pub use truth::Truth;

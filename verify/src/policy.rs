@@ -13,7 +13,8 @@ use crate::rules::{RULES, Rule};
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Policy {
-    /// Rules, or families of rules, whose findings are errors.
+    /// Rules, or families of rules, whose findings are errors. [`Policy::WARNINGS`] makes every
+    /// warning an error that is left after all other settings.
     pub deny: Vec<String>,
     /// Rules, or families of rules, whose findings are left out. What is denied as well is an
     /// error.
@@ -40,11 +41,15 @@ pub enum SeverityOverride {
 }
 
 impl Policy {
+    /// The word in [`Policy::deny`] that means all warnings.
+    pub const WARNINGS: &'static str = "warnings";
+
     /// The first name of the policy that is neither a rule nor a family of rules.
     #[must_use]
     pub fn unknown(&self) -> Option<&str> {
         let known = |name: &str| RULES.iter().any(|r| r.id == name || r.family() == name);
-        let names = self.deny.iter().chain(&self.allow).chain(self.severities.keys());
+        let deny = self.deny.iter().filter(|name| *name != Self::WARNINGS);
+        let names = deny.chain(&self.allow).chain(self.severities.keys());
         names.map(String::as_str).find(|name| !known(name))
     }
 
@@ -78,6 +83,46 @@ impl Policy {
             }
             !Self::names(&self.allow, finding.rule)
         });
+        if self.deny.iter().any(|name| name == Self::WARNINGS) {
+            let warnings = findings.iter_mut().filter(|f| f.severity == Severity::Warning);
+            warnings.for_each(|finding| finding.severity = Severity::Error);
+        }
         (before - findings.len()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn apply_denies_the_warnings_that_are_left() {
+        let finding = |rule, severity| Finding::new(rule, severity, String::new());
+        let findings = || {
+            vec![
+                finding("file.clock", Severity::Warning),
+                finding("file.events-lost", Severity::Warning),
+                finding("rundown.endless", Severity::Warning),
+                finding("activity.no-stop", Severity::Note),
+            ]
+        };
+        let mut policy = Policy::default();
+        policy.deny.push(Policy::WARNINGS.to_owned());
+        policy.allow.push("file.events-lost".to_owned());
+        policy.severities.insert("rundown".to_owned(), SeverityOverride::Note);
+        assert_eq!(policy.unknown(), None);
+        let mut found = findings();
+        assert_eq!(policy.apply(&mut found), 1);
+        let left: Vec<_> = found.iter().map(|f| (f.rule, f.severity)).collect();
+        assert_eq!(
+            left,
+            [
+                ("file.clock", Severity::Error),
+                ("rundown.endless", Severity::Note),
+                ("activity.no-stop", Severity::Note),
+            ]
+        );
+        policy.allow.push(Policy::WARNINGS.to_owned());
+        assert_eq!(policy.unknown(), Some(Policy::WARNINGS), "only --deny takes it");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use etl_analysis::{Analysis, Recording};
+use etl_analysis::{Analysis, ProcessSelector, Recording};
 use etl_format::read::{Limits, Source};
 use etl_schema::tables::TableSet;
 
@@ -38,6 +38,7 @@ pub struct Verifier<'a> {
     threads: usize,
     limits: Limits,
     tables: TableSet,
+    selector: ProcessSelector,
     progress: Option<Box<dyn FnMut(u64) + 'a>>,
 }
 
@@ -49,6 +50,7 @@ impl fmt::Debug for Verifier<'_> {
             .field("threads", &self.threads)
             .field("limits", &self.limits)
             .field("tables", &self.tables)
+            .field("selector", &self.selector)
             .finish_non_exhaustive()
     }
 }
@@ -91,6 +93,13 @@ impl<'a> Verifier<'a> {
         Verifier { limits, ..self }
     }
 
+    /// Reports on these processes only: their verdict, and findings about them or about the whole
+    /// trace. A selector without names selects all.
+    #[must_use]
+    pub fn processes(self, selector: ProcessSelector) -> Self {
+        Verifier { selector, ..self }
+    }
+
     /// Calls `progress` now and then, with the bytes of the records that were read since the last
     /// call. Traces whose records are out of order are read twice.
     #[must_use]
@@ -101,7 +110,7 @@ impl<'a> Verifier<'a> {
     /// Verifies a trace. The report and errors call it `name`. Damage is no error but a finding.
     ///
     /// # Errors
-    /// When the bytes are not a trace, or cannot be read.
+    /// When the bytes are not a trace, or cannot be read; when a selected process is not in it.
     pub fn verify<S: Source>(&mut self, source: S, name: &str) -> Result<Report> {
         self.verify_together([(source, name)])
     }
@@ -126,7 +135,12 @@ impl<'a> Verifier<'a> {
         let analysis = Analysis::new().threads(self.threads);
         let machine = analysis.run_split(&mut recording, &mut records, &mut stacks)?;
         let facts = Facts::new(machine, records, stacks);
+        let selected =
+            if self.selector.is_empty() { None } else { Some(self.selector.select(&facts)?) };
         let mut findings = Check::all(&facts, &self.policy.gates);
+        if let Some(selected) = &selected {
+            findings.retain(|f| f.process.is_none_or(|process| selected.contains(&process)));
+        }
         let left_out = self.policy.apply(&mut findings);
         findings.sort_by(|a, b| {
             let severity = b.severity.cmp(&a.severity);
@@ -134,6 +148,6 @@ impl<'a> Verifier<'a> {
             severity.then_with(|| key(a).cmp(&key(b)))
         });
         locate(&mut recording, &facts, &mut findings)?;
-        Ok(Report::new(&facts, findings, left_out))
+        Ok(Report::new(&facts, findings, left_out, selected.as_ref()))
     }
 }

@@ -26,6 +26,7 @@ Exit codes: 0 success, 1 the trace is damaged or lost buffers and what is left w
 
 Examples:
   etlkit slice trace.etl --from 12.5 --to 14 -o spike.etl
+  etlkit slice merged.etl --process app --children -o app.etl
   etlkit slice merged.etl --pid 4711 --compress -o one-process.etl
   etlkit slice trace.etl -p Microsoft-Windows-DotNETRuntime --id 80 -o exceptions.etl
   cat trace.etl | etlkit slice - --tid 42 -o - | etlkit dump -")]
@@ -49,8 +50,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut input = Input::open(&args.file, &args.rewrite.input)?;
+    let processes = args.filter.processes(&mut input)?;
     let mut job = Rewrite::start(&mut input, &args.rewrite, [], &args.file)?;
-    let mut filter = args.filter.filter(&job.trace.clock())?;
+    let mut filter = args.filter.filter(&job.trace.clock(), &processes)?;
     filter::learn_names(&mut filter, &mut job.trace, &SchemaStore::default());
     let keep_state = !args.no_keep_state || args.keep_state;
     let mut progress = job.progress(if keep_state { 2 } else { 1 });

@@ -34,5 +34,6 @@ mod slice;
 mod synth;
 mod threads;
 mod transcripts;
+mod verdicts;
 mod verify;
 mod verify_options;

@@ -143,6 +143,9 @@ fn verify_json_matches_its_page() {
     }
     let args = ["--enable", "rundown:0xB8:5", &names[2]];
     seen(&json(here.path(), &args), "", &mut all);
+    std::fs::write(here.path().join("none.etl"), b"no trace").unwrap();
+    let unreadable = etlverify(here.path(), &["--format", "json", "none.etl"]);
+    seen(&serde_json::from_str(&unreadable.out).unwrap(), "", &mut all);
     // Items of an array.
     all.retain(|key, _| !key.ends_with("[]"));
     let documented = documented();
@@ -196,13 +199,14 @@ fn verify_json_codes_match_their_page() {
                 found += 1;
             }
         }
-        assert!(row("verdict").contains(&format!("`{}`", report["verdict"].as_str().unwrap())));
-        assert_eq!(report["schema_version"], 2);
+        let verdict = format!("- `{}`, exit code ", report["verdict"].as_str().unwrap());
+        assert!(page.contains(&verdict), "{verdict}");
+        assert_eq!(report["schema_version"], 3);
     }
     assert!(found > 500, "{found}");
 }
 
-/// An array if several files were named, even if only one of them is a trace.
+/// An array if several files or a directory were named. A file that is no trace is in it.
 #[test]
 fn verify_json_is_a_list_for_several_files() {
     let here = directory(&[("a.etl", &trace()), ("b.etl", b"no trace"), ("c.etl", &trace())]);
@@ -213,12 +217,17 @@ fn verify_json_is_a_list_for_several_files() {
     let (_, report, _) = list(&["a.etl"]);
     assert_eq!(report["file"], "a.etl");
     let (code, reports, err) = list(&["a.etl", "b.etl"]);
-    assert_eq!((code, reports.as_array().unwrap().len()), (2, 1));
+    assert_eq!((code, reports.as_array().unwrap().len()), (2, 2));
     assert!(err.starts_with("error: b.etl: "), "{err}");
+    assert_eq!(reports[1]["file"], "b.etl");
+    assert_eq!(reports[1]["verdict"], "cannot_tell");
+    assert!(err.contains(reports[1]["error"].as_str().unwrap()), "{err}");
+    let (code, report, _) = list(&["b.etl"]);
+    assert_eq!((code, report["error"].is_string()), (2, true));
     let (_, reports, _) = list(&["."]);
     let files: Vec<_> = reports.as_array().unwrap().iter().map(|r| r["file"].clone()).collect();
     let below = |name| Path::new(".").join(name).display().to_string();
-    assert_eq!(files, [below("a.etl"), below("c.etl")]);
+    assert_eq!(files, [below("a.etl"), below("b.etl"), below("c.etl")]);
 }
 
 /// An object has only keys of the SARIF 2.1.0 schema, and all required ones.
@@ -264,7 +273,11 @@ fn sarif_matches_its_schema() {
     let mut kinds = BTreeSet::new();
     let mut regions = 0;
     for run in runs {
-        keys(run, &["tool"], &["results"]);
+        keys(run, &["tool"], &["results", "invocations", "properties"]);
+        let invocation = &run["invocations"][0];
+        keys(invocation, &["executionSuccessful"], &["toolExecutionNotifications"]);
+        assert_eq!(invocation["executionSuccessful"], true);
+        assert!(run["properties"]["verdict"].is_string());
         keys(&run["tool"], &["driver"], &[]);
         let driver = &run["tool"]["driver"];
         keys(driver, &["name"], &["version", "semanticVersion", "informationUri", "rules"]);
@@ -283,7 +296,15 @@ fn sarif_matches_its_schema() {
             keys(
                 result,
                 &["message"],
-                &["ruleId", "ruleIndex", "kind", "level", "locations", "properties"],
+                &[
+                    "ruleId",
+                    "ruleIndex",
+                    "kind",
+                    "level",
+                    "locations",
+                    "suppressions",
+                    "properties",
+                ],
             );
             text(&result["message"]);
             let index = usize::try_from(result["ruleIndex"].as_i64().unwrap()).unwrap();

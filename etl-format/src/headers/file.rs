@@ -172,6 +172,21 @@ impl FileHeader {
         String::from_utf16_lossy(&self.log_file_name)
     }
 
+    /// Name and version of the machine's Windows. Versions of servers have the same numbers.
+    #[must_use]
+    pub fn windows(&self) -> String {
+        let name = match (self.os_major, self.os_minor, self.build) {
+            (6, 0, _) => "Vista or Server 2008",
+            (6, 1, _) => "7 or Server 2008 R2",
+            (6, 2, _) => "8 or Server 2012",
+            (6, 3, _) => "8.1 or Server 2012 R2",
+            (10, _, build) if build >= 22_000 => "11 or Server",
+            (10, _, _) => "10 or Server",
+            _ => "of an unknown version",
+        };
+        format!("Windows {name}, {}.{}.{}", self.os_major, self.os_minor, self.build)
+    }
+
     /// Whether the session was closed: the header has an end time and a buffer count. A count of 1
     /// is that of a session without events, or the value at the start of every session; then the
     /// end must be later than the start.

@@ -104,6 +104,12 @@ impl Activities {
         }
     }
 
+    /// Whether any event has an activity, or the parent of one.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        self.overflowed || !self.seen.is_empty() || !self.parents.is_empty()
+    }
+
     /// The tasks with a matched pair.
     #[must_use]
     pub fn balances(&self) -> BTreeMap<Task, Balance> {

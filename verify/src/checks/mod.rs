@@ -16,6 +16,7 @@ use std::ops::Deref;
 
 use etl_analysis::{ClrEvent, Machine, RecordObserver, StateObserver};
 use etl_format::Guid;
+use etl_format::cursor::Bytes;
 use etl_format::read::{EventHeader, ExtendedItem, Record};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::tables::TableSet;
@@ -44,7 +45,14 @@ pub(crate) struct Facts {
     pub collectors: Collectors,
     /// Payloads that do not fit.
     pub payloads: Payloads,
+    /// Physical memory of the machine in MiB, if an event states it.
+    pub memory: Option<u32>,
 }
+
+/// The kernel's event about processors and memory (SystemConfig, CPU).
+const SYSTEM_CONFIG_CPU: u16 = 0x0b0a;
+/// Offset of the memory in its payload, after the speed and the number of processors.
+const MEMORY: usize = 8;
 
 impl Deref for Facts {
     type Target = Machine;
@@ -67,6 +75,7 @@ impl Facts {
             activities: records.activities,
             collectors: records.collectors,
             payloads,
+            memory: records.memory,
         }
     }
 
@@ -118,6 +127,7 @@ pub(crate) struct RecordChecks<'a> {
     activities: Activities,
     collectors: Collectors,
     payloads: Payloads,
+    memory: Option<u32>,
     /// As it was before the pass.
     enabled: Admission,
     tables: TableSet,
@@ -138,6 +148,7 @@ impl<'a> RecordChecks<'a> {
             activities: Activities::default(),
             collectors: Collectors::default(),
             payloads: Payloads::new(tables),
+            memory: None,
             enabled: Admission::new(declared, clock),
             tables,
             progress: Progress { unreported: 0, report: progress },
@@ -171,6 +182,8 @@ impl RecordObserver for RecordChecks<'_> {
         self.progress.add(record);
         if !record.is_kernel() {
             self.payloads.learn(record);
+        } else if record.hook() == Some(SYSTEM_CONFIG_CPU) {
+            self.memory = record.payload().u32_at(MEMORY).or(self.memory);
         }
     }
 
@@ -180,6 +193,7 @@ impl RecordObserver for RecordChecks<'_> {
         self.activities = Activities::default();
         self.collectors = Collectors::default();
         self.payloads = Payloads::new(self.tables);
+        self.memory = None;
     }
 }
 

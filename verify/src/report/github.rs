@@ -5,7 +5,11 @@ use crate::rules::Rule;
 
 pub(super) fn render(report: &Report) -> String {
     let mut out = String::new();
-    for f in &report.findings {
+    if let Some(error) = &report.error {
+        let file = property(&report.file);
+        out.push_str(&format!("::error file={file},title=not checked::{}\n", data(error)));
+    }
+    for f in report.counted() {
         let command = match f.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",

@@ -38,6 +38,41 @@ struct Lane {
     bars: Vec<Bar>,
 }
 
+/// A mark of the axis, on a scale of 1000.
+struct Tick {
+    x: f64,
+    label: String,
+}
+
+/// Losses that are listed; the others are counted.
+const MAX_LOSSES: usize = 20;
+
+/// Marks of the axis, at most: more do not fit on a small screen.
+const MAX_TICKS: i64 = 5;
+
+/// Marks at round times, from the start. The label of a mark is on its right, so the last tenth of
+/// the axis has none.
+fn ticks(duration_us: i64) -> Vec<Tick> {
+    let whole = duration_us.max(1);
+    let powers = std::iter::successors(Some(1_i64), |power| power.checked_mul(10));
+    let mut steps = powers.flat_map(|power| [1, 2, 5].map(|n| power.saturating_mul(n)));
+    let step = steps.find(|step| whole / step < MAX_TICKS).unwrap_or(whole).max(1);
+    let times = (0..MAX_TICKS).map(|n| n.saturating_mul(step));
+    let times = times.filter(|at| *at <= whole / 10 * 9);
+    times
+        .map(|at| Tick { x: at as f64 / whole as f64 * 1000.0, label: tick_label(at, step) })
+        .collect()
+}
+
+/// A round time in the largest unit in which the step is whole.
+fn tick_label(at: i64, step: i64) -> String {
+    match step {
+        step if step % 1_000_000 == 0 => format!("{} s", at / 1_000_000),
+        step if step % 1_000 == 0 => format!("{} ms", at / 1_000),
+        _ => format!("{at} \u{b5}s"),
+    }
+}
+
 /// A piece of a bar, on a scale of 1000 by 16.
 struct Bar {
     x: f64,
@@ -52,6 +87,11 @@ pub(super) fn render(reports: &[Report]) -> String {
     let names: Vec<_> = reports.iter().map(|r| printable(&r.file)).collect();
     let (version, title) = (env!("CARGO_PKG_VERSION"), names.join(", "));
     Document { version, title, reports }.render().unwrap_or_default()
+}
+
+/// The class of a verdict.
+fn class(report: &Report) -> &'static str {
+    if report.error.is_some() { "not_checked" } else { report.verdict.name() }
 }
 
 /// Known masks: those of the CLR's providers first, many others folded.
@@ -72,7 +112,7 @@ fn rank(severity: Severity) -> u8 {
 
 /// Lanes before those that are folded.
 fn lanes_shown(report: &Report, lanes: &[Lane]) -> usize {
-    lanes.len().saturating_sub(report.managed().take(MAX_LANES).count()) + MAX_UNFOLDED_PROCESSES
+    lanes.len().saturating_sub(report.described().take(MAX_LANES).count()) + MAX_UNFOLDED_PROCESSES
 }
 
 /// Sessions, losses, and processes with managed code, from start to end, with their rundowns.
@@ -102,7 +142,7 @@ fn lanes(report: &Report) -> Vec<Lane> {
             bars: bars.collect(),
         });
     }
-    for p in report.managed().take(MAX_LANES) {
+    for p in report.described().take(MAX_LANES) {
         let name = format!("{} {}", p.pid, printable(&p.name));
         let life = format!("{name}: {}", when(p.span_us));
         let mut bars = vec![bar(p.span_us, "life", (5, 6), life.clone())];
@@ -137,7 +177,7 @@ fn bar(
 /// Coverage of all processes, then of each.
 fn groups(report: &Report) -> Vec<(String, &Coverage)> {
     let all = ("All processes".to_owned(), &report.coverage);
-    let each = report.managed().take(MAX_LANES);
+    let each = report.described().take(MAX_LANES);
     let each = each.map(|p| (format!("{} {}", p.pid, printable(&p.name)), &p.coverage));
     std::iter::once(all).chain(each).filter(|(_, c)| c.filled().next().is_some()).collect()
 }
@@ -200,9 +240,23 @@ mod tests {
         assert!(!page.contains("\" onload="));
         assert!(!page.contains('\u{202e}') && !page.contains('\u{1b}'));
         assert!(page.contains("alert(1)"));
-        // The page has one script and loads nothing.
+        let broken = Report::unreadable("<i>.etl", "<script>alert(2)</script>");
+        let page = render(&[report, broken]);
+        assert!(!page.contains("<i>") && !page.contains("<script>alert"));
+        // The page has one script and loads nothing; its links stay on it.
         assert_eq!(page.matches("<script").count(), 1);
-        assert!(!page.contains("src=") && !page.contains("href=") && !page.contains("url("));
+        assert!(!page.contains("src=") && !page.contains("url("));
+        assert_eq!(page.matches("href=").count(), page.matches("href=\"#").count());
+    }
+
+    #[test]
+    fn ticks_are_at_round_times() {
+        let labels = |us| ticks(us).into_iter().map(|tick| tick.label).collect::<Vec<_>>();
+        assert_eq!(labels(12_582_000), ["0 s", "5 s", "10 s"]);
+        assert_eq!(labels(1_000_000), ["0 ms", "500 ms"]);
+        assert_eq!(labels(4_900), ["0 ms", "1 ms", "2 ms", "3 ms", "4 ms"]);
+        assert_eq!(labels(0), ["0 \u{b5}s"]);
+        assert!(ticks(i64::MAX).iter().all(|tick| tick.x <= 900.0));
     }
 
     #[test]

@@ -23,12 +23,14 @@ struct Case<'a> {
     rule: &'static Rule,
     findings: Vec<&'a Finding>,
     outcome: Outcome,
+    /// Why it was not decided.
+    skipped: Option<String>,
 }
 
 impl<'a> Case<'a> {
     /// A rule fails with a finding above a note; without any finding of its own, it may be open.
     fn new(report: &'a Report, rule: &'static Rule) -> Self {
-        let own = report.findings.iter().filter(|f| f.rule == rule.id);
+        let own = report.counted().filter(|f| f.rule == rule.id);
         let (mut decided, mut open): (Vec<_>, Vec<_>) = own.partition(|f| f.is_decided());
         let noted = !decided.is_empty();
         decided.retain(|f| f.severity > Severity::Note);
@@ -38,11 +40,18 @@ impl<'a> Case<'a> {
             (true, false) => (Outcome::Undecided, open),
             (true, true) => (Outcome::Holds, Vec::new()),
         };
-        Case { rule, findings, outcome }
-    }
-
-    fn undecided(&self) -> Option<&str> {
-        self.findings.first()?.because.as_deref()
+        let own = report.rules.iter().find(|own| own.rule == rule.id);
+        let not_applicable = own.filter(|own| own.outcome == Outcome::NotApplicable);
+        let (outcome, skipped) = match (not_applicable, outcome) {
+            (Some(own), _) => (Outcome::NotApplicable, own.because.clone()),
+            (None, Outcome::Undecided) => {
+                (outcome, findings.iter().find_map(|f| f.because.clone()))
+            }
+            (None, _) => (outcome, None),
+        };
+        let words = outcome.words();
+        let skipped = skipped.map(|because| format!("{words}: {because}"));
+        Case { rule, findings, outcome, skipped }
     }
 
     fn severity(&self) -> &'static str {
@@ -50,12 +59,31 @@ impl<'a> Case<'a> {
     }
 }
 
+/// A case for each rule; none if the file could not be read.
 fn cases(report: &Report) -> Vec<Case<'_>> {
-    RULES.iter().map(|rule| Case::new(report, rule)).collect()
+    let rules = if report.error.is_none() { RULES } else { &[] };
+    rules.iter().map(|rule| Case::new(report, rule)).collect()
 }
 
-fn count(cases: &[Case<'_>], outcome: Outcome) -> usize {
-    cases.iter().filter(|case| case.outcome == outcome).count()
+/// The start of the trace, to the second. The schema requires a time even where none is known.
+fn timestamp(report: &Report) -> &str {
+    let start = report.start_time.split('.').next().unwrap_or_default();
+    if start.is_empty() { "1970-01-01T00:00:00" } else { start }
+}
+
+/// The number of test cases: rules and processes, or the attempt to read the file.
+fn tests(report: &Report, cases: &[Case<'_>]) -> usize {
+    cases.len() + report.processes.len() + report.error.iter().count()
+}
+
+/// The number of test cases that fail: rules, and processes.
+fn failures(report: &Report, cases: &[Case<'_>]) -> usize {
+    let rules = cases.iter().filter(|case| case.outcome == Outcome::Broken).count();
+    rules + report.processes.iter().filter(|p| !p.verdict.passes()).count()
+}
+
+fn skipped(cases: &[Case<'_>]) -> usize {
+    cases.iter().filter(|case| case.skipped.is_some()).count()
 }
 
 fn file(report: &Report) -> Xml<'_> {

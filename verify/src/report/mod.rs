@@ -4,6 +4,7 @@ mod coverage;
 mod github;
 mod html;
 mod junit;
+mod machine;
 mod process;
 mod sarif;
 #[cfg(feature = "schema")]
@@ -11,53 +12,29 @@ mod schema;
 mod session;
 mod text;
 mod timeline;
+mod verdict;
 mod words;
+
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::facts::{Facts, UnresolvedCause};
+use crate::facts::{Facts, Process, UnresolvedCause};
 use crate::finding::{Finding, Outcome, Severity, utc};
-use crate::rules::{EXAMPLE_FILE, RULES, Rule, more_buffers};
+use crate::rules::{EXAMPLE_FILE, RULES, Rule, Subject, more_buffers};
 use timeline::Timeline;
+use verdict::ProcessVerdicts;
 
 pub use coverage::Coverage;
+pub use machine::MachineReport;
 pub use process::{CauseReport, ClrReport, ProcessReport, RundownReport};
 #[cfg(feature = "schema")]
 pub use schema::report_schema;
 pub use session::{EnabledReport, LossReport, SessionReport};
+pub use verdict::Verdict;
 
 /// Version of the JSON report; raised when a key changes its meaning or is removed.
-pub const SCHEMA_VERSION: u32 = 2;
-
-etl_schema::named! {
-    /// The answer to the question whether the trace is complete.
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-    #[derive(Default)]
-    #[non_exhaustive]
-    Verdict {
-        /// Nothing is missing.
-        Sound "sound",
-        /// Something is missing or wrong; see the findings.
-        Broken "broken",
-        /// There is nothing to check, or something was lost that could explain the findings.
-        #[default]
-        Undecided "undecided",
-    }
-}
-
-impl Verdict {
-    fn of(processes: &[ProcessReport], findings: &[Finding]) -> Self {
-        let any =
-            |outcome| findings.iter().any(|f| f.severity > Severity::Note && f.outcome == outcome);
-        if any(Outcome::Broken) {
-            Verdict::Broken
-        } else if processes.is_empty() || any(Outcome::Undecided) {
-            Verdict::Undecided
-        } else {
-            Verdict::Sound
-        }
-    }
-}
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// How a report is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -109,16 +86,20 @@ pub struct RuleReport {
     pub outcome: Outcome,
     /// How many findings it has.
     pub findings: u64,
-    /// Why it is undecided, if it is.
+    /// Why it is undecided, or what is not in the trace if it is not applicable.
     pub because: Option<String>,
 }
 
 impl RuleReport {
-    fn new(rule: &Rule, findings: &[Finding]) -> Self {
+    fn new(facts: &Facts, rule: &Rule, findings: &[Finding]) -> Self {
         let own = || findings.iter().filter(|f| f.rule == rule.id);
-        let outcome = own().map(|f| f.outcome).min().unwrap_or(Outcome::Holds);
-        let because = own().find_map(|f| f.because.clone());
-        let because = because.filter(|_| outcome == Outcome::Undecided);
+        let subject = Subject::of(rule.id);
+        let (outcome, because) = match own().map(|f| f.outcome).min() {
+            Some(Outcome::Undecided) => (Outcome::Undecided, own().find_map(|f| f.because.clone())),
+            Some(outcome) => (outcome, None),
+            None if subject.is_in(facts) => (Outcome::Holds, None),
+            None => (Outcome::NotApplicable, Some(subject.absence().to_owned())),
+        };
         RuleReport { rule: rule.id, outcome, findings: own().count() as u64, because }
     }
 }
@@ -132,8 +113,15 @@ pub struct Report {
     pub schema_version: u32,
     /// Name of the trace; names of files that were checked together are joined by ` + `.
     pub file: String,
+    /// Why the trace could not be read. Then nothing else is known of it, and the verdict is
+    /// [`Verdict::CannotTell`].
+    pub error: Option<String>,
     /// Whether the trace is complete.
     pub verdict: Verdict,
+    /// Whether verdict, processes and findings are those of selected processes only.
+    pub is_selection: bool,
+    /// The machine; null if no header event is known.
+    pub machine: Option<MachineReport>,
     /// When the session started, as UTC.
     pub start_time: String,
     /// The time of the last record, as UTC.
@@ -169,32 +157,45 @@ impl Report {
     /// How many unresolved addresses a report lists.
     pub const MAX_UNRESOLVED: usize = 10;
 
-    pub(crate) fn new(facts: &Facts, findings: Vec<Finding>, findings_left_out: u64) -> Self {
+    /// The report on a trace, or on the processes with these indices only.
+    pub(crate) fn new(
+        facts: &Facts,
+        findings: Vec<Finding>,
+        findings_left_out: u64,
+        selected: Option<&BTreeSet<usize>>,
+    ) -> Self {
         let timeline = Timeline::new(facts);
-        let mut processes: Vec<_> = facts
-            .processes()
-            .iter()
-            .filter(|p| p.is_managed() || p.tallies().iter().any(|t| t.frames > 0))
-            .map(|p| ProcessReport::new(facts, &timeline, p))
+        let shown = |(index, p): &(usize, &Process)| match selected {
+            Some(selected) => selected.contains(index),
+            None => p.is_managed() || p.tallies().iter().any(|t| t.frames > 0),
+        };
+        let all = facts.processes().iter().enumerate();
+        let mut processes: Vec<_> = all
+            .filter(shown)
+            .map(|(index, p)| ProcessReport::new(facts, &timeline, p, index))
             .collect();
         processes.sort_by_key(|p| p.pid);
-        let unresolved =
-            facts.unresolved().iter().take(Self::MAX_UNRESOLVED).filter_map(|address| {
-                let process = facts.processes().get(address.process)?;
-                Some(UnresolvedAddress {
-                    pid: process.pid(),
-                    process: process.name().to_owned(),
-                    address: format!("{:#x}", address.address),
-                    count: address.count,
-                    cause: address.cause,
-                    message: address.cause.message(),
-                })
-            });
+        let is_selected = |index| selected.is_none_or(|selected| selected.contains(&index));
+        let unresolved = facts.unresolved().iter().filter(|a| is_selected(a.process));
+        let unresolved = unresolved.take(Self::MAX_UNRESOLVED).filter_map(|address| {
+            let process = facts.processes().get(address.process)?;
+            Some(UnresolvedAddress {
+                pid: process.pid(),
+                process: process.name().to_owned(),
+                address: format!("{:#x}", address.address),
+                count: address.count,
+                cause: address.cause,
+                message: address.cause.message(),
+            })
+        });
         let names: Vec<_> = facts.files().iter().map(|f| f.name.as_str()).collect();
-        Report {
+        let mut report = Report {
             schema_version: SCHEMA_VERSION,
             file: names.join(" + "),
-            verdict: Verdict::of(&processes, &findings),
+            error: None,
+            verdict: Verdict::default(),
+            is_selection: selected.is_some(),
+            machine: MachineReport::new(facts),
             start_time: utc(facts.clock(), timeline.start),
             end_time: utc(facts.clock(), timeline.end),
             duration_us: timeline.us(timeline.end),
@@ -205,9 +206,46 @@ impl Report {
             coverage: Coverage::new(facts.tallies()),
             unresolved: unresolved.collect(),
             processes,
-            rules: RULES.iter().map(|rule| RuleReport::new(rule, &findings)).collect(),
+            rules: rules(facts, &findings),
             findings,
             findings_left_out,
+        };
+        report.judge();
+        report
+    }
+
+    /// Sets the verdicts, by the findings that count.
+    pub(crate) fn judge(&mut self) {
+        if self.error.is_some() {
+            return;
+        }
+        let verdicts = ProcessVerdicts::new(self.counted());
+        self.processes.iter_mut().for_each(|p| p.verdict = verdicts.of(p));
+        self.verdict = if self.is_selection {
+            self.processes.iter().map(|p| p.verdict).max().unwrap_or_default()
+        } else {
+            Verdict::of(self.counted())
+        };
+    }
+
+    /// The findings that no baseline accepts.
+    fn counted(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| !finding.is_known)
+    }
+
+    /// How many findings a baseline accepts.
+    fn known(&self) -> usize {
+        self.findings.iter().filter(|finding| finding.is_known).count()
+    }
+
+    /// The report on a file that could not be read, to stand beside those on others.
+    #[must_use]
+    pub fn unreadable(file: impl Into<String>, error: impl Into<String>) -> Self {
+        Report {
+            schema_version: SCHEMA_VERSION,
+            file: file.into(),
+            error: Some(error.into()),
+            ..Report::default()
         }
     }
 
@@ -240,12 +278,15 @@ impl Report {
         self.rules.iter().filter(|rule| rule.outcome == outcome).count()
     }
 
-    fn managed(&self) -> impl Iterator<Item = &ProcessReport> {
-        self.processes.iter().filter(|p| p.clr_events > 0)
+    /// The processes that the report describes one by one: selected ones, or those with managed
+    /// code.
+    fn described(&self) -> impl Iterator<Item = &ProcessReport> {
+        let is_selection = self.is_selection;
+        self.processes.iter().filter(move |p| p.is_managed() || is_selection)
     }
 
     /// The name of the process that a finding is about; empty where none is known.
-    fn name_of(&self, finding: &Finding) -> &str {
+    pub(crate) fn name_of(&self, finding: &Finding) -> &str {
         let process = self.processes.iter().find(|p| Some(p.pid) == finding.pid);
         process.map_or("", |p| &p.name)
     }
@@ -267,6 +308,10 @@ impl Report {
     }
 }
 
+fn rules(facts: &Facts, findings: &[Finding]) -> Vec<RuleReport> {
+    RULES.iter().map(|rule| RuleReport::new(facts, rule, findings)).collect()
+}
+
 /// Several reports in one document: a JSON array, a SARIF run or a JUnit suite for each, one HTML
 /// page; text begins with the verdicts.
 #[must_use]
@@ -285,6 +330,12 @@ pub fn render(reports: &[Report], format: Format) -> String {
         Format::Github => reports.iter().map(github::render).collect(),
         Format::Html => html::render(reports),
     }
+}
+
+/// A line of text for each report: verdict, name, and the findings of the verdict.
+#[must_use]
+pub fn lines(reports: &[Report], colored: bool) -> String {
+    text::lines(reports, if colored { text::Paint::Ansi } else { text::Paint::Plain })
 }
 
 fn json(value: &impl Serialize) -> String {

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::Coverage;
 use super::timeline::Timeline;
+use super::{Coverage, Verdict};
 use crate::facts::{Clr, Counts, Facts, Items, Process, UnresolvedCause};
 use crate::finding::utc;
 
@@ -40,7 +40,7 @@ pub struct ClrReport {
 }
 
 /// A process with managed code or with addresses.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ProcessReport {
@@ -48,6 +48,8 @@ pub struct ProcessReport {
     pub pid: u32,
     /// File name of its image; empty if it is unknown.
     pub name: String,
+    /// Whether the trace is complete for it.
+    pub verdict: Verdict,
     /// Its CLRs.
     pub clr_instances: Vec<ClrReport>,
     /// When it started, as UTC, if that was during the recording.
@@ -78,6 +80,9 @@ pub struct ProcessReport {
     pub coverage: Coverage,
     /// Why addresses do not resolve, and how many.
     pub causes: Vec<CauseReport>,
+    /// Its index among the processes of the trace.
+    #[serde(skip)]
+    pub(crate) index: usize,
 }
 
 /// Why addresses do not resolve.
@@ -94,7 +99,21 @@ pub struct CauseReport {
 }
 
 impl ProcessReport {
-    pub(super) fn new(facts: &Facts, timeline: &Timeline<'_>, p: &Process) -> Self {
+    /// Whether it ran managed code.
+    pub(super) fn is_managed(&self) -> bool {
+        self.clr_events > 0
+    }
+
+    /// Its id, and its name if that is known.
+    pub(super) fn title(&self) -> String {
+        if self.name.is_empty() {
+            self.pid.to_string()
+        } else {
+            format!("{} {}", self.pid, self.name)
+        }
+    }
+
+    pub(super) fn new(facts: &Facts, timeline: &Timeline<'_>, p: &Process, index: usize) -> Self {
         let at = |timestamp: Option<i64>| timestamp.map(|t| utc(facts.clock(), t));
         let counts = |methods, of: fn(&Items) -> u64| {
             let sum = |pick: fn(&Clr) -> &Items| p.clrs().values().map(|c| of(pick(c))).sum();
@@ -130,6 +149,7 @@ impl ProcessReport {
         ProcessReport {
             pid: p.pid(),
             name: p.name().to_owned(),
+            verdict: Verdict::default(),
             clr_instances: clrs.collect(),
             start_time: at(p.started()),
             end_time: at(p.ended()),
@@ -145,6 +165,7 @@ impl ProcessReport {
             unloaded: counts(p.methods_unloaded(), |t| t.unloaded()),
             coverage: Coverage::new(p.tallies()),
             causes: causes.collect(),
+            index,
         }
     }
 }

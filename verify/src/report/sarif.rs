@@ -28,7 +28,9 @@ pub(super) fn render(reports: &[Report]) -> String {
                     "version": env!("CARGO_PKG_VERSION"),
                     "rules": rules,
                 }},
+                "invocations": [invocation(report)],
                 "results": results(report),
+                "properties": {"verdict": report.verdict, "processes": processes(report)},
             })
         })
         .collect();
@@ -41,6 +43,25 @@ pub(super) fn render(reports: &[Report]) -> String {
     let mut text = serde_json::to_string_pretty(&sarif).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// The verdicts on the processes.
+fn processes(report: &Report) -> Vec<serde_json::Value> {
+    let processes = report.processes.iter();
+    processes.map(|p| json!({"pid": p.pid, "name": p.name, "verdict": p.verdict})).collect()
+}
+
+/// Whether the trace was read, and why not.
+fn invocation(report: &Report) -> serde_json::Value {
+    let location = json!({"physicalLocation": {"artifactLocation": {"uri": uri(&report.file)}}});
+    let notification = |error: &String| {
+        let message = json!({"text": error});
+        json!({"level": "error", "message": message, "locations": [location]})
+    };
+    json!({
+        "executionSuccessful": report.error.is_none(),
+        "toolExecutionNotifications": report.error.iter().map(notification).collect::<Vec<_>>(),
+    })
 }
 
 fn results(report: &Report) -> Vec<serde_json::Value> {
@@ -61,10 +82,17 @@ fn results(report: &Report) -> Vec<serde_json::Value> {
                 "level": if f.is_decided() { f.severity.name() } else { "none" },
                 "message": {"text": message(f)},
                 "locations": [{"physicalLocation": location}],
+                "suppressions": suppressions(f),
                 "properties": {"pid": f.pid, "time": f.time, "processor": f.processor},
             })
         })
         .collect()
+}
+
+/// Known findings are shown, but need no action.
+fn suppressions(finding: &Finding) -> Vec<serde_json::Value> {
+    let known = finding.is_known.then(|| json!({"kind": "external", "status": "accepted"}));
+    known.into_iter().collect()
 }
 
 fn message(finding: &Finding) -> String {

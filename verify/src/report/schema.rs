@@ -17,7 +17,7 @@ enum Output {
 }
 
 /// The JSON Schema (draft 7) of what `etlverify --format json` prints, as indented JSON that ends
-/// in a line feed: the file `docs/schema/verify-2.json`.
+/// in a line feed: the file `docs/schema/verify-3.json`.
 #[must_use]
 pub fn report_schema() -> String {
     let settings = SchemaSettings::draft07().for_serialize();

@@ -7,9 +7,8 @@ use std::fmt::Write;
 
 use askama::Template;
 
-use super::words::{INFERRED, duration, resolved};
+use super::words::{INFERRED, NOT_CHECKED, duration, resolved};
 use super::{Coverage, EnabledReport, ProcessReport, Report, RundownReport, Severity, Verdict};
-use crate::finding::Outcome;
 use crate::rules::{RULES, Rule};
 use crate::wrap::{printable, wrap};
 
@@ -42,13 +41,15 @@ impl Paint {
         self.with("1", text)
     }
 
-    fn verdict(self, verdict: Verdict) -> String {
-        let code = match verdict {
-            Verdict::Sound => "1;32",
-            Verdict::Broken => "1;31",
-            Verdict::Undecided => "1;33",
-        };
-        self.with(code, verdict.name())
+    /// The answer of a report.
+    fn answer(self, report: &Report) -> String {
+        let worst = if report.error.is_some() { Verdict::Incomplete } else { report.verdict };
+        self.with(color(worst), report.answer())
+    }
+
+    /// A verdict.
+    fn words(self, verdict: Verdict) -> String {
+        self.with(color(verdict), verdict.words())
     }
 
     /// A severity, padded to a column's width.
@@ -62,26 +63,46 @@ impl Paint {
     }
 }
 
+fn color(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Complete => "1;32",
+        Verdict::Incomplete => "1;31",
+        Verdict::CompleteWithWarnings | Verdict::CannotTell => "1;33",
+    }
+}
+
 pub(super) fn render(report: &Report, paint: Paint) -> String {
+    if let Some(error) = &report.error {
+        let (file, verdict) = (printable(&report.file), paint.answer(report));
+        return format!("{file}\nverdict   {verdict}\n{}\n", wrap(10, 10, error));
+    }
     Document { report, paint }.render().unwrap_or_default()
 }
 
 /// The verdicts of several traces: how many of each, then a line for each trace.
 pub(super) fn summary(reports: &[Report], paint: Paint) -> String {
-    let mut verdicts = Vec::new();
-    for verdict in [Verdict::Broken, Verdict::Undecided, Verdict::Sound] {
-        let count = reports.iter().filter(|r| r.verdict == verdict).count();
+    let worst_first = Verdict::ALL.into_iter().rev().map(Verdict::words);
+    let mut answers = Vec::new();
+    for answer in std::iter::once(NOT_CHECKED).chain(worst_first) {
+        let count = reports.iter().filter(|r| r.answer() == answer).count();
         if count > 0 {
-            verdicts.push(format!("{count} {}", verdict.name()));
+            answers.push(format!("{count} {answer}"));
         }
     }
     let traces = if reports.len() == 1 { "trace" } else { "traces" };
-    let mut out = format!("{} {traces}: {}\n", reports.len(), verdicts.join(", "));
+    let out = format!("{} {traces}: {}\n", reports.len(), answers.join(", "));
+    out + &lines(reports, paint)
+}
+
+/// A line for each trace: verdict, name, and the findings of the verdict.
+pub(super) fn lines(reports: &[Report], paint: Paint) -> String {
+    let mut out = String::new();
     for report in reports {
-        let fill = " ".repeat(11_usize.saturating_sub(report.verdict.name().len()));
-        let (verdict, file) = (paint.verdict(report.verdict), printable(&report.file));
+        let fill = " ".repeat(24_usize.saturating_sub(report.answer().len()));
+        let (answer, file) = (paint.answer(report), printable(&report.file));
+        let about = report.error.as_deref().map_or_else(|| report.counts(), printable);
         // Writing into a String does not fail.
-        let _ = writeln!(out, "  {verdict}{fill}{file}{}", in_brackets(&report.counts()));
+        let _ = writeln!(out, "{answer}{fill}{file}{}", in_brackets(&about));
     }
     out
 }
@@ -132,8 +153,7 @@ fn is_inferred(enabled: &[&EnabledReport]) -> bool {
 
 /// What to do about the findings above a note, once for each remedy: rules, remedy and commands.
 fn remedies(report: &Report) -> Vec<(String, &'static str, Vec<String>)> {
-    let matters =
-        |id: &str| report.findings.iter().any(|f| f.rule == id && f.severity > Severity::Note);
+    let matters = |id: &str| report.counted().any(|f| f.rule == id && f.severity > Severity::Note);
     let mut groups: Vec<(Vec<&str>, &Rule)> = Vec::new();
     for rule in RULES.iter().filter(|rule| matters(rule.id)) {
         let same = |(_, other): &&mut (_, &Rule)| {
@@ -172,11 +192,11 @@ mod tests {
 
     #[test]
     fn render_adds_colours_and_changes_nothing_else() {
-        let report = Report { verdict: Verdict::Broken, ..Report::default() };
+        let report = Report { verdict: Verdict::Incomplete, ..Report::default() };
         let plain = render(&report, Paint::Plain);
         let painted = render(&report, Paint::Ansi);
         assert!(!plain.contains('\u{1b}'));
-        assert!(painted.contains("\u{1b}[1;31mbroken\u{1b}[0m"));
+        assert!(painted.contains("\u{1b}[1;31mincomplete\u{1b}[0m"));
         let mut stripped = painted.replace("\u{1b}[0m", "");
         for code in ["1;31", "1"] {
             stripped = stripped.replace(&format!("\u{1b}[{code}m"), "");
@@ -188,8 +208,9 @@ mod tests {
     fn summary_counts_verdicts_first() {
         let one =
             |file: &str, verdict| Report { file: file.to_owned(), verdict, ..Report::default() };
-        let reports = [one("a.etl", Verdict::Sound), one("b.etl", Verdict::Broken)];
+        let reports = [one("a.etl", Verdict::Complete), one("b.etl", Verdict::Incomplete)];
         let text = summary(&reports, Paint::Plain);
-        assert!(text.starts_with("2 traces: 1 broken, 1 sound\n  sound      a.etl\n"), "{text}");
+        let line = format!("{:<24}a.etl\n", "complete");
+        assert!(text.starts_with(&format!("2 traces: 1 incomplete, 1 complete\n{line}")), "{text}");
     }
 }

@@ -3,14 +3,17 @@
 use super::{EnabledReport, Report, Severity, Verdict};
 use crate::facts::Tally;
 use crate::facts::enable::Knowledge;
-use crate::finding::Finding;
+use crate::finding::{Finding, Outcome};
+
+/// The answer where a file could not be read.
+pub(super) const NOT_CHECKED: &str = "not checked";
 
 impl Report {
     /// The findings of a verdict: `1 error, 2 warnings`; empty if there are none.
     pub(super) fn counts(&self) -> String {
         let of = |severity, decided| {
             let own = |f: &&Finding| f.severity == severity && f.is_decided() == decided;
-            self.findings.iter().filter(own).count()
+            self.counted().filter(own).count()
         };
         let severities = [
             (Severity::Error, "error", "errors"),
@@ -27,17 +30,50 @@ impl Report {
         decided.chain(undecided).collect::<Vec<_>>().join(", ")
     }
 
+    /// The verdict for people, or that there is none.
+    pub(super) fn answer(&self) -> &'static str {
+        if self.error.is_some() { NOT_CHECKED } else { self.verdict.words() }
+    }
+
     /// The verdict as a sentence.
     pub(super) fn sentence(&self) -> &'static str {
-        let lost = self.findings.iter().any(|f| !f.is_decided() && f.severity > Severity::Note);
         match self.verdict {
-            Verdict::Sound => "The trace is complete: everything that was checked is there.",
-            Verdict::Broken => "Something is missing from the trace, or wrong in it.",
-            Verdict::Undecided if lost => {
-                "Something was lost while recording; it may be what the checks miss."
+            Verdict::Complete => "Everything that was checked is there.",
+            Verdict::CompleteWithWarnings => {
+                "The trace can be used; the warnings say what is odd or missing in it."
             }
-            Verdict::Undecided => "There is nothing to check: no managed code and no addresses.",
+            Verdict::Incomplete => "Something is missing from the trace, or wrong in it.",
+            Verdict::CannotTell => {
+                "Something was lost or cut off: what is left does not show whether the trace is \
+                 complete."
+            }
         }
+    }
+
+    /// The rules that a verdict "cannot tell" is due to, each once: losses, and what they leave
+    /// open.
+    pub(super) fn open_questions(&self) -> Vec<&'static str> {
+        let mut out = Vec::new();
+        for finding in self.counted() {
+            let is_open = Verdict::of_one(finding) == Verdict::CannotTell;
+            if is_open && !out.contains(&finding.rule) {
+                out.push(finding.rule);
+            }
+        }
+        out
+    }
+
+    /// How many rules have which outcome: `40 rules hold, 2 are broken`.
+    pub(super) fn outcomes(&self) -> String {
+        let counts = [
+            ("hold", Outcome::Holds),
+            ("broken", Outcome::Broken),
+            ("undecided", Outcome::Undecided),
+            ("not applicable", Outcome::NotApplicable),
+        ];
+        let counts = counts.map(|(name, outcome)| (self.count(outcome), name));
+        let used = counts.into_iter().filter(|(count, _)| *count > 0);
+        used.map(|(count, name)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -89,7 +125,6 @@ pub(super) const INFERRED: &str =
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Outcome;
 
     #[test]
     fn percent_is_100_only_for_all() {
@@ -113,11 +148,11 @@ mod tests {
             outcome,
             ..Finding::new("file.damaged", severity, String::new())
         };
-        let mut report = Report { verdict: Verdict::Sound, ..Report::default() };
+        let mut report = Report { verdict: Verdict::Complete, ..Report::default() };
         assert_eq!(report.counts(), "");
         report.findings.push(finding(Severity::Note, Outcome::Broken));
         assert_eq!(report.counts(), "1 note");
-        report.verdict = Verdict::Broken;
+        report.verdict = Verdict::Incomplete;
         report.findings.push(finding(Severity::Error, Outcome::Broken));
         report.findings.push(finding(Severity::Error, Outcome::Undecided));
         assert_eq!(report.counts(), "1 error, 1 note, 1 undecided");

@@ -12,7 +12,7 @@ use crate::facts::source::Session;
 use crate::finding::Severity;
 
 /// Whether the trace was merged, or consists of several files.
-fn is_joined(facts: &Facts) -> bool {
+pub(super) fn is_joined(facts: &Facts) -> bool {
     facts.files().len() > 1 || facts.files().iter().any(|f| f.is_merged())
 }
 

@@ -13,6 +13,7 @@ mod page;
 mod payload;
 mod rundown;
 mod stacks;
+mod subject;
 mod symbols;
 
 use crate::facts::{Counted, Facts, Process};
@@ -21,6 +22,7 @@ use crate::gates::Gates;
 
 pub(crate) use commands::{EXAMPLE_FILE, more_buffers};
 pub use page::rules_page;
+pub(crate) use subject::{Subject, reports_loss};
 
 /// The check of a rule: what it looks at, and what it has found.
 pub(crate) struct Check<'a> {

@@ -165,7 +165,7 @@ fn verify_agrees_with_a_naive_count_on_a_merged_trace() {
 
     // A few addresses belong to nothing (stubs that the runtime generates, freed memory): these are
     // notes.
-    assert_eq!(report.verdict, Verdict::Sound);
+    assert_eq!(report.verdict, Verdict::Complete);
     assert!(report.findings.iter().all(|f| f.severity == Severity::Note), "{}", report.text());
     let rules: BTreeSet<_> = report.findings.iter().map(|f| f.rule).collect();
     let expected = [
@@ -205,7 +205,7 @@ fn verify_agrees_with_a_naive_count_on_a_merged_trace() {
 fn verify_finds_nothing_in_an_unmerged_rundown() {
     let path = trace("perfview/gcrundownevents.etl");
     let report = verify(std::fs::read(path).unwrap().as_slice(), "gcrundownevents.etl").unwrap();
-    assert_eq!(report.verdict, Verdict::Sound);
+    assert_eq!(report.verdict, Verdict::Complete);
     assert!(report.findings.is_empty());
     let [process] = report.processes.as_slice() else { panic!("one process") };
     assert_eq!(process.rundowns.len(), 2);
@@ -219,7 +219,7 @@ fn verify_finds_a_rundown_that_is_cut_short() {
     let bytes = std::fs::read(path).unwrap();
     // The rundown's methods are the last thing in the file.
     let report = verify(&bytes[..bytes.len() - 300_000], "cut.etl").unwrap();
-    assert_eq!(report.verdict, Verdict::Broken);
+    assert_eq!(report.verdict, Verdict::Incomplete);
     let rules: BTreeSet<_> = report.findings.iter().map(|f| f.rule).collect();
     assert!(rules.contains("file.damaged"), "{rules:?}");
     assert!(rules.contains("rundown.unclosed"), "{rules:?}");

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use etl_format::Clock;
 use etl_format::read::{Mode, Options, Order, OrderCheck, PipeSource, Records, Source, Trace};
 use etl_schema::tables::TableSet;
+use etl_tools::filter::Filter;
 use etl_tools::rows::Format;
 
 use crate::Outcome;
@@ -86,12 +87,14 @@ const FORMATS: &[Choice<Format>] = &[
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let (name, options) = (input::display(&args.file), options(args));
-    let dump = Dump { args, name: &name };
-    if args.file_order && input::is_stdin(&args.file) {
+    let mut dump = Dump { args, name: &name, processes: Filter::default() };
+    // Processes are found in a pass of its own.
+    if args.file_order && input::is_stdin(&args.file) && !args.filter.needs_processes() {
         let input::Stream { reader, about } = input::stdin_stream(&args.input)?;
         return dump.file_order(PipeSource::new(reader), &about, &options);
     }
     let mut input = Input::open(&args.file, &args.input)?;
+    dump.processes = args.filter.processes(&mut input)?;
     if args.file_order {
         let about = input.about().clone();
         return dump.file_order(input.source(), &about, &options);
@@ -110,6 +113,7 @@ fn options(args: &Args) -> Options {
 struct Dump<'a> {
     args: &'a Args,
     name: &'a str,
+    processes: Filter,
 }
 
 impl Dump<'_> {
@@ -122,7 +126,8 @@ impl Dump<'_> {
         let mut records =
             Records::stream(source, options).map_err(|e| about.unreadable(options.mode, &e))?;
         // The size of a pipe is unknown.
-        let start = |clock| Printer::new(self.args, &clock, Progress::new(0, true));
+        let start =
+            |clock| Printer::new(self.args, &self.processes, &clock, Progress::new(0, true));
         let has_header = records.header().is_known();
         let mut printer = if has_header { Some(start(records.clock())?) } else { None };
         while printer.as_ref().is_none_or(Printer::wants_more) {
@@ -150,7 +155,7 @@ impl Dump<'_> {
 
     fn ordered<S: Source>(&self, trace: &mut Trace<S>) -> Result<Outcome, Failure> {
         let progress = Progress::of_trace(trace, 1, true);
-        let mut printer = Printer::new(self.args, &trace.clock(), progress)?;
+        let mut printer = Printer::new(self.args, &self.processes, &trace.clock(), progress)?;
         filter::learn_names(&mut printer.filter, trace, printer.rows.store());
         let mut records = match trace.records(Order::Time) {
             Ok(records) => records,

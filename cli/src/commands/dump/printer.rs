@@ -24,13 +24,18 @@ pub(super) struct Printer {
 }
 
 impl Printer {
-    pub(super) fn new(args: &Args, clock: &Clock, progress: Progress) -> Result<Self, Failure> {
+    pub(super) fn new(
+        args: &Args,
+        processes: &Filter,
+        clock: &Clock,
+        progress: Progress,
+    ) -> Result<Self, Failure> {
         let mut out = Output::new();
         let rows = RowWriter::new(args.format, *clock, store(args)?)
             .payload_bytes(args.raw)
             .columns(columns(args)?);
         rows.begin(&mut out.buffer);
-        let mut filter = args.filter.filter(clock)?;
+        let mut filter = args.filter.filter(clock, processes)?;
         filter.learn_names(rows.store());
         Ok(Printer {
             filter,

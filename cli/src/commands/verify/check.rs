@@ -8,23 +8,28 @@ use super::settings::Settings;
 use crate::error::Failure;
 use crate::input::{self, About, Input, InputArgs};
 use crate::missing_header;
+use crate::process_args::ProcessArgs;
 use crate::progress::Progress;
 use crate::threads;
 
-/// Verifies files, `jobs` at the same time. Returns the reports in the order of the files.
+/// Verifies files, `jobs` at the same time. Returns the reports in the order of the files. `quiet`
+/// hides the progress bar.
 pub(super) fn verify_all(
     files: &[PathBuf],
     jobs: usize,
     settings: &[Settings],
     input: &InputArgs,
+    quiet: bool,
 ) -> Vec<Result<Report, Failure>> {
     let jobs = jobs.min(files.len());
     let input = &input.share(jobs);
     let files: Vec<_> = files.iter().zip(settings).collect();
-    threads::map(&files, jobs, |(file, settings)| verify_one(file, settings, input, jobs > 1))
+    threads::map(&files, jobs, |(file, settings)| {
+        verify_one(file, settings, input, quiet || jobs > 1)
+    })
 }
 
-/// Verifies one file. `quiet` hides the progress bar, for several files at the same time.
+/// Verifies one file. `quiet` hides the progress bar.
 pub(super) fn verify_one(
     path: &Path,
     settings: &Settings,
@@ -85,6 +90,9 @@ pub(super) fn verify_together(
 fn not_a_trace(about: &About, error: Error) -> Failure {
     match error {
         Error::Trace(error) => about.not_a_trace(&error.into_source()),
+        Error::NoProcess(error) => {
+            Failure::new(&about.name, error.to_string()).hint(ProcessArgs::HINT)
+        }
         error => Failure::new(&about.name, error.to_string()),
     }
 }

@@ -1,34 +1,67 @@
-//! The files that `etlverify` checks: directories are replaced by their traces.
+//! The files that `etlverify` checks: directories are replaced by the traces in them.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::Failure;
 use crate::input;
 
-/// Replaces directories by the traces in them, in the order of their names.
-pub(super) fn expand(files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+/// A file to check, or a directory that cannot be read.
+pub(super) type Found = Result<PathBuf, (PathBuf, Failure)>;
+
+/// Replaces directories by the traces in them and in their subdirectories. A directory without a
+/// trace is reported on standard error.
+pub(super) fn expand(files: &[PathBuf]) -> Vec<Found> {
     let mut out = Vec::new();
     for file in files {
         if input::is_stdin(file) || !file.is_dir() {
-            out.push(file.clone());
+            out.push(Ok(file.clone()));
             continue;
         }
-        let failure = |e: std::io::Error| Failure::io(input::display(file), &e);
-        let mut found = Vec::new();
-        for entry in std::fs::read_dir(file).map_err(failure)? {
-            let path = entry.map_err(failure)?.path();
-            if is_trace(&path) && path.is_file() {
-                found.push(path);
-            }
-        }
+        let found = traces_in(file);
         if found.is_empty() {
-            return Err(Failure::new(input::display(file), "contains no .etl file, packed or not")
-                .hint("name the traces, or the directory that contains them"));
+            stderr_line!("note: {}: contains no .etl file, packed or not", input::display(file));
         }
-        found.sort();
         out.extend(found);
     }
-    Ok(out)
+    out
+}
+
+/// The traces of a directory and its subdirectories, in the order of their paths. Links to
+/// directories are not followed, since they may lead back.
+fn traces_in(directory: &Path) -> Vec<Found> {
+    let mut found = Vec::new();
+    let mut directories = vec![directory.to_owned()];
+    while let Some(directory) = directories.pop() {
+        if let Err(e) = list(&directory, &mut directories, &mut found) {
+            let failure = Failure::io(input::display(&directory), &e);
+            found.push(Err((directory, failure)));
+        }
+    }
+    let path = |found: &Found| match found {
+        Ok(path) | Err((path, _)) => path.clone(),
+    };
+    found.sort_by_cached_key(path);
+    found
+}
+
+/// Adds the subdirectories and the traces of a directory.
+fn list(
+    directory: &Path,
+    directories: &mut Vec<PathBuf>,
+    found: &mut Vec<Found>,
+) -> std::io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            directories.push(path);
+        } else if is_trace(&path) && fs::metadata(&path).map_or(true, |file| file.is_file()) {
+            // A link to nothing is an error when it is opened.
+            found.push(Ok(path));
+        }
+    }
+    Ok(())
 }
 
 /// Whether the name of a file is that of a trace, packed or not.

@@ -10,28 +10,33 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use etl_schema::tables::TableSet;
-use etl_verify::{Format, Report};
+use etl_verify::{Baseline, Format, Report};
 
 use crate::Outcome;
 use crate::choice::{Choice, EVENT_TABLES, one_of};
-use crate::error::{Failure, print_readable};
+use crate::error::Failure;
 use crate::input::{self, InputArgs};
 use crate::output;
+use crate::process_args::ProcessArgs;
+use crate::sink;
 
 use check::{verify_all, verify_one, verify_together};
 use files::expand;
 use report::{explain, outcome, render};
-use settings::{Settings, read_truth, settings, with_truth};
+use settings::{Settings, read_baseline, read_truth, settings, with_truth};
 
 /// Arguments of `etlverify`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 no errors or warnings, 1 errors or warnings, 2 the trace cannot be checked or read.
+Exit codes: 0 complete, perhaps with warnings; 1 incomplete, or losses leave open whether it is
+complete; 2 a trace cannot be read. With --deny warnings, warnings are errors.
 
 Examples:
   etlverify merged.etl
   etlverify --format json merged.etl | jq .coverage
   etlverify --together clr1.etl clr2.etl kernel.etl
+  etlverify --baseline known.json --quiet traces/
+  etlverify --process devenv --children merged.etl
   etlverify --jobs 4 traces/
   etlverify --event-tables documented --threads 1 clr1.etl
   etlverify --enable 'Microsoft-Windows-DotNETRuntime:0x1CCBD:5' clr1.etl
@@ -72,6 +77,15 @@ pub(crate) struct Args {
     /// Do not read etlverify.toml
     #[arg(long, conflicts_with = "config")]
     no_config: bool,
+    /// Accept the findings in FILE, which --write-baseline wrote: only new and worse ones count
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Write all findings to FILE and accept them
+    #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
+    write_baseline: Option<PathBuf>,
+    /// Print a line for each trace only: verdict, name and number of findings (text)
+    #[arg(long, short)]
+    quiet: bool,
     /// Output format
     #[arg(long, value_parser = one_of(FORMATS), default_value = "text")]
     format: Format,
@@ -93,7 +107,7 @@ pub(crate) struct Args {
     /// Fail unless at least PERCENT of the addresses in images have a PDB identity
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     min_pdb_identity: Option<f64>,
-    /// Report findings of this rule or rule family as errors; may be repeated
+    /// Report findings of this rule or rule family as errors, or all `warnings`; may be repeated
     #[arg(long, value_name = "RULE")]
     deny: Vec<String>,
     /// Omit findings of this rule or rule family; may be repeated
@@ -105,6 +119,8 @@ pub(crate) struct Args {
     /// Print all rules
     #[arg(long, conflicts_with = "files")]
     rules: bool,
+    #[command(flatten)]
+    processes: ProcessArgs,
     #[command(flatten)]
     input: InputArgs,
 }
@@ -163,36 +179,95 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
             .hint("write the others to files"));
     }
     let settings = settings(args)?;
-    let files = expand(&args.files)?;
+    let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
     let truth = args.truth.as_deref().map(read_truth).transpose()?;
     let for_files = |files: &[PathBuf]| with_truth(&settings, truth.as_ref(), files);
-    if args.together || files.len() < 2 {
-        let report = match files.as_slice() {
-            [file] => verify_one(file, &for_files(&files)?, &args.input, false)?,
-            files => verify_together(files, &for_files(files)?, &args.input)?,
-        };
-        return print(args, &[report], false);
+    let found = expand(&args.files);
+    if found.is_empty() {
+        return Err(Failure::new("", "there is no trace to check")
+            .hint("name the traces, or the directory that contains them"));
     }
-    let one = |file: &PathBuf| for_files(std::slice::from_ref(file));
-    let settings = files.iter().map(one).collect::<Result<Vec<_>, _>>()?;
-    let results = verify_all(&files, usize::from(args.jobs), &settings, &args.input);
-    print_readable(results, |reports| print(args, reports, true))
+    if args.together {
+        let files = found.into_iter().map(|found| found.map_err(|(_, failure)| failure));
+        let files = files.collect::<Result<Vec<_>, _>>()?;
+        let (name, settings) = (names(&files), for_files(&files)?);
+        let report = match files.as_slice() {
+            [file] => verify_one(file, &settings, &args.input, args.quiet),
+            files => verify_together(files, &settings, &args.input),
+        };
+        return print(args, baseline, vec![(name, report)], false);
+    }
+    let mut settings = Vec::new();
+    for file in found.iter().flatten() {
+        settings.push(for_files(std::slice::from_ref(file))?);
+    }
+    let several = found.len() > 1 || args.files.iter().any(|file| file.is_dir());
+    let files: Vec<_> = found.iter().flatten().cloned().collect();
+    let mut checked =
+        verify_all(&files, usize::from(args.jobs), &settings, &args.input, args.quiet).into_iter();
+    let mut results = Vec::new();
+    for found in found {
+        match found {
+            Ok(file) => results.extend(checked.next().map(|report| (names(&[file]), report))),
+            Err((directory, failure)) => results.push((names(&[directory]), Err(failure))),
+        }
+    }
+    print(args, baseline, results, several)
 }
 
-/// Prints the reports of one recording, or of several files.
-fn print(args: &Args, reports: &[Report], several: bool) -> Result<Outcome, Failure> {
-    let color = args.format == Format::Text && args.color.is_enabled();
-    let format = if color { Format::ColorText } else { args.format };
-    let text = render(format, reports, several);
-    let printed = if color { output::print_colored(&text) } else { output::print(&text) };
-    output::ignore_broken_pipe(printed)?;
-    Ok(outcome(reports))
+/// Writes the findings of reports to the file of --write-baseline.
+fn write_baseline(args: &Args, reports: &[Report]) -> Result<Option<Baseline>, Failure> {
+    let Some(file) = &args.write_baseline else { return Ok(None) };
+    let baseline = Baseline::of(reports);
+    sink::replace(file, baseline.json().as_bytes())
+        .map_err(|e| Failure::io(input::display(file), &e))?;
+    Ok(Some(baseline))
+}
+
+/// The names of files in a report.
+fn names(files: &[PathBuf]) -> String {
+    let names: Vec<_> = files.iter().map(|file| input::display(file)).collect();
+    names.join(" + ")
+}
+
+/// Prints the reports of one recording, or of several files, by their names. What cannot be read is
+/// reported on standard error, and in the report unless that is the text about one file.
+fn print(
+    args: &Args,
+    baseline: Option<Baseline>,
+    results: Vec<(String, Result<Report, Failure>)>,
+    several: bool,
+) -> Result<Outcome, Failure> {
+    let (mut reports, mut failures) = (Vec::new(), Vec::new());
+    for (name, result) in results {
+        reports.push(result.unwrap_or_else(|failure| {
+            let message = failure.message_about(&name);
+            let report = Report::unreadable(name, message);
+            failures.push(failure);
+            report
+        }));
+    }
+    if let Some(baseline) = write_baseline(args, &reports)?.or(baseline) {
+        reports.iter_mut().for_each(|report| baseline.accept(report));
+    }
+    if several || failures.is_empty() || args.format != Format::Text {
+        let color = args.format == Format::Text && args.color.is_enabled();
+        let format = if color { Format::ColorText } else { args.format };
+        let text = match args.format {
+            Format::Text if args.quiet => etl_verify::lines(&reports, color),
+            _ => render(format, &reports, several),
+        };
+        let printed = if color { output::print_colored(&text) } else { output::print(&text) };
+        output::ignore_broken_pipe(printed)?;
+    }
+    failures.iter().for_each(|failure| stderr_line!("error: {failure}"));
+    Ok(if failures.is_empty() { outcome(&reports) } else { Outcome::Unreadable })
 }
 
 /// Verifies files and prints the reports, for commands that have just written them.
 pub(crate) fn report_on(files: &[PathBuf]) -> Result<Outcome, Failure> {
     let settings = vec![Settings::default(); files.len()];
-    let reports = verify_all(files, 1, &settings, &InputArgs::default());
+    let reports = verify_all(files, 1, &settings, &InputArgs::default(), false);
     let reports = reports.into_iter().collect::<Result<Vec<_>, _>>()?;
     let text = render(Format::Text, &reports, files.len() > 1);
     output::ignore_broken_pipe(output::print(&text))?;

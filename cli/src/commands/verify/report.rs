@@ -1,19 +1,16 @@
 //! The reports of `etlverify` in all formats, and the descriptions of rules.
 
-use etl_verify::{Format, Report, Rule, Verdict};
+use etl_verify::{Format, Report, Rule};
 
 use crate::Outcome;
 use crate::error::Failure;
 use crate::escape::{Style, escape_controls};
 
 pub(super) fn outcome(reports: &[Report]) -> Outcome {
-    let any = |verdict| reports.iter().any(|r| r.verdict == verdict);
-    if any(Verdict::Broken) {
-        Outcome::Findings
-    } else if any(Verdict::Undecided) {
-        Outcome::Undecided
-    } else {
+    if reports.iter().all(|report| report.verdict.passes()) {
         Outcome::Success
+    } else {
+        Outcome::Findings
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use etl_schema::tables::TableSet;
-use etl_verify::{Config, Enabled, Error, Gates, Truth, Verifier};
+use etl_verify::{Baseline, Config, Enabled, Error, Gates, ProcessSelector, Truth, Verifier};
 
 use super::Args;
 use super::report::no_rule;
@@ -17,6 +17,7 @@ pub(super) struct Settings {
     config: Config,
     threads: usize,
     tables: TableSet,
+    processes: ProcessSelector,
 }
 
 impl Settings {
@@ -26,6 +27,7 @@ impl Settings {
             .enabled(self.config.enabled.iter().cloned())
             .threads(self.threads)
             .tables(self.tables)
+            .processes(self.processes.clone())
     }
 }
 
@@ -61,7 +63,8 @@ pub(super) fn settings(args: &Args) -> Result<Settings, Failure> {
     for text in &args.enable {
         config.enabled.extend(enabled(text)?);
     }
-    Ok(Settings { config, threads, tables: args.event_tables })
+    let processes = args.processes.selector();
+    Ok(Settings { config, threads, tables: args.event_tables, processes })
 }
 
 pub(super) fn read_truth(file: &Path) -> Result<Truth, Failure> {
@@ -69,6 +72,12 @@ pub(super) fn read_truth(file: &Path) -> Result<Truth, Failure> {
     let opened = input::open_file(file).map_err(|failure| failure.hint(HINT))?;
     Truth::read(std::io::BufReader::new(opened))
         .map_err(|e| Failure::new(input::display(file), e.to_string()).hint(HINT))
+}
+
+pub(super) fn read_baseline(file: &Path) -> Result<Baseline, Failure> {
+    const HINT: &str = "--write-baseline writes such a file";
+    let text = input::read_text(file, "a baseline").map_err(|failure| failure.hint(HINT))?;
+    Baseline::parse(&text).map_err(|e| Failure::new(input::display(file), e.to_string()).hint(HINT))
 }
 
 /// The settings for files, with what their sessions enabled according to the truth.

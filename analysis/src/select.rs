@@ -1,0 +1,244 @@
+//! Processes that a user names: by id, or by the file name of the image, with their children.
+
+use std::collections::BTreeSet;
+
+use foldhash::HashMap;
+
+use crate::machine::{Machine, Process};
+
+/// Selects processes of a machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessSelector {
+    names: Vec<String>,
+    children: bool,
+}
+
+/// The time in which a process has its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Life {
+    /// The id.
+    pub pid: u32,
+    /// The timestamp from which on the process has it; `None` for the beginning of the trace.
+    pub from: Option<i64>,
+    /// The timestamp from which on another process has it.
+    pub to: Option<i64>,
+}
+
+impl Life {
+    /// Whether the process has an id at a time.
+    #[must_use]
+    pub fn has(&self, pid: u32, time: i64) -> bool {
+        self.pid == pid
+            && self.from.is_none_or(|from| from <= time)
+            && self.to.is_none_or(|to| time < to)
+    }
+}
+
+/// No process has this id or name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no process of the trace is {0:?}")]
+pub struct UnknownProcess(pub String);
+
+impl ProcessSelector {
+    /// Selects the processes with these ids or file names. Names are compared without case, and
+    /// `.exe` may be left out.
+    pub fn new<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> Self {
+        let names = names.into_iter().map(|name| name.as_ref().to_owned()).collect();
+        ProcessSelector { names, children: false }
+    }
+
+    /// Whether the processes are selected, too, that the named ones started, and those that these
+    /// started.
+    #[must_use]
+    pub fn children(self, children: bool) -> Self {
+        ProcessSelector { children, ..self }
+    }
+
+    /// Whether no process is named.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The ids and names, as they were given.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The indices of the selected processes.
+    ///
+    /// # Errors
+    /// When a name selects no process.
+    pub fn select(&self, machine: &Machine) -> Result<BTreeSet<usize>, UnknownProcess> {
+        self.select_of(machine.processes())
+    }
+
+    /// When the selected processes have their ids: an id may be used again.
+    ///
+    /// # Errors
+    /// When a name selects no process.
+    pub fn lives(&self, machine: &Machine) -> Result<Vec<Life>, UnknownProcess> {
+        self.lives_of(machine.processes())
+    }
+
+    fn lives_of(&self, processes: &[Process]) -> Result<Vec<Life>, UnknownProcess> {
+        let selected = self.select_of(processes)?;
+        let started = |index: usize| processes.get(index).and_then(Process::started);
+        let mut lives = Vec::new();
+        for (pid, same) in by_id(processes) {
+            let ends = same.iter().skip(1).map(|&next| started(next)).chain([None]);
+            for (at, (&index, to)) in same.iter().zip(ends).enumerate() {
+                if selected.contains(&index) {
+                    let from = if at == 0 { None } else { started(index) };
+                    lives.push(Life { pid, from, to });
+                }
+            }
+        }
+        lives.sort_unstable();
+        Ok(lives)
+    }
+
+    fn select_of(&self, processes: &[Process]) -> Result<BTreeSet<usize>, UnknownProcess> {
+        let mut selected = BTreeSet::new();
+        for name in &self.names {
+            let id = parse_id(name);
+            let own = |p: &Process| id == Some(p.pid()) || is_name(name, p.name());
+            let found = processes.iter().enumerate().filter(|(_, process)| own(process));
+            let mut found = found.map(|(index, _)| index).peekable();
+            if found.peek().is_none() {
+                return Err(UnknownProcess(name.clone()));
+            }
+            selected.extend(found);
+        }
+        if self.children {
+            add_children(processes, &mut selected);
+        }
+        Ok(selected)
+    }
+}
+
+/// A decimal number, or a hexadecimal one after `0x`.
+fn parse_id(text: &str) -> Option<u32> {
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// Whether a file name is the one that a user names.
+fn is_name(named: &str, file: &str) -> bool {
+    let end = file.len().saturating_sub(EXE.len());
+    let is_program = file.get(end..).is_some_and(|end| end.eq_ignore_ascii_case(EXE));
+    let stem = if is_program { file.get(..end).unwrap_or(file) } else { file };
+    let same = |a: &str, b: &str| a.eq_ignore_ascii_case(b) || a.to_lowercase() == b.to_lowercase();
+    !file.is_empty() && (same(named, file) || same(named, stem))
+}
+
+const EXE: &str = ".exe";
+
+/// The indices of the processes with each id, in the order in which they started.
+fn by_id(processes: &[Process]) -> HashMap<u32, Vec<usize>> {
+    let mut by_id: HashMap<u32, Vec<usize>> = HashMap::default();
+    for (index, process) in processes.iter().enumerate() {
+        by_id.entry(process.pid()).or_default().push(index);
+    }
+    let started = |index: &usize| processes.get(*index).and_then(Process::started);
+    by_id.values_mut().for_each(|same| same.sort_by_key(started));
+    by_id
+}
+
+/// Adds the children of the selected processes, and theirs.
+fn add_children(processes: &[Process], selected: &mut BTreeSet<usize>) {
+    let by_id = by_id(processes);
+    let started = |index: usize| processes.get(index).and_then(Process::started);
+    let mut children: HashMap<usize, Vec<usize>> = HashMap::default();
+    for (index, process) in processes.iter().enumerate() {
+        let Some(same) = process.parent_pid().and_then(|id| by_id.get(&id)) else { continue };
+        // Of the processes with the parent's id, the last that had started by then.
+        let begun = same.partition_point(|&parent| started(parent) <= process.started());
+        let parent = begun.checked_sub(1).and_then(|at| same.get(at)).copied();
+        let parent = parent.filter(|&p| p != index && was_alive(processes.get(p), process));
+        if let Some(parent) = parent {
+            children.entry(parent).or_default().push(index);
+        }
+    }
+    let mut unseen: Vec<usize> = selected.iter().copied().collect();
+    while let Some(parent) = unseen.pop() {
+        let new = children.remove(&parent).unwrap_or_default();
+        unseen.extend(new.into_iter().filter(|&child| selected.insert(child)));
+    }
+}
+
+/// Whether a process had not ended when another one started.
+fn was_alive(parent: Option<&Process>, child: &Process) -> bool {
+    let ended = parent.and_then(Process::ended);
+    ended.zip(child.started()).is_none_or(|(ended, started)| started <= ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: u32, name: &str, parent: u32, started: Option<i64>) -> Process {
+        let (parent_pid, name) = (Some(parent), name.to_owned());
+        Process { pid, name, parent_pid, started, ..Process::default() }
+    }
+
+    fn select(processes: &[Process], names: &[&str], children: bool) -> Vec<usize> {
+        let selector = ProcessSelector::new(names.iter().copied()).children(children);
+        selector.select_of(processes).unwrap().into_iter().collect()
+    }
+
+    #[test]
+    fn select_finds_names_and_ids() {
+        let all = [process(4, "System", 0, None), process(0x20, "App.EXE", 4, None)];
+        for name in ["app", "APP.exe", "32", "0x20"] {
+            assert_eq!(select(&all, &[name], false), [1], "{name}");
+        }
+        assert_eq!(select(&all, &["system", "app"], false), [0, 1]);
+        assert_eq!(select(&all, &["app", "32"], false), [1], "two names of one process");
+        for name in ["ap", "5", "", ".exe"] {
+            let error = ProcessSelector::new([name]).select_of(&all).unwrap_err();
+            assert_eq!(error, UnknownProcess(name.to_owned()));
+        }
+    }
+
+    #[test]
+    fn select_adds_children_of_the_right_parent() {
+        let mut first = process(8, "build", 4, None);
+        first.ended = Some(50);
+        let all = [
+            process(4, "System", 0, None),
+            first,
+            process(9, "early", 8, Some(10)),
+            process(8, "other", 4, Some(60)),
+            process(10, "late", 8, Some(70)),
+            process(11, "leaf", 9, Some(80)),
+            // The id of the parent is free at this time.
+            process(12, "orphan", 8, Some(55)),
+        ];
+        assert_eq!(select(&all, &["build"], true), [1, 2, 5]);
+        assert_eq!(select(&all, &["other"], true), [3, 4]);
+        assert_eq!(select(&all, &["build"], false), [1]);
+    }
+
+    #[test]
+    fn lives_end_where_an_id_is_used_again() {
+        let all = [process(8, "first", 4, None), process(8, "second", 4, Some(60))];
+        let lives = |name| ProcessSelector::new([name]).lives_of(&all).unwrap();
+        assert_eq!(lives("first"), [Life { pid: 8, from: None, to: Some(60) }]);
+        assert_eq!(lives("second"), [Life { pid: 8, from: Some(60), to: None }]);
+        let both = lives("8");
+        let first = |time| both[0].has(8, time);
+        assert_eq!([59, 60].map(first), [true, false]);
+        assert!(both[1].has(8, 60) && !both[1].has(9, 60));
+    }
+
+    #[test]
+    fn select_ends_for_processes_that_are_their_own_parents() {
+        let all = [process(1, "a", 2, None), process(2, "b", 1, None), process(3, "c", 3, None)];
+        assert_eq!(select(&all, &["a"], true), [0, 1]);
+        assert_eq!(select(&all, &["c"], true), [2]);
+    }
+}

@@ -1,0 +1,227 @@
+//! Verdicts of `etlverify` as users meet them: exit codes, processes, several files, baselines.
+
+use std::path::Path;
+
+use crate::common::{directory, etlkit, etlverify, trace};
+use serde_json::Value;
+
+/// Traces of the corpus: `NAME.etl` is the file `clr.etl` of the scenario `rules/NAME`.
+fn made(names: &[&str]) -> tempfile::TempDir {
+    let here = directory(&[]);
+    for name in names {
+        let script =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../corpus/rules/{name}.kdl"));
+        let said = etlkit(here.path(), &["synth", script.to_str().unwrap(), "-o", "made"]);
+        assert_eq!(said.code, 0, "{}", said.err);
+        let to = here.path().join(format!("{name}.etl"));
+        std::fs::rename(here.path().join("made/clr.etl"), to).unwrap();
+        std::fs::remove_dir_all(here.path().join("made")).unwrap();
+    }
+    here
+}
+
+fn json(here: &Path, args: &[&str]) -> (i32, Value) {
+    let said = etlverify(here, &[&["--no-config", "--format", "json"], args].concat());
+    let report = serde_json::from_str(&said.out);
+    (said.code, report.unwrap_or_else(|e| panic!("{args:?}: {e}: {}", said.err)))
+}
+
+#[test]
+fn exit_code_follows_the_verdict() {
+    let here = made(&["sound", "file.clock", "file.events-lost", "rundown.missing"]);
+    for (file, args, code, verdict) in [
+        ("sound.etl", &[][..], 0, "complete"),
+        ("file.clock.etl", &[], 0, "complete_with_warnings"),
+        ("file.clock.etl", &["--deny", "warnings"], 1, "incomplete"),
+        ("file.clock.etl", &["--deny", "warnings", "--allow", "file.clock"], 0, "complete"),
+        ("file.events-lost.etl", &[], 1, "cannot_tell"),
+        ("file.events-lost.etl", &["--deny", "file.events-lost"], 1, "incomplete"),
+        ("file.events-lost.etl", &["--allow", "file.events-lost"], 0, "complete"),
+        ("rundown.missing.etl", &[], 1, "incomplete"),
+    ] {
+        let (found, report) = json(here.path(), &[args, &[file]].concat());
+        assert_eq!(
+            (found, report["verdict"].as_str().unwrap()),
+            (code, verdict),
+            "{file} {args:?}"
+        );
+    }
+    // The report says which questions are open.
+    let said = etlverify(here.path(), &["--no-config", "file.events-lost.etl"]);
+    let lines: Vec<&str> = said.out.lines().collect();
+    assert!(lines[1].starts_with("verdict   cannot tell ("), "{}", said.out);
+    assert!(lines.iter().any(|line| line.starts_with("open      file.events-lost")), "{lines:?}");
+}
+
+#[test]
+fn trace_without_managed_code_is_judged() {
+    let here = directory(&[("small.etl", &trace())]);
+    let (code, report) = json(here.path(), &["small.etl"]);
+    assert_eq!(code, 0, "{report}");
+    let rules = report["rules"].as_array().unwrap();
+    let rule = |id: &str| rules.iter().find(|rule| rule["rule"] == id).unwrap();
+    assert_eq!(rule("rundown.missing")["outcome"], "not_applicable");
+    assert_eq!(rule("rundown.missing")["because"], "no managed code");
+    assert_eq!(rule("file.damaged")["outcome"], "holds");
+}
+
+#[test]
+fn every_process_has_a_verdict() {
+    let here = made(&["rundown.missing"]);
+    let file = "rundown.missing.etl";
+    let (_, report) = json(here.path(), &[file]);
+    let verdict = |pid: u64| {
+        let mut all = report["processes"].as_array().unwrap().iter();
+        all.find(|p| p["pid"] == pid).unwrap()["verdict"].clone()
+    };
+    assert_eq!(verdict(100), "incomplete");
+    let others = report["processes"].as_array().unwrap().iter().filter(|p| p["pid"] != 100);
+    let others: Vec<_> = others.map(|p| p["pid"].as_u64().unwrap()).collect();
+    assert!(!others.is_empty());
+    for pid in others {
+        assert_eq!(verdict(pid), "complete", "{pid}");
+        let (code, selected) = json(here.path(), &["--process", &pid.to_string(), file]);
+        assert_eq!((code, &selected["verdict"]), (0, &Value::from("complete")));
+        assert_eq!(selected["processes"].as_array().unwrap().len(), 1);
+    }
+    let (code, selected) = json(here.path(), &["--process", "0x64", file]);
+    assert_eq!((code, &selected["verdict"]), (1, &Value::from("incomplete")));
+
+    let said = etlverify(here.path(), &["--no-config", "--format", "junit", file]);
+    let document = roxmltree::Document::parse(&said.out).unwrap();
+    let mut cases = document.descendants().filter(|node| node.has_tag_name("testcase"));
+    let is_own = |case: &roxmltree::Node<'_, '_>| {
+        case.attribute("name").is_some_and(|name| name.starts_with("process 100"))
+    };
+    let case = cases.find(is_own).unwrap();
+    assert!(case.children().any(|child| child.has_tag_name("failure")), "{}", said.out);
+    let said = etlverify(here.path(), &["--no-config", "--format", "sarif", file]);
+    let sarif: Value = serde_json::from_str(&said.out).unwrap();
+    let processes = sarif["runs"][0]["properties"]["processes"].as_array().unwrap();
+    assert!(processes.iter().any(|p| p["pid"] == 100 && p["verdict"] == "incomplete"), "{sarif}");
+}
+
+/// A gate must not pass because a program was renamed.
+#[test]
+fn unknown_process_is_an_error() {
+    let here = made(&["sound"]);
+    let said = etlverify(here.path(), &["--process", "renamed.exe", "sound.etl"]);
+    assert_eq!((said.code, said.out.as_str()), (2, ""));
+    assert!(said.err.contains("sound.etl") && said.err.contains("renamed.exe"), "{}", said.err);
+}
+
+#[test]
+fn unreadable_files_are_errors_in_every_format() {
+    let here = made(&["sound"]);
+    std::fs::write(here.path().join("notes.etl"), b"some notes").unwrap();
+    let said = |format| {
+        let said =
+            etlverify(here.path(), &["--no-config", "--format", format, "notes.etl", "sound.etl"]);
+        assert_eq!(said.code, 2, "{format}");
+        assert!(said.err.starts_with("error: notes.etl: "), "{format}: {}", said.err);
+        said.out
+    };
+    for format in ["text", "html"] {
+        let out = said(format);
+        assert!(out.contains("not checked") && out.contains("notes.etl"), "{format}: {out}");
+    }
+    let reports: Value = serde_json::from_str(&said("json")).unwrap();
+    assert!(reports[0]["error"].is_string() && reports[1]["error"].is_null(), "{reports}");
+    assert_eq!(reports[1]["verdict"], "complete");
+    let sarif: Value = serde_json::from_str(&said("sarif")).unwrap();
+    let invocation = &sarif["runs"][0]["invocations"][0];
+    assert_eq!(invocation["executionSuccessful"], false);
+    assert_eq!(invocation["toolExecutionNotifications"][0]["level"], "error");
+    let junit = said("junit");
+    let document = roxmltree::Document::parse(&junit).unwrap();
+    let suite = document.descendants().find(|node| node.has_tag_name("testsuite")).unwrap();
+    assert_eq!((suite.attribute("tests"), suite.attribute("errors")), (Some("1"), Some("1")));
+    assert_eq!(suite.descendants().filter(|node| node.has_tag_name("error")).count(), 1);
+    assert!(said("github").starts_with("::error file=notes.etl,title=not checked::"));
+}
+
+#[test]
+fn subdirectories_are_searched() {
+    let here = directory(&[]);
+    let root = here.path();
+    for directory in ["in/a/b", "in/empty", "nothing"] {
+        std::fs::create_dir_all(root.join(directory)).unwrap();
+    }
+    for file in ["in/z.etl", "in/a/y.ETL", "in/a/b/x.etl"] {
+        std::fs::write(root.join(file), trace()).unwrap();
+    }
+    std::fs::write(root.join("in/a/other.txt"), b"text").unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(root.join("in"), root.join("in/a/loop.etl")).unwrap();
+    let said = etlverify(root, &["--no-config", "--format", "json", "nothing", "in"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.err.starts_with("note: nothing: contains no .etl file"), "{}", said.err);
+    let reports: Value = serde_json::from_str(&said.out).unwrap();
+    let files = reports.as_array().unwrap().iter().map(|r| r["file"].as_str().unwrap());
+    let files: Vec<String> = files.map(|file| file.replace('\\', "/")).collect();
+    assert_eq!(files, ["in/a/b/x.etl", "in/a/y.ETL", "in/z.etl"]);
+    let said = etlverify(root, &["nothing"]);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("there is no trace to check"), "{}", said.err);
+}
+
+#[test]
+fn baseline_accepts_known_findings() {
+    let here = made(&["rundown.missing", "rundown.unclosed"]);
+    let file = "rundown.missing.etl";
+    let said = etlverify(here.path(), &["--no-config", "--write-baseline", "known.json", file]);
+    assert_eq!(said.code, 0, "{}", said.out);
+    assert!(said.out.contains("accepted by the baseline"), "{}", said.out);
+    let (code, report) = json(here.path(), &["--baseline", "known.json", file]);
+    assert_eq!((code, &report["verdict"]), (0, &Value::from("complete")));
+    let findings = report["findings"].as_array().unwrap();
+    assert!(!findings.is_empty() && findings.iter().all(|f| f["is_known"] == true), "{findings:?}");
+    // Findings of another trace, and new ones, count.
+    let (code, _) = json(here.path(), &["--baseline", "known.json", "rundown.unclosed.etl"]);
+    assert_eq!(code, 1);
+    std::fs::rename(here.path().join("rundown.unclosed.etl"), here.path().join(file)).unwrap();
+    let (code, _) = json(here.path(), &["--baseline", "known.json", file]);
+    assert_eq!(code, 1);
+    let said = etlverify(here.path(), &["--baseline", file, file]);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("not a baseline"), "{}", said.err);
+}
+
+#[test]
+fn quiet_prints_a_line_for_each_trace() {
+    let here = made(&["sound", "file.events-lost"]);
+    let said = etlverify(here.path(), &["--no-config", "-q", "sound.etl"]);
+    assert_eq!((said.code, said.out.lines().count()), (0, 1), "{}", said.out);
+    assert!(said.out.starts_with("complete "), "{}", said.out);
+    let said = etlverify(here.path(), &["--no-config", "--quiet", "."]);
+    let lines: Vec<&str> = said.out.lines().collect();
+    assert_eq!((said.code, lines.len()), (1, 2), "{lines:?}");
+    assert!(lines[0].starts_with("cannot tell ") && lines[0].contains("file.events-lost.etl"));
+}
+
+#[test]
+fn dump_and_slice_select_processes_by_name() {
+    let here = made(&["sound"]);
+    let lines = |args: &[&str]| {
+        let said = etlkit(here.path(), &[&["dump", "sound.etl"], args].concat());
+        assert_eq!(said.code, 0, "{args:?}: {}", said.err);
+        said.out
+    };
+    let by_name = lines(&["--process", "first"]);
+    assert!(!by_name.is_empty());
+    assert_eq!(by_name, lines(&["--pid", "100"]));
+    assert_eq!(
+        lines(&["--process", "first", "--pid", "200"]),
+        lines(&["--pid", "100", "--pid", "200"])
+    );
+    let said =
+        etlkit(here.path(), &["slice", "sound.etl", "--process", "First.exe", "-o", "a.etl"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let said = etlkit(here.path(), &["slice", "sound.etl", "--pid", "100", "-o", "b.etl"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let read = |name: &str| std::fs::read(here.path().join(name)).unwrap();
+    assert!(read("a.etl") == read("b.etl"));
+    let said = etlkit(here.path(), &["dump", "sound.etl", "--process", "other"]);
+    assert_eq!((said.code, said.out.as_str()), (2, ""));
+    assert!(said.err.contains("no process of the trace is \"other\""), "{}", said.err);
+}
