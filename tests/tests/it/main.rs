@@ -14,6 +14,7 @@ mod format_page;
 mod hostile;
 mod kernel;
 mod merged;
+mod mutations;
 mod pins;
 mod real_traces;
 mod relogged;
