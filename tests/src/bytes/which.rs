@@ -7,7 +7,7 @@ use super::number::{get, parse, ticks};
 const PROVIDERS: &[(&str, [u8; 16])] = &[
     ("runtime", guid(0xe13c_0d23, 0xccbc, 0x4e12, 0x931b_d9cc_2eee_27e4)),
     ("rundown", guid(0xa669_021c, 0xc450, 0x4609, 0xa035_5af5_9af4_df18)),
-    ("perfview", guid(0xa8a7_1ac1, 0, 0, 0)),
+    ("perfview", guid(0xa8a7_1ac1, 0x040f, 0x54a2, 0x07ca_00a8_9b5a_b761)),
     ("tpl", guid(0x2e5d_ba47, 0xa3d2, 0x4d16, 0x8ee0_6671_ffdc_d7b5)),
     ("imageid", guid(0xb3e6_75d7, 0x2554, 0x4f18, 0x830b_2762_7325_60de)),
 ];
@@ -88,8 +88,6 @@ impl<'t> Which<'t> {
         };
         let is_owner = match (self.provider, owner) {
             ("kernel", owner) => owner.is_none(),
-            // The table needs no more of a provider whose GUID is made from its name.
-            ("perfview", Some(owner)) => owner[..4] == [0xc1, 0x1a, 0xa7, 0xa8],
             (name, Some(owner)) => owner == provider(name),
             (_, None) => false,
         };
