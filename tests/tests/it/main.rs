@@ -23,6 +23,7 @@ mod scrubbed;
 mod security;
 mod simulated;
 mod sliced;
+mod sound_recordings;
 mod statistics;
 mod synth;
 mod synth_buffers;
