@@ -272,7 +272,7 @@ impl Edits<'_> {
 fn set(bytes: &mut [u8], record: &Record, name: &str, value: &str) {
     match name {
         "provider" => bytes[0x18..0x28].copy_from_slice(&provider(value)),
-        "stamp" => {
+        "time" => {
             let place = (Record::time_at(bytes), 8);
             alter(bytes, place, value);
         }
