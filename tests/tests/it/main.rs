@@ -21,6 +21,7 @@ mod relogged;
 mod rules;
 mod scrubbed;
 mod security;
+mod silent_losses;
 mod simulated;
 mod sliced;
 mod sound_recordings;
