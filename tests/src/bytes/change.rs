@@ -64,8 +64,10 @@ pub fn change(image: &Image, change: &str) -> Vec<u8> {
         let words: Vec<&str> = step.split_whitespace().collect();
         match words.first() {
             None => {}
-            Some(&("header" | "buffer" | "swap-buffers" | "drop-buffers" | "double-buffer")
-            | &"cut-file") => later.push(words),
+            Some(
+                &("header" | "buffer" | "swap-buffers" | "drop-buffers" | "double-buffer")
+                | &"cut-file",
+            ) => later.push(words),
             Some(verb) => edits.step(verb, &words[1..]),
         }
     }

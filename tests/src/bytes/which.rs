@@ -102,9 +102,9 @@ impl Filter<'_> {
         let record = |index: &usize| &image.records[*index];
         match self.name {
             "pid" => found.retain(|i| record(i).process == Some(number() as u32)),
-            "cpu" => found.retain(|i| {
-                usize::from(image.buffers[record(i).buffer].processor) == number()
-            }),
+            "cpu" => {
+                found.retain(|i| usize::from(image.buffers[record(i).buffer].processor) == number())
+            }
             "from" => found.retain(|i| record(i).time >= time()),
             "until" => found.retain(|i| record(i).time < time()),
             "nth" => *found = found.get(number()).copied().into_iter().collect(),

@@ -189,7 +189,8 @@ fn verify_reports_what_a_change_of_a_real_trace_means() {
         std::fs::write(&path, &page).unwrap();
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let how = "update docs/mutations.md: ETLKIT_UPDATE=1 cargo test -p etl-tests --test it mutations";
+    let how =
+        "update docs/mutations.md: ETLKIT_UPDATE=1 cargo test -p etl-tests --test it mutations";
     assert!(std::fs::read_to_string(&path).is_ok_and(|published| published == page), "{how}");
 }
 

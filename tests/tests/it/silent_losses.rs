@@ -136,11 +136,17 @@ const CLASSES: &[Class] = &[
         set(bytes, start + 4, 0x0200_0000);
         set(bytes, start + 0x30, 0x0200_0000);
     }),
-    ("an offset that contradicts the saved one", true, Said::Damage, Said::Damage, |base, bytes| {
-        let place = base.buffers[ONE].start + 0x30;
-        let fill = number(bytes, place);
-        set(bytes, place, fill - 0x40);
-    }),
+    (
+        "an offset that contradicts the saved one",
+        true,
+        Said::Damage,
+        Said::Damage,
+        |base, bytes| {
+            let place = base.buffers[ONE].start + 0x30;
+            let fill = number(bytes, place);
+            set(bytes, place, fill - 0x40);
+        },
+    ),
     ("a hole of 512 bytes", true, Said::Damage, Said::Damage, |base, bytes| {
         let middle = base.middles[ONE].min(base.used(ONE).end - 0x200);
         bytes[middle..middle + 0x200].fill(0);
@@ -166,11 +172,17 @@ const CLASSES: &[Class] = &[
     ("lost events in the header", true, Said::Note, Said::Note, |_, bytes| {
         set(bytes, HEADER + 0x50, 5);
     }),
-    ("a removed last buffer that is not counted", true, Said::Nothing, Said::Nothing, |base, bytes| {
-        bytes.truncate(base.buffers[base.buffers.len() - 1].start);
-        let count = number(bytes, HEADER + 0x44);
-        set(bytes, HEADER + 0x44, count - 1);
-    }),
+    (
+        "a removed last buffer that is not counted",
+        true,
+        Said::Nothing,
+        Said::Nothing,
+        |base, bytes| {
+            bytes.truncate(base.buffers[base.buffers.len() - 1].start);
+            let count = number(bytes, HEADER + 0x44);
+            set(bytes, HEADER + 0x44, count - 1);
+        },
+    ),
 ];
 
 /// Commands that read a trace, and those that write one.
@@ -206,7 +218,8 @@ impl Done {
         let (file, out) = (here.join("t.etl"), here.join("out.etl"));
         std::fs::write(&file, bytes).unwrap();
         let _ = std::fs::remove_file(&out);
-        let mut args: Vec<OsString> = ["etlkit"].iter().chain(command).map(OsString::from).collect();
+        let mut args: Vec<OsString> =
+            ["etlkit"].iter().chain(command).map(OsString::from).collect();
         args.push(file.into());
         if writes {
             args.extend(["-o".into(), out.clone().into_os_string()]);
@@ -273,7 +286,8 @@ fn every_command_says_what_every_damage_is() {
 }
 
 /// Commands of the property: one of each way to read.
-const WAYS: &[(&[&str], bool)] = &[COMMANDS[1], COMMANDS[2], COMMANDS[5], COMMANDS[7], COMMANDS[10]];
+const WAYS: &[(&[&str], bool)] =
+    &[COMMANDS[1], COMMANDS[2], COMMANDS[5], COMMANDS[7], COMMANDS[10]];
 
 proptest! {
     #![proptest_config(ProptestConfig {

@@ -53,7 +53,9 @@ fn recording(name: &str, script: &str, seed: u64) -> Simulated {
 fn alarms(recording: &Simulated) -> BTreeSet<&'static str> {
     let inputs: BTreeSet<&String> =
         recording.truth.merges.iter().flat_map(|(_, inputs)| inputs).collect();
-    let mut files: Vec<(&[u8], &str)> = recording.traces.iter()
+    let mut files: Vec<(&[u8], &str)> = recording
+        .traces
+        .iter()
         .filter(|(name, _)| !inputs.contains(name))
         .map(|(name, bytes)| (bytes.as_slice(), name.as_str()))
         .collect();
