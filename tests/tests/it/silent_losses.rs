@@ -86,7 +86,7 @@ fn set(bytes: &mut [u8], at: usize, value: u32) {
 fn bases() -> Vec<Base> {
     let packed = std::fs::read(trace("perfview/net.4.5.2.x64.etl")).unwrap();
     let plain = change(&Image::new(&packed), "");
-    let session = std::fs::read(trace("etl-parser/AMSITrace.etl")).unwrap();
+    let session = std::fs::read(trace("tx/HTTP_Server.etl")).unwrap();
     vec![
         Base::of_merged("merged", &plain),
         Base::of_merged("merged and compressed", &packed),
