@@ -227,7 +227,10 @@ impl Done {
         let done = run_captured(args);
         let text = String::from_utf8(done.out).unwrap();
         let records = match (writes, command[0]) {
-            (true, _) => std::fs::read(&out).ok().map(|file| Image::new(&file).records.len()),
+            // What is copied with its damage cannot be walked.
+            (true, _) => std::fs::read(&out)
+                .ok()
+                .and_then(|file| std::panic::catch_unwind(|| Image::new(&file).records.len()).ok()),
             (false, "dump") => Some(text.lines().count()),
             (false, _) => None,
         };
