@@ -7,7 +7,7 @@ fn take(input: &[u8], at: &mut usize, width: usize) -> usize {
     bytes.iter().rev().fold(0, |value, byte| value << 8 | usize::from(*byte))
 }
 
-/// The decompressed bytes, of which there are `size`.
+/// The decompressed bytes: as many as `size`.
 ///
 /// # Panics
 /// When the input is not the compressed form of so many bytes.
