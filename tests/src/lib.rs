@@ -1,6 +1,7 @@
 //! Shared code of the tests: fuzz targets, an encoder of decoded records, and calls of other
 //! projects' readers.
 
+pub mod bytes;
 pub mod fuzz;
 pub mod reencode;
 
