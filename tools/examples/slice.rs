@@ -19,7 +19,7 @@ fn main() -> Outcome<()> {
     let mut args = std::env::args().skip(1).filter(|_| !cfg!(test));
     match (args.next(), args.next(), args.next()) {
         (Some(trace), Some(pid), Some(out)) => {
-            let pid = pid.parse()?;
+            let pid: u32 = pid.parse()?;
             let about = |_: &Record<'_>, subject: &Subject| subject.processes().any(|p| p == pid);
             std::fs::write(out, cut(&std::fs::read(trace)?, about)?.0)?;
         }

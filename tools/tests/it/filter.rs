@@ -33,7 +33,7 @@ fn level_0_and_keyword_0_admit_everything() {
 
 #[test]
 fn level_admits_lower_and_equal_levels() {
-    assert_eq!(admitted(&enabled(3, 0)), []);
+    assert!(admitted(&enabled(3, 0)).is_empty());
     assert_eq!(admitted(&enabled(4, 0)), [1, 2, 3, 5]);
 }
 
@@ -49,10 +49,10 @@ fn every_kind_of_condition_must_hold() {
     assert_eq!(admitted(&filter()), [2, 3, 5]);
     assert_eq!(admitted(&Filter { from: Some(2_003), ..filter() }), [3, 5]);
     assert_eq!(admitted(&Filter { to: Some(2_003), ..filter() }), [2]);
-    assert_eq!(admitted(&Filter { threads: vec![7], ..filter() }), []);
-    assert_eq!(admitted(&Filter { opcodes: vec![1], ..filter() }), []);
+    assert!(admitted(&Filter { threads: vec![7], ..filter() }).is_empty());
+    assert!(admitted(&Filter { opcodes: vec![1], ..filter() }).is_empty());
     let of = |name: &str| Filter { providers: Filter::of_providers([name]).providers, ..filter() };
-    assert_eq!(admitted(&of("Microsoft-Windows-DotNETRuntime")), []);
+    assert!(admitted(&of("Microsoft-Windows-DotNETRuntime")).is_empty());
     assert_eq!(admitted(&of(&crate::common::PROVIDER.to_string())), [2, 3, 5]);
 }
 

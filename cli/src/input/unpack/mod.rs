@@ -151,7 +151,8 @@ mod tests {
     /// The unpacked bytes, or the error.
     fn unpack(packed: &[u8]) -> Result<Vec<u8>, String> {
         let packing = Packing::of(packed).ok_or("not packed")?;
-        let args = InputArgs { max_unpacked: Some(1 << 20), ..InputArgs::default() };
+        let mut args = InputArgs::default();
+        args.max_unpacked = Some(1 << 20);
         let mut out = Vec::new();
         let (unpacked, _) = Bytes::Pipe(Box::new(Cursor::new(packed.to_vec())))
             .unpack(packing, "it", &args)
