@@ -241,7 +241,7 @@ mod tests {
         assert!(!page.contains('\u{202e}') && !page.contains('\u{1b}'));
         assert!(page.contains("alert(1)"));
         let broken = Report::unreadable("<i>.etl", "<script>alert(2)</script>");
-        let page = render(&[report, broken]);
+        let page = super::render(&[report, broken]);
         assert!(!page.contains("<i>") && !page.contains("<script>alert"));
         // The page has one script and loads nothing; its links stay on it.
         assert_eq!(page.matches("<script").count(), 1);
