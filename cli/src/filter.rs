@@ -5,7 +5,7 @@ use etl_control::enable::Enablement;
 use etl_format::Clock;
 use etl_format::read::{Order, Source, Trace};
 use etl_schema::store::SchemaStore;
-use etl_tools::filter::{Filter, SelectError};
+use etl_tools::filter::Filter;
 use jiff::Timestamp;
 
 use crate::error::Failure;
@@ -62,18 +62,12 @@ pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
 impl FilterArgs {
     /// The processes that --process and --children select, of those in a trace.
     pub fn processes(&self, input: &mut Input) -> Result<Filter, Failure> {
-        let (mut filter, about) = (Filter::default(), input.about().clone());
-        let selector = self.processes.selector();
-        filter.select_processes(input.source(), &about.name, &selector).map_err(|e| match e {
-            SelectError::Trace(error) => about.not_a_trace(&error.into_source()),
-            error => Failure::new(&about.name, error.to_string()).hint(ProcessArgs::HINT),
-        })?;
-        Ok(filter)
+        self.processes.filter(input)
     }
 
     /// Whether processes have to be found in the trace first.
     pub fn needs_processes(&self) -> bool {
-        !self.processes.selector().is_empty()
+        !self.processes.names().is_empty()
     }
 
     /// The selection for a trace with this clock; `processes` has the processes of the trace.

@@ -1,7 +1,11 @@
 //! The arguments that select processes.
 
 use clap::Args;
+use etl_tools::filter::{Filter, SelectError};
 use etl_verify::ProcessSelector;
+
+use crate::error::Failure;
+use crate::input::Input;
 
 /// Selects processes.
 #[derive(Clone, Debug, Default, Args)]
@@ -22,5 +26,24 @@ impl ProcessArgs {
     /// What the arguments select.
     pub fn selector(&self) -> ProcessSelector {
         ProcessSelector::new(&self.process).children(self.children)
+    }
+
+    /// What the user named, in the order of the command line.
+    pub fn names(&self) -> &[String] {
+        &self.process
+    }
+
+    /// The events of the selected processes of a trace, which is read for it; all events if none is
+    /// selected.
+    pub fn filter(&self, input: &mut Input) -> Result<Filter, Failure> {
+        let (mut filter, about) = (Filter::default(), input.about().clone());
+        let (selector, limits) = (self.selector(), input.limits());
+        filter.select_processes(input.source(), &about.name, &selector, limits).map_err(
+            |e| match e {
+                SelectError::Trace(error) => about.not_a_trace(&error.into_source()),
+                error => Failure::new(&about.name, error.to_string()).hint(ProcessArgs::HINT),
+            },
+        )?;
+        Ok(filter)
     }
 }

@@ -1,7 +1,7 @@
 """Reads reports as others do: JSON against a JSON Schema, SARIF against its own, JUnit with a reader of it.
 
 Usage: report_formats.py SCHEMA FILE...; files end in .json, .sarif or .xml. Prints one JSON object for each file: what is
-wrong with it (null for nothing), and of JUnit how many tests there are, have failed and were skipped. Ends with 3 where the
+wrong with it (null for nothing), and of JUnit how many tests there are, have failed, ended with an error and were skipped. Ends with 3 where the
 packages of scripts/requirements.txt are not there.
 """
 
@@ -55,12 +55,14 @@ def read(path, is_ours, is_sarif):
                 "suites": len(suites),
                 "tests": len(cases),
                 "failures": results.count("Failure"),
+                "errors": results.count("Error"),
                 "skipped": results.count("Skipped"),
             }
             stated = {
                 "suites": len(suites),
                 "tests": sum(suite.tests for suite in suites),
                 "failures": sum(suite.failures for suite in suites),
+                "errors": sum(suite.errors for suite in suites),
                 "skipped": sum(suite.skipped for suite in suites),
             }
             problem = None if counted == stated else f"{counted} counted, {stated} stated"

@@ -8,7 +8,7 @@
 use etl_analysis::{Analysis, ProcessLife, ProcessSelector, Recording, UnknownProcess};
 use etl_control::enable::Enablement;
 use etl_format::Guid;
-use etl_format::read::{Record, Records, Source};
+use etl_format::read::{Limits, Record, Records, Source};
 use etl_schema::providers;
 use etl_schema::store::SchemaStore;
 
@@ -67,7 +67,8 @@ impl Filter {
         filter
     }
 
-    /// Adds the processes that a selector selects. Reads the whole trace, unless it selects none.
+    /// Adds the processes that a selector selects. Reads the whole trace within `limits`, unless it
+    /// selects none.
     ///
     /// # Errors
     /// When the trace cannot be read, or has no such process.
@@ -76,11 +77,12 @@ impl Filter {
         source: S,
         name: &str,
         selector: &ProcessSelector,
+        limits: Limits,
     ) -> Result<(), SelectError> {
         if selector.is_empty() {
             return Ok(());
         }
-        let mut recording = Recording::open([(source, name)])?;
+        let mut recording = Recording::open_within([(source, name)], limits)?;
         let machine = Analysis::new().run_split(&mut recording, &mut (), &mut ())?;
         self.lives.extend(selector.lives(&machine)?);
         Ok(())

@@ -22,6 +22,7 @@ use etl_schema::store::SchemaStore;
 use serde::Serialize;
 
 use crate::Result;
+use crate::filter::Filter;
 use crate::problem::Problem;
 
 /// Identities that are counted one by one; a hostile file could hold any number.
@@ -85,7 +86,7 @@ pub struct Survey {
     pub compression: Option<String>,
     /// Bytes of records and buffer headers, decompressed.
     pub bytes_used: u64,
-    /// Records that were read.
+    /// Records that were read, of those that were selected.
     pub records: u64,
     /// Lost events, as the header event states.
     pub events_lost: Option<u32>,
@@ -170,6 +171,18 @@ impl Survey {
     /// Errors of reading, with the options of the trace.
     pub fn of<S: Source>(
         trace: &mut Trace<S>,
+        on_record: impl FnMut(&Record<'_>),
+    ) -> Result<Survey> {
+        Survey::of_selected(trace, &Filter::default(), on_record)
+    }
+
+    /// Reads the whole trace once and counts only the events that a filter admits.
+    ///
+    /// # Errors
+    /// As [`Survey::of`].
+    pub fn of_selected<S: Source>(
+        trace: &mut Trace<S>,
+        filter: &Filter,
         mut on_record: impl FnMut(&Record<'_>),
     ) -> Result<Survey> {
         let (header, clock) = (trace.header().clone(), trace.clock());
@@ -181,12 +194,12 @@ impl Survey {
         let mut counts = Counts::default();
         let mut look = |record: Record<'_>| {
             on_record(&record);
-            counts.add(&record);
+            counts.add(&record, filter);
             Ok::<_, etl_format::Error>(())
         };
         let mut records = trace.records(Order::File)?.with_threads(threads);
         records.for_each(&mut look)?;
-        let (damage, records) = (records.damage().to_vec(), records.count());
+        let damage = records.damage().to_vec();
 
         let mut problems: Vec<Problem> = notes.iter().map(Problem::from).collect();
         problems.extend(damage.iter().map(Problem::from));
@@ -222,7 +235,7 @@ impl Survey {
             compressed: compression.is_some(),
             compression: compression.map(|c| c.to_string()),
             bytes_used: entries.iter().map(|b| u64::from(b.fill)).sum(),
-            records,
+            records: counts.kinds.values().sum(),
             events_lost: known.then_some(header.events_lost),
             buffers_lost: known.then_some(header.buffers_lost),
             // Without a clock there are no times.
@@ -257,7 +270,13 @@ struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, record: &Record<'_>) {
+    fn add(&mut self, record: &Record<'_>, filter: &Filter) {
+        let of_buffer = self.buffers.entry(record.location().buffer_offset).or_insert(None);
+        extend(of_buffer, record.timestamp());
+        if !filter.admits(record) {
+            return;
+        }
+        extend(&mut self.span, record.timestamp());
         *self.kinds.entry(record.kind()).or_insert(0) += 1;
         let known = self.events.len();
         match self.events.entry(record.identity()) {
@@ -275,14 +294,6 @@ impl Counts {
             }
             self.broken_items += 1;
         }
-        let timestamp = record.timestamp();
-        let of_buffer = self.buffers.entry(record.location().buffer_offset).or_insert(None);
-        for span in [&mut self.span, of_buffer] {
-            *span = Some(match *span {
-                Some((first, last)) => (first.min(timestamp), last.max(timestamp)),
-                None => (timestamp, timestamp),
-            });
-        }
     }
 
     fn problems(&self) -> impl Iterator<Item = Problem> {
@@ -296,6 +307,13 @@ impl Counts {
         .into_iter()
         .filter_map(|(count, problem)| (count > 0).then_some(problem))
     }
+}
+
+fn extend(span: &mut TimeSpan, timestamp: i64) {
+    *span = Some(match *span {
+        Some((first, last)) => (first.min(timestamp), last.max(timestamp)),
+        None => (timestamp, timestamp),
+    });
 }
 
 fn seconds_between(clock: &Clock, first: i64, last: i64) -> f64 {

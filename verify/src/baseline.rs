@@ -119,10 +119,11 @@ impl Key {
 }
 
 impl Entry {
-    /// An entry that takes nothing yet, as severe as a finding.
+    /// An entry that takes nothing yet, as severe as a finding is without the user's policy: what is
+    /// known stays known when the policy becomes stricter.
     fn of(finding: &Finding) -> Self {
         let decided = finding.outcome == Outcome::Broken;
-        Entry { severity: finding.severity, decided, count: 0 }
+        Entry { severity: finding.own_severity, decided, count: 0 }
     }
 
     /// Takes a finding if it is not worse than those that are known, and not one more.

@@ -73,6 +73,9 @@ pub struct Finding {
     pub file: Option<String>,
     /// Whether a baseline accepts it, so that it does not count for verdicts.
     pub is_known: bool,
+    /// How severe it is without the user's policy.
+    #[serde(skip)]
+    pub(crate) own_severity: Severity,
     /// The index of the process: an id may be used again.
     #[serde(skip)]
     pub(crate) process: Option<usize>,
@@ -95,6 +98,7 @@ impl Finding {
             offset: None,
             file: None,
             is_known: false,
+            own_severity: severity,
             process: None,
             timestamp: None,
         }
@@ -150,7 +154,7 @@ impl Found<'_> {
 
     /// The finding has another severity than its rule.
     pub fn severity(self, severity: Severity) -> Self {
-        self.finding.severity = severity;
+        (self.finding.severity, self.finding.own_severity) = (severity, severity);
         self
     }
 

@@ -46,8 +46,8 @@ pub use policy::{Policy, SeverityOverride};
 #[cfg(feature = "schema")]
 pub use report::report_schema;
 pub use report::{
-    CauseReport, ClrReport, Coverage, EnabledReport, Format, LossReport, MachineReport,
-    ProcessReport, Report, RuleReport, RundownReport, SCHEMA_VERSION, SessionReport,
+    CauseReport, ClrReport, Coverage, EnabledReport, EventCount, Format, LossReport, MachineReport,
+    ProcessReport, ProviderCount, Report, RuleReport, RundownReport, SCHEMA_VERSION, SessionReport,
     UnresolvedAddress, Verdict, lines, render,
 };
 pub use rules::{RULES, Rule, rules_page};

@@ -27,6 +27,9 @@ enum Line {
     Session {
         session: String,
         file: Option<String>,
+        /// All files, if there are several.
+        #[serde(default)]
+        all_files: Vec<String>,
     },
     Merge {
         file: String,
@@ -100,13 +103,15 @@ impl Truth {
     fn add(&mut self, line: Line) -> Result<(), String> {
         match line {
             Line::Enable(request) => self.enabled.push(request.enabled()?),
-            Line::Session { session, file: Some(file) } => {
-                self.sessions.entry(file).or_default().push(session);
+            Line::Session { session, file, all_files } => {
+                for file in BTreeSet::from_iter(file.into_iter().chain(all_files)) {
+                    self.sessions.entry(file).or_default().push(session.clone());
+                }
             }
             Line::Merge { file, inputs } => {
                 self.merges.insert(file, inputs);
             }
-            Line::Session { file: None, .. } | Line::Other => {}
+            Line::Other => {}
         }
         Ok(())
     }
@@ -154,6 +159,7 @@ mod tests {
 {"kind":"buffer","session":"clr"}
 {"kind":"session","session":"clr","file":"clr.etl","started_ns":5}
 {"kind":"session","session":"other","file":"other.etl","started_ns":5}
+{"kind":"session","session":"clr","file":"part1.etl","all_files":["part1.etl","part2.etl"],"started_ns":5}
 {"kind":"merge","file":"all.etl","inputs":["clr.etl","other.etl"]}
 "#;
 
@@ -165,6 +171,8 @@ mod tests {
         assert_eq!((clr.since, clr.limited), (Some(130_000_000_000_000_000), false));
         let [other] = &truth.of("other.etl").unwrap()[..] else { panic!("one session") };
         assert!(other.limited);
+        assert_eq!(truth.of("part2.etl"), truth.of("part1.etl"));
+        assert_eq!(truth.of("part2.etl").unwrap().len(), 1);
         assert_eq!(truth.of("all.etl").unwrap().len(), 2);
         assert_eq!(truth.of("unknown.etl"), None);
     }

@@ -101,6 +101,27 @@ fn every_process_has_a_verdict() {
     assert!(processes.iter().any(|p| p["pid"] == 100 && p["verdict"] == "incomplete"), "{sarif}");
 }
 
+/// A server with thousands of processes has a case for those that a gate is about.
+#[test]
+fn junit_has_cases_for_judged_processes_only() {
+    let here = made(&["rundown.missing"]);
+    let file = "rundown.missing.etl";
+    let cases = |args: &[&str]| {
+        let args = [&["--no-config", "--format", "junit"], args, &[file]].concat();
+        let said = etlverify(here.path(), &args);
+        let document = roxmltree::Document::parse(&said.out).unwrap();
+        let cases = document.descendants().filter_map(|node| node.attribute("name"));
+        let cases = cases.filter(|name| name.starts_with("process "));
+        cases.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let managed = cases(&[]);
+    let (_, report) = json(here.path(), &[file]);
+    let processes = report["processes"].as_array().unwrap();
+    let is_managed = |p: &&Value| p["clr_events"].as_u64() > Some(0);
+    assert_eq!(managed.len(), processes.iter().filter(is_managed).count());
+    assert_eq!(cases(&["--process", "100"]).len(), 1);
+}
+
 /// A gate must not pass because a program was renamed.
 #[test]
 fn unknown_process_is_an_error() {
@@ -176,6 +197,8 @@ fn baseline_accepts_known_findings() {
     assert_eq!((code, &report["verdict"]), (0, &Value::from("complete")));
     let findings = report["findings"].as_array().unwrap();
     assert!(!findings.is_empty() && findings.iter().all(|f| f["is_known"] == true), "{findings:?}");
+    let strict = ["--deny", "warnings", "--deny", "rundown", "--baseline", "known.json", file];
+    assert_eq!(json(here.path(), &strict).0, 0, "what is known stays known");
     // Findings of another trace, and new ones, count.
     let (code, _) = json(here.path(), &["--baseline", "known.json", "rundown.unclosed.etl"]);
     assert_eq!(code, 1);
@@ -197,6 +220,47 @@ fn quiet_prints_a_line_for_each_trace() {
     let lines: Vec<&str> = said.out.lines().collect();
     assert_eq!((said.code, lines.len()), (1, 2), "{lines:?}");
     assert!(lines[0].starts_with("cannot tell ") && lines[0].contains("file.events-lost.etl"));
+}
+
+#[test]
+fn info_counts_the_events_that_dump_prints_of_a_process() {
+    let here = made(&["sound"]);
+    let info = |args: &[&str]| -> Value {
+        let said =
+            etlkit(here.path(), &[&["info", "--format", "json", "sound.etl"], args].concat());
+        assert_eq!(said.code, 0, "{args:?}: {}", said.err);
+        serde_json::from_str(&said.out).unwrap()
+    };
+    let (all, own) = (info(&[]), info(&["--process", "FIRST.exe"]));
+    let dumped = etlkit(here.path(), &["dump", "sound.etl", "--pid", "100", "--format", "jsonl"]);
+    assert_eq!(own["records"], dumped.out.lines().count());
+    assert!(own["records"].as_u64() < all["records"].as_u64());
+    assert_eq!((&own["buffers"], &own["processes"][0]), (&all["buffers"], &"FIRST.exe".into()));
+    let said = etlkit(here.path(), &["info", "sound.etl", "--process", "0x64"]);
+    assert!(said.out.contains("\n  events of   0x64\n"), "{}", said.out);
+    let said = etlkit(here.path(), &["info", "sound.etl", "--process", "other"]);
+    assert_eq!((said.code, said.out.as_str()), (2, ""));
+    assert!(said.err.contains("no process of the trace is \"other\""), "{}", said.err);
+}
+
+#[test]
+fn diff_compares_the_selected_processes() {
+    let here = made(&["sound"]);
+    let said = etlkit(here.path(), &["slice", "sound.etl", "--pid", "100", "-o", "first.etl"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let diff = |args: &[&str]| {
+        let common = ["diff", "sound.etl", "first.etl", "--ignore", "header", "--format", "json"];
+        let said = etlkit(here.path(), &[&common, args].concat());
+        let report: Value = serde_json::from_str(&said.out).unwrap();
+        (said.code, report["missing"].as_u64().unwrap(), report["same"].as_u64().unwrap())
+    };
+    let (code, missing, _) = diff(&[]);
+    assert!(code == 1 && missing > 0);
+    let (code, missing, same) = diff(&["--process", "first"]);
+    assert!(code == 0 && missing == 0 && same > 0, "{code} {missing} {same}");
+    let args = ["diff", "sound.etl", "first.etl", "--process", "second"];
+    let said = etlkit(here.path(), &args);
+    assert_eq!(said.code, 2, "{}", said.out);
 }
 
 #[test]

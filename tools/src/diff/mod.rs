@@ -55,6 +55,7 @@ use std::collections::BTreeMap;
 use etl_format::Guid;
 use etl_format::read::{Order, Record, Source, Trace};
 
+use crate::filter::Filter;
 use crate::{Error, OnRecord, Result};
 use align::Op;
 use event::Key;
@@ -64,6 +65,7 @@ use reader::TraceReader;
 #[derive(Debug)]
 pub struct Differ<'f> {
     ignore: Ignore,
+    filters: [Filter; 2],
     window: usize,
     threads: usize,
     on_record: OnRecord<'f>,
@@ -73,6 +75,7 @@ impl Default for Differ<'_> {
     fn default() -> Self {
         Differ {
             ignore: Ignore::default(),
+            filters: <[Filter; 2]>::default(),
             window: Differ::DEFAULT_WINDOW,
             threads: 1,
             on_record: OnRecord::default(),
@@ -94,6 +97,13 @@ impl<'f> Differ<'f> {
     #[must_use]
     pub fn ignore(mut self, ignore: Ignore) -> Self {
         self.ignore = ignore;
+        self
+    }
+
+    /// Compares only the events that these filters admit, one for each trace.
+    #[must_use]
+    pub fn select(mut self, filters: [Filter; 2]) -> Self {
+        self.filters = filters;
         self
     }
 
@@ -129,7 +139,7 @@ impl<'f> Differ<'f> {
         second: &mut Trace<B>,
         mut sink: impl FnMut(Difference<'_>),
     ) -> Result<Summary> {
-        let Differ { ignore, window, threads, on_record } = self;
+        let Differ { ignore, filters: [only_a, only_b], window, threads, on_record } = self;
         let mut header = Vec::new();
         if !ignore.header {
             header = file_header::changes(first.header(), second.header());
@@ -143,10 +153,11 @@ impl<'f> Differ<'f> {
         let others = threads.saturating_sub(1);
         first.with_threads(1 + others.div_ceil(2)).parallel(|first| {
             second.with_threads(1 + others / 2).parallel(|second| {
-                let unobserved = OnRecord::default();
                 let mut walk = Walk {
-                    a: TraceReader::new(first, clocks.0, &ignore, same_clock, on_record),
-                    b: TraceReader::new(second, clocks.1, &ignore, same_clock, unobserved),
+                    a: TraceReader::new(first, clocks.0, &ignore, same_clock)
+                        .select(&only_a)
+                        .on_record(on_record),
+                    b: TraceReader::new(second, clocks.1, &ignore, same_clock).select(&only_b),
                     window,
                     ignore: &ignore,
                     summary: Summary { header, ..Summary::default() },

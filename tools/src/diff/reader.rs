@@ -10,6 +10,7 @@ use etl_schema::store::SchemaStore;
 use super::event::{Current, Event, Key, event_name, provider_name};
 use super::ignore::Ignore;
 use crate::OnRecord;
+use crate::filter::Filter;
 
 /// Identities that are counted one by one; beyond, only known ones are.
 pub const MAX_IDENTITIES: usize = 1 << 18;
@@ -27,6 +28,7 @@ pub(super) struct TraceReader<'t, S: Source> {
     clock: Clock,
     same_clock: bool,
     ignore: &'t Ignore,
+    filter: Option<&'t Filter>,
     on_record: OnRecord<'t>,
     /// Events that were read and are not matched yet.
     pub waiting: VecDeque<Event>,
@@ -41,7 +43,6 @@ impl<'t, S: Source> TraceReader<'t, S> {
         clock: Clock,
         ignore: &'t Ignore,
         same_clock: bool,
-        on_record: OnRecord<'t>,
     ) -> Self {
         TraceReader {
             records,
@@ -49,11 +50,24 @@ impl<'t, S: Source> TraceReader<'t, S> {
             clock,
             same_clock,
             ignore,
-            on_record,
+            filter: None,
+            on_record: OnRecord::default(),
             waiting: VecDeque::new(),
             ended: false,
             counts: BTreeMap::new(),
         }
+    }
+
+    /// Reads only the events that a filter admits.
+    pub fn select(mut self, filter: &'t Filter) -> Self {
+        self.filter = Some(filter);
+        self
+    }
+
+    /// Calls a function for every record.
+    pub fn on_record(mut self, on_record: OnRecord<'t>) -> Self {
+        self.on_record = on_record;
+        self
     }
 
     /// Whether all events were read and matched.
@@ -71,6 +85,7 @@ impl<'t, S: Source> TraceReader<'t, S> {
             self.on_record.call(&record);
             self.store.learn(&record);
             if is_header_event(&record)
+                || self.filter.is_some_and(|filter| !filter.admits(&record))
                 || record.provider().is_some_and(|p| self.ignore.providers.contains(&p))
             {
                 continue;

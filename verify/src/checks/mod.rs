@@ -2,6 +2,7 @@
 //! events, activities, garbage collections.
 
 mod activity;
+mod classic;
 mod collections;
 pub(crate) mod enablement;
 pub(crate) mod infer;
@@ -23,6 +24,7 @@ use etl_schema::tables::TableSet;
 
 use activity::Activities;
 pub(crate) use activity::Balance;
+use classic::ClassicCounts;
 use collections::Collectors;
 use enablement::{Admission, Enabled};
 use kinds::Kinds;
@@ -45,6 +47,8 @@ pub(crate) struct Facts {
     pub collectors: Collectors,
     /// Payloads that do not fit.
     pub payloads: Payloads,
+    /// Events without a manifest.
+    pub classic: ClassicCounts,
     /// Physical memory of the machine in MiB, if an event states it.
     pub memory: Option<u32>,
 }
@@ -75,6 +79,7 @@ impl Facts {
             activities: records.activities,
             collectors: records.collectors,
             payloads,
+            classic: records.classic,
             memory: records.memory,
         }
     }
@@ -127,6 +132,7 @@ pub(crate) struct RecordChecks<'a> {
     activities: Activities,
     collectors: Collectors,
     payloads: Payloads,
+    classic: ClassicCounts,
     memory: Option<u32>,
     /// As it was before the pass.
     enabled: Admission,
@@ -148,6 +154,7 @@ impl<'a> RecordChecks<'a> {
             activities: Activities::default(),
             collectors: Collectors::default(),
             payloads: Payloads::new(tables),
+            classic: ClassicCounts::default(),
             memory: None,
             enabled: Admission::new(declared, clock),
             tables,
@@ -180,9 +187,13 @@ impl RecordObserver for RecordChecks<'_> {
     #[inline(always)]
     fn other(&mut self, record: &Record<'_>, _: i64) {
         self.progress.add(record);
-        if !record.is_kernel() {
+        let Some(hook) = record.hook() else {
+            self.classic.add(record);
             self.payloads.learn(record);
-        } else if record.hook() == Some(SYSTEM_CONFIG_CPU) {
+            return;
+        };
+        self.classic.add_kernel(hook);
+        if hook == SYSTEM_CONFIG_CPU {
             self.memory = record.payload().u32_at(MEMORY).or(self.memory);
         }
     }
@@ -193,6 +204,7 @@ impl RecordObserver for RecordChecks<'_> {
         self.activities = Activities::default();
         self.collectors = Collectors::default();
         self.payloads = Payloads::new(self.tables);
+        self.classic = ClassicCounts::default();
         self.memory = None;
     }
 }

@@ -4,7 +4,7 @@
 
 use askama::Template;
 
-use super::words::{INFERRED, duration, resolved, time_of_day};
+use super::words::{INFERRED, duration, percent, resolved, time_of_day};
 use super::{Coverage, EnabledReport, Report, Severity};
 use crate::facts::Tally;
 use crate::finding::Outcome;

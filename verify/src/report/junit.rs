@@ -18,45 +18,40 @@ pub(super) fn render(reports: &[Report]) -> String {
     Document { reports }.render().unwrap_or_default()
 }
 
-/// A rule, and the findings that fail it or leave it undecided.
+/// A rule, and the findings that fail it.
 struct Case<'a> {
     rule: &'static Rule,
-    findings: Vec<&'a Finding>,
-    outcome: Outcome,
-    /// Why it was not decided.
+    /// Findings with which the trace does not pass.
+    failures: Vec<&'a Finding>,
+    /// Why it was not decided, if it does not fail.
     skipped: Option<String>,
 }
 
 impl<'a> Case<'a> {
-    /// A rule fails with a finding above a note; without any finding of its own, it may be open.
     fn new(report: &'a Report, rule: &'static Rule) -> Self {
-        let own = report.counted().filter(|f| f.rule == rule.id);
-        let (mut decided, mut open): (Vec<_>, Vec<_>) = own.partition(|f| f.is_decided());
-        let noted = !decided.is_empty();
-        decided.retain(|f| f.severity > Severity::Note);
-        open.truncate(usize::from(!noted));
-        let (outcome, findings) = match (decided.is_empty(), open.is_empty()) {
-            (false, _) => (Outcome::Broken, decided),
-            (true, false) => (Outcome::Undecided, open),
-            (true, true) => (Outcome::Holds, Vec::new()),
-        };
-        let own = report.rules.iter().find(|own| own.rule == rule.id);
-        let not_applicable = own.filter(|own| own.outcome == Outcome::NotApplicable);
-        let (outcome, skipped) = match (not_applicable, outcome) {
-            (Some(own), _) => (Outcome::NotApplicable, own.because.clone()),
-            (None, Outcome::Undecided) => {
-                (outcome, findings.iter().find_map(|f| f.because.clone()))
+        let own: Vec<_> = report.counted().filter(|f| f.rule == rule.id).collect();
+        let because = match own.as_slice() {
+            [] => not_applicable(report, rule),
+            own if own.iter().all(|f| !f.is_decided()) => {
+                own.iter().find_map(|f| f.because.as_deref()).map(|b| format!("undecided: {b}"))
             }
-            (None, _) => (outcome, None),
+            _ => None,
         };
-        let words = outcome.words();
-        let skipped = skipped.map(|because| format!("{words}: {because}"));
-        Case { rule, findings, outcome, skipped }
+        let failures: Vec<_> = own.into_iter().filter(|f| !report.leads_to(f).passes()).collect();
+        let skipped = because.filter(|_| failures.is_empty());
+        Case { rule, failures, skipped }
     }
 
     fn severity(&self) -> &'static str {
-        self.findings.iter().map(|f| f.severity).max().map_or("", Severity::name)
+        self.failures.iter().map(|f| f.severity).max().map_or("", Severity::name)
     }
+}
+
+/// Why a rule has nothing to look at.
+fn not_applicable(report: &Report, rule: &Rule) -> Option<String> {
+    let own = report.rules.iter().find(|own| own.rule == rule.id)?;
+    let is_so = own.outcome == Outcome::NotApplicable;
+    is_so.then(|| format!("not applicable: {}", own.because.as_deref().unwrap_or_default()))
 }
 
 /// A case for each rule; none if the file could not be read.
@@ -73,17 +68,23 @@ fn timestamp(report: &Report) -> &str {
 
 /// The number of test cases: rules and processes, or the attempt to read the file.
 fn tests(report: &Report, cases: &[Case<'_>]) -> usize {
-    cases.len() + report.processes.len() + report.error.iter().count()
+    cases.len() + report.judged().len() + report.error.iter().count()
 }
 
 /// The number of test cases that fail: rules, and processes.
 fn failures(report: &Report, cases: &[Case<'_>]) -> usize {
-    let rules = cases.iter().filter(|case| case.outcome == Outcome::Broken).count();
-    rules + report.processes.iter().filter(|p| !p.verdict.passes()).count()
+    let rules = cases.iter().filter(|case| !case.failures.is_empty()).count();
+    rules + report.judged().iter().filter(|p| !p.verdict.passes()).count()
 }
 
 fn skipped(cases: &[Case<'_>]) -> usize {
     cases.iter().filter(|case| case.skipped.is_some()).count()
+}
+
+/// Findings that do not fail a test, and are not only notes.
+fn warnings(report: &Report) -> impl Iterator<Item = &Finding> {
+    let passing = report.counted().filter(|f| report.leads_to(f).passes());
+    passing.filter(|f| f.severity > Severity::Note)
 }
 
 fn file(report: &Report) -> Xml<'_> {

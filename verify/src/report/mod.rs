@@ -12,6 +12,7 @@ mod schema;
 mod session;
 mod text;
 mod timeline;
+mod top;
 mod verdict;
 mod words;
 
@@ -23,7 +24,7 @@ use crate::facts::{Facts, Process, UnresolvedCause};
 use crate::finding::{Finding, Outcome, Severity, utc};
 use crate::rules::{EXAMPLE_FILE, RULES, Rule, Subject, more_buffers};
 use timeline::Timeline;
-use verdict::ProcessVerdicts;
+use verdict::{ProcessVerdicts, Scope};
 
 pub use coverage::Coverage;
 pub use machine::MachineReport;
@@ -31,6 +32,7 @@ pub use process::{CauseReport, ClrReport, ProcessReport, RundownReport};
 #[cfg(feature = "schema")]
 pub use schema::report_schema;
 pub use session::{EnabledReport, LossReport, SessionReport};
+pub use top::{EventCount, ProviderCount};
 pub use verdict::Verdict;
 
 /// Version of the JSON report; raised when a key changes its meaning or is removed.
@@ -131,6 +133,10 @@ pub struct Report {
     pub duration_us: i64,
     /// Records read.
     pub records: u64,
+    /// The providers with the most events, at most [`MAX_TOP`](Report::MAX_TOP).
+    pub top_providers: Vec<ProviderCount>,
+    /// The most frequent events, at most [`MAX_TOP`](Report::MAX_TOP).
+    pub top_events: Vec<EventCount>,
     /// Sessions, and spans of the kernel's and the CLR's events.
     pub sessions: Vec<SessionReport>,
     /// What was lost, and where.
@@ -156,6 +162,9 @@ pub struct Report {
 impl Report {
     /// How many unresolved addresses a report lists.
     pub const MAX_UNRESOLVED: usize = 10;
+
+    /// How many providers, and how many events, a report lists by their counts.
+    pub const MAX_TOP: usize = 10;
 
     /// The report on a trace, or on the processes with these indices only.
     pub(crate) fn new(
@@ -188,6 +197,7 @@ impl Report {
                 message: address.cause.message(),
             })
         });
+        let (top_providers, top_events) = top::counts(facts);
         let names: Vec<_> = facts.files().iter().map(|f| f.name.as_str()).collect();
         let mut report = Report {
             schema_version: SCHEMA_VERSION,
@@ -200,6 +210,8 @@ impl Report {
             end_time: utc(facts.clock(), timeline.end),
             duration_us: timeline.us(timeline.end),
             records: facts.records(),
+            top_providers,
+            top_events,
             sessions: session::sessions(facts, &timeline),
             losses: facts.losses().iter().map(|l| LossReport::new(facts, &timeline, l)).collect(),
             enabled: session::enabled(facts),
@@ -219,13 +231,27 @@ impl Report {
         if self.error.is_some() {
             return;
         }
-        let verdicts = ProcessVerdicts::new(self.counted());
+        let findings = self.findings.iter().filter(|finding| !finding.is_known);
+        let verdicts = ProcessVerdicts::new(findings, &self.losses);
         self.processes.iter_mut().for_each(|p| p.verdict = verdicts.of(p));
-        self.verdict = if self.is_selection {
-            self.processes.iter().map(|p| p.verdict).max().unwrap_or_default()
+        let verdicts = self.counted().map(|finding| self.leads_to(finding));
+        self.verdict = verdicts.max().unwrap_or(Verdict::Complete);
+    }
+
+    /// The verdict that a finding alone leads to. With selected processes, findings about the whole
+    /// trace count if they may concern one of them.
+    fn leads_to(&self, finding: &Finding) -> Verdict {
+        let verdict = Verdict::of_one(finding);
+        if !self.is_selection || finding.process.is_some() {
+            return verdict;
+        }
+        let scope = Scope::of(finding.rule);
+        let is_concerned = |p: &ProcessReport| scope.may_concern(p, &self.losses);
+        if self.processes.iter().any(is_concerned) {
+            verdict.min(Verdict::CannotTell)
         } else {
-            Verdict::of(self.counted())
-        };
+            Verdict::Complete
+        }
     }
 
     /// The findings that no baseline accepts.
@@ -283,6 +309,16 @@ impl Report {
     fn described(&self) -> impl Iterator<Item = &ProcessReport> {
         let is_selection = self.is_selection;
         self.processes.iter().filter(move |p| p.is_managed() || is_selection)
+    }
+
+    /// The processes that a gate is about: those that are described, and those with a finding of
+    /// their own above a note.
+    fn judged(&self) -> Vec<&ProcessReport> {
+        let findings = self.counted().filter(|finding| finding.severity > Severity::Note);
+        let own: BTreeSet<_> = findings.filter_map(|finding| finding.process).collect();
+        let is_judged =
+            |p: &&ProcessReport| p.is_managed() || self.is_selection || own.contains(&p.index);
+        self.processes.iter().filter(is_judged).collect()
     }
 
     /// The name of the process that a finding is about; empty where none is known.

@@ -29,7 +29,9 @@ pub fn report_schema() -> String {
     }
     // Doc comments link to items of the code.
     let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
-    text = text.replace("](Report::MAX_UNRESOLVED)", "]");
+    for name in ["MAX_UNRESOLVED", "MAX_TOP"] {
+        text = text.replace(&format!("](Report::{name})"), "]");
+    }
     for link in ["[`", "`]"] {
         text = text.replace(link, "`");
     }

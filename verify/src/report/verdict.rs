@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::ProcessReport;
+use super::{LossReport, ProcessReport};
+use crate::facts::loss::LossKind;
 use crate::finding::{Finding, Outcome, Severity};
-use crate::rules::{Subject, reports_loss};
+use crate::rules::{Subject, loss_of, reports_loss};
 
 etl_schema::named! {
     /// The answer to the question whether the trace is complete, from the best to the worst.
@@ -25,11 +26,6 @@ etl_schema::named! {
 }
 
 impl Verdict {
-    /// The verdict of these findings: the worst verdict of any of them.
-    pub(super) fn of<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> Self {
-        findings.into_iter().map(Verdict::of_one).max().unwrap_or(Verdict::Complete)
-    }
-
     /// The verdict that a finding alone leads to. An undecided warning is at most a warning, while
     /// an undecided error may be one. A loss leaves the questions of all other rules open.
     pub(super) fn of_one(finding: &Finding) -> Self {
@@ -62,46 +58,75 @@ impl Verdict {
     }
 }
 
-/// The verdicts on the processes of a trace.
-pub(super) struct ProcessVerdicts {
-    /// By the findings about a process, by its index.
-    own: BTreeMap<usize, Verdict>,
-    /// By the findings about the whole trace, by what their rules look at.
-    whole: BTreeMap<Subject, Verdict>,
+/// What a finding about the whole trace concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Scope {
+    subject: Subject,
+    loss: Option<LossKind>,
 }
 
-impl ProcessVerdicts {
-    pub fn new<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> Self {
+impl Scope {
+    /// The scope of a rule's findings.
+    pub fn of(rule: &str) -> Self {
+        Scope { subject: Subject::of(rule), loss: loss_of(rule) }
+    }
+
+    /// Whether a process may have a part in it: it has what the rule looks at, and it lived when
+    /// something was lost.
+    pub fn may_concern(self, process: &ProcessReport, losses: &[LossReport]) -> bool {
+        let has_subject = match self.subject {
+            Subject::ManagedCode | Subject::Rundowns | Subject::ClrStacks => process.is_managed(),
+            Subject::Addresses => process.coverage.filled().next().is_some(),
+            Subject::KernelStacks => process.coverage.kernel_stacks.stacks > 0,
+            Subject::Files | Subject::Enablements | Subject::Parts | Subject::Activities => true,
+        };
+        has_subject && self.loss.is_none_or(|kind| may_lack(process, kind, losses))
+    }
+}
+
+/// Whether a loss of a kind may have happened while a process lived.
+fn may_lack(process: &ProcessReport, kind: LossKind, losses: &[LossReport]) -> bool {
+    let [started, ended] = process.span_us;
+    let mut same = losses.iter().filter(|loss| loss.what == kind).peekable();
+    // Without any the time is not known.
+    same.peek().is_none()
+        || same.any(|LossReport { span_us: [from, to], .. }| *from <= ended && started <= *to)
+}
+
+/// The verdicts on the processes of a trace.
+pub(super) struct ProcessVerdicts<'r> {
+    /// By the findings about a process, by its index.
+    own: BTreeMap<usize, Verdict>,
+    /// By the findings about the whole trace.
+    whole: BTreeMap<Scope, Verdict>,
+    losses: &'r [LossReport],
+}
+
+impl<'r> ProcessVerdicts<'r> {
+    pub fn new<'f>(
+        findings: impl IntoIterator<Item = &'f Finding>,
+        losses: &'r [LossReport],
+    ) -> Self {
         let (mut own, mut whole) = (BTreeMap::new(), BTreeMap::new());
         let worsen = |known: &mut Verdict, finding| *known = Verdict::of_one(finding).max(*known);
         for finding in findings {
             match finding.process {
                 Some(index) => worsen(own.entry(index).or_insert(Verdict::Complete), finding),
                 None => {
-                    let subject = Subject::of(finding.rule);
-                    worsen(whole.entry(subject).or_insert(Verdict::Complete), finding);
+                    let scope = whole.entry(Scope::of(finding.rule)).or_insert(Verdict::Complete);
+                    worsen(scope, finding);
                 }
             }
         }
-        ProcessVerdicts { own, whole }
+        ProcessVerdicts { own, whole, losses }
     }
 
     /// The verdict on a process. What is missing from the whole trace may be missing from this
     /// process or from others.
     pub fn of(&self, process: &ProcessReport) -> Verdict {
-        let whole = self.whole.iter().filter(|(subject, _)| may_concern(**subject, process));
+        let whole = self.whole.iter().filter(|(scope, _)| scope.may_concern(process, self.losses));
         let whole = whole.map(|(_, verdict)| (*verdict).min(Verdict::CannotTell));
         whole.chain(self.own.get(&process.index).copied()).max().unwrap_or(Verdict::Complete)
-    }
-}
-
-/// Whether a process may have a part in what a rule looks at.
-fn may_concern(subject: Subject, process: &ProcessReport) -> bool {
-    match subject {
-        Subject::ManagedCode | Subject::Rundowns | Subject::ClrStacks => process.is_managed(),
-        Subject::Addresses => process.coverage.filled().next().is_some(),
-        Subject::KernelStacks => process.coverage.kernel_stacks.stacks > 0,
-        Subject::Files | Subject::Enablements | Subject::Parts | Subject::Activities => true,
     }
 }
 
@@ -110,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_is_decided_by_severity_outcome_and_loss() {
+    fn of_one_is_decided_by_severity_outcome_and_loss() {
         let finding = |rule, severity, outcome| Finding {
             outcome,
             ..Finding::new(rule, severity, String::new())
@@ -130,10 +155,7 @@ mod tests {
         ] {
             let one = finding(rule, severity, outcome);
             assert_eq!(Verdict::of_one(&one), verdict, "{rule} {severity:?} {outcome:?}");
-            let note = finding(other, Severity::Note, broken);
-            assert_eq!(Verdict::of([&note, &one]), verdict);
         }
-        assert_eq!(Verdict::of([]), Verdict::Complete);
     }
 
     #[test]
@@ -143,7 +165,8 @@ mod tests {
             ..Finding::new(rule, severity, String::new())
         };
         let of = |findings: &[Finding], index| {
-            ProcessVerdicts::new(findings).of(&ProcessReport { index, ..ProcessReport::default() })
+            let process = ProcessReport { index, ..ProcessReport::default() };
+            ProcessVerdicts::new(findings, &[]).of(&process)
         };
         let own = [finding("rundown.missing", Severity::Error, Some(1))];
         assert_eq!([of(&own, 0), of(&own, 1)], [Verdict::Complete, Verdict::Incomplete]);
@@ -151,6 +174,30 @@ mod tests {
         assert_eq!(of(&damaged, 0), Verdict::CannotTell);
         let managed = [finding("stacks.without-event", Severity::Warning, None)];
         assert_eq!(of(&managed, 0), Verdict::Complete);
+    }
+
+    #[test]
+    fn of_process_counts_losses_while_it_lived() {
+        let finding = Finding::new("file.events-lost", Severity::Warning, String::new());
+        let loss = |span_us| LossReport {
+            what: LossKind::EventsLost,
+            message: String::new(),
+            processor: None,
+            from: None,
+            to: None,
+            span_us,
+            file: String::new(),
+        };
+        let of = |losses: &[LossReport], span_us| {
+            let process = ProcessReport { span_us, ..ProcessReport::default() };
+            ProcessVerdicts::new([&finding], losses).of(&process)
+        };
+        let early = [loss([0, 10])];
+        assert_eq!(of(&early, [11, 90]), Verdict::Complete);
+        assert_eq!(of(&early, [10, 90]), Verdict::CannotTell);
+        assert_eq!(of(&[loss([0, 10]), loss([80, 99])], [11, 90]), Verdict::CannotTell);
+        assert_eq!(of(&[loss([80, 99])], [11, 79]), Verdict::Complete);
+        assert_eq!(of(&[], [11, 79]), Verdict::CannotTell, "at an unknown time");
     }
 
     #[test]

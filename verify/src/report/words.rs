@@ -55,7 +55,7 @@ impl Report {
     pub(super) fn open_questions(&self) -> Vec<&'static str> {
         let mut out = Vec::new();
         for finding in self.counted() {
-            let is_open = Verdict::of_one(finding) == Verdict::CannotTell;
+            let is_open = self.leads_to(finding) == Verdict::CannotTell;
             if is_open && !out.contains(&finding.rule) {
                 out.push(finding.rule);
             }
@@ -78,7 +78,7 @@ impl Report {
 }
 
 /// A share in percent, rounded down: only all of it is 100 %.
-fn percent(part: u64, whole: u64) -> String {
+pub(super) fn percent(part: u64, whole: u64) -> String {
     let hundredths = u128::from(part) * 10_000 / u128::from(whole.max(1));
     format!("{}.{:02} %", hundredths / 100, hundredths % 100)
 }

@@ -22,7 +22,7 @@ use crate::gates::Gates;
 
 pub(crate) use commands::{EXAMPLE_FILE, more_buffers};
 pub use page::rules_page;
-pub(crate) use subject::{Subject, reports_loss};
+pub(crate) use subject::{Subject, loss_of, reports_loss};
 
 /// The check of a rule: what it looks at, and what it has found.
 pub(crate) struct Check<'a> {

@@ -2,6 +2,7 @@
 
 use super::Rule;
 use super::merge::is_joined;
+use crate::facts::loss::LossKind;
 use crate::facts::{Facts, Origin, Process};
 
 /// What a rule looks at. A rule without anything to look at is not applicable.
@@ -41,11 +42,13 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("symbols.no-image-pdb", Subject::Addresses),
     ("symbols.wrong-time", Subject::Addresses),
     ("symbols", Subject::ManagedCode),
+    ("merge.no-image-ids", Subject::Addresses),
     ("merge", Subject::Parts),
     ("stacks.undefined-key", Subject::KernelStacks),
     ("stacks.before-event", Subject::KernelStacks),
     ("stacks.missing", Subject::ManagedCode),
     ("stacks", Subject::ClrStacks),
+    ("gc", Subject::ManagedCode),
     ("activity", Subject::Activities),
     ("payload", Subject::Files),
 ];
@@ -62,6 +65,18 @@ const LOSSES: &[&str] = &[
 /// Whether the findings of a rule are losses.
 pub(crate) fn reports_loss(rule: &str) -> bool {
     LOSSES.contains(&rule)
+}
+
+/// The kind of loss that the findings of a rule are about, where losses of this kind have times.
+pub(crate) fn loss_of(rule: &str) -> Option<LossKind> {
+    match rule {
+        "file.damaged" => Some(LossKind::FileDamaged),
+        "file.unclosed" => Some(LossKind::EndMissing),
+        "file.events-lost" => Some(LossKind::EventsLost),
+        "file.buffers-lost" => Some(LossKind::BuffersLost),
+        "file.overwritten" => Some(LossKind::Overwritten),
+        _ => None,
+    }
 }
 
 impl Subject {
@@ -121,6 +136,7 @@ mod tests {
             assert!(RULES.iter().any(|r| r.id == *name || r.family() == *name), "{name}");
         }
         assert!(LOSSES.iter().all(|id| Rule::find(id).is_some()));
+        assert_eq!(RULES.iter().filter_map(|rule| loss_of(rule.id)).count(), 5);
         for rule in RULES {
             let known = SUBJECTS.iter().any(|(n, _)| *n == rule.id || *n == rule.family());
             assert!(known, "{}", rule.id);

@@ -2,3 +2,4 @@
 
 mod docs;
 mod real;
+mod real_verdicts;

@@ -15,6 +15,7 @@ use crate::error::Failure;
 use crate::input::{self, Input, InputArgs};
 use crate::missing_header;
 use crate::output::{self, ReportFormat};
+use crate::process_args::ProcessArgs;
 use crate::progress::Progress;
 use crate::threads::ThreadArgs;
 use etl_schema::providers;
@@ -41,6 +42,7 @@ error (one of the files cannot be read).
 Examples:
   etlkit diff before.etl after.etl
   etlkit diff monday.etl tuesday.etl --ignore time --ignore ids --ignore addresses --ignore header
+  etlkit diff --process app.exe a.etl b.etl
   etlkit diff a.etl b.etl --format json | jq '.differences[] | select(.kind == \"missing\")'")]
 pub(crate) struct Args {
     /// First trace; `-` is standard input
@@ -62,6 +64,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = Differ::DEFAULT_WINDOW,
         value_parser = window)]
     window: usize,
+    #[command(flatten)]
+    processes: ProcessArgs,
     #[command(flatten)]
     threads: ThreadArgs,
     #[command(flatten)]
@@ -93,6 +97,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let input = args.input.share(2);
     let mut first = Input::open(&args.first, &input)?;
     let mut second = Input::open(&args.second, &input)?;
+    let filters = [args.processes.filter(&mut first)?, args.processes.filter(&mut second)?];
     let (mut first, about_first) = first.trace(&Options::salvage())?;
     let (mut second, about_second) = second.trace(&Options::salvage())?;
     let names = [about_first.name.as_str(), about_second.name.as_str()];
@@ -105,6 +110,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     };
     let summary = Differ::new()
         .ignore(ignore)
+        .select(filters)
         .window(args.window)
         .threads(args.threads.count())
         .on_record(move |record| progress.pass(record.bytes().len()))

@@ -5,7 +5,7 @@ mod text;
 use std::path::{Path, PathBuf};
 
 use etl_format::constants::LogFileMode;
-use etl_format::read::{Mode, Options};
+use etl_format::read::{Mode, Options, Record};
 use etl_tools::survey::Survey;
 use serde::Serialize;
 
@@ -14,6 +14,7 @@ use crate::diagnostics::Condition;
 use crate::error::{Failure, print_readable};
 use crate::input::{Input, InputArgs};
 use crate::output::{self, ReportFormat};
+use crate::process_args::ProcessArgs;
 use crate::progress::Progress;
 use crate::threads::{self, ThreadArgs};
 
@@ -29,6 +30,7 @@ are noted and do not change the exit code.
 
 Examples:
   etlkit info trace.etl
+  etlkit info --process devenv --children trace.etl
   etlkit info --format json trace.etl | jq '.events[] | select(.count > 1000)'")]
 pub(crate) struct Args {
     /// Traces to read; `-` is standard input
@@ -42,6 +44,8 @@ pub(crate) struct Args {
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
+    processes: ProcessArgs,
+    #[command(flatten)]
     threads: ThreadArgs,
     #[command(flatten)]
     input: InputArgs,
@@ -53,6 +57,8 @@ struct Report {
     schema_version: u32,
     file: String,
     bytes: u64,
+    /// The processes whose events are counted, as the user named them; empty for all.
+    processes: Vec<String>,
     #[serde(flatten)]
     survey: Survey,
 }
@@ -85,16 +91,24 @@ fn all(args: &Args) -> Vec<Result<Report, Failure>> {
     let at_once = threads.min(args.files.len()).max(1);
     let options = Options { mode, threads: threads / at_once, ..Options::default() };
     let input = args.input.share(at_once);
-    threads::map(&args.files, at_once, |file| survey(file, &options, &input))
+    let (processes, options) = (&args.processes, &options);
+    threads::map(&args.files, at_once, |file| survey(file, processes, options, &input))
 }
 
-fn survey(path: &Path, options: &Options, args: &InputArgs) -> Result<Report, Failure> {
+fn survey(
+    path: &Path,
+    processes: &ProcessArgs,
+    options: &Options,
+    args: &InputArgs,
+) -> Result<Report, Failure> {
     let mut input = Input::open(path, args)?;
-    let bytes = input.size();
+    let (bytes, filter) = (input.size(), processes.filter(&mut input)?);
     let (mut trace, about) = input.trace(options)?;
     let mut progress = Progress::of_trace(&trace, 1, false);
-    let survey = Survey::of(&mut trace, move |record| progress.pass(record.bytes().len()))
+    let on_record = move |record: &Record<'_>| progress.pass(record.bytes().len());
+    let survey = Survey::of_selected(&mut trace, &filter, on_record)
         .map_err(|e| about.unreadable(options.mode, e.format_error()))?;
     let file = about.name.clone();
-    Ok(Report { schema_version: SCHEMA_VERSION, file, bytes, survey })
+    let processes = processes.names().to_vec();
+    Ok(Report { schema_version: SCHEMA_VERSION, file, bytes, processes, survey })
 }

@@ -68,6 +68,9 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
         }
         _ => row("lost", UNKNOWN)?,
     }
+    if !report.processes.is_empty() {
+        row("events of", &one_line(&report.processes.join(", ")))?;
+    }
     let kinds: Vec<_> = s.kinds.iter().map(|(kind, n)| format!("{kind} {n}")).collect();
     row("records", &format!("{}: {}", s.records, kinds.join(", ")))?;
 

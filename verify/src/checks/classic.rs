@@ -1,0 +1,93 @@
+//! Counts of events without a manifest: the kernel's, classic ones, and messages.
+
+use etl_format::Guid;
+use etl_format::constants::group_guid;
+use etl_format::read::Record;
+use foldhash::HashMap;
+
+/// How often each kind of event occurs.
+#[derive(Clone, Debug)]
+pub(crate) struct ClassicCounts {
+    /// Events of the kernel, by group and type.
+    kernel: Vec<u64>,
+    /// Other events, by class and type, or by the number of a message.
+    others: HashMap<(Guid, u16), u64>,
+}
+
+/// A kind of event and how often it occurs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ClassicCount {
+    /// The class, or the GUID of messages; zero for a group of the kernel without a class.
+    pub class: Guid,
+    /// The group, of the kernel's events.
+    pub group: Option<u8>,
+    /// The type, or the number of a message.
+    pub id: u16,
+    /// How often.
+    pub count: u64,
+}
+
+impl Default for ClassicCounts {
+    fn default() -> Self {
+        // Only pages of memory that are written to are used.
+        let kernel = vec![0; usize::from(u16::MAX) + 1];
+        ClassicCounts { kernel, others: HashMap::default() }
+    }
+}
+
+impl ClassicCounts {
+    /// Kinds of other events that are counted one by one.
+    const MAX_KINDS: usize = 1 << 12;
+
+    /// Counts an event of the kernel.
+    #[inline(always)]
+    pub fn add_kernel(&mut self, hook: u16) {
+        if let Some(count) = self.kernel.get_mut(usize::from(hook)) {
+            *count += 1;
+        }
+    }
+
+    /// Counts another event.
+    pub fn add(&mut self, record: &Record<'_>) {
+        let identity = record.identity();
+        let id = if identity.id == 0 { identity.opcode.into() } else { identity.id };
+        let key = (identity.provider, id);
+        if self.others.len() < Self::MAX_KINDS || self.others.contains_key(&key) {
+            *self.others.entry(key).or_insert(0) += 1;
+        }
+    }
+
+    /// The kinds with events, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = ClassicCount> {
+        let kernel = (0..=u16::MAX).zip(&self.kernel).filter(|(_, count)| **count > 0);
+        let kernel = kernel.map(|(hook, &count)| {
+            let [id, group] = hook.to_le_bytes();
+            let class = group_guid(group).unwrap_or(Guid::ZERO);
+            ClassicCount { class, group: Some(group), id: id.into(), count }
+        });
+        let others = self.others.iter();
+        kernel.chain(others.map(|(&(class, id), &count)| ClassicCount {
+            class,
+            group: None,
+            id,
+            count,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iter_lists_the_kinds_of_the_kernel_with_events() {
+        let mut counts = ClassicCounts::default();
+        for hook in [0x0f2e, 0x0f2e, 0xffff] {
+            counts.add_kernel(hook);
+        }
+        let class = group_guid(0x0f).unwrap();
+        let samples = ClassicCount { class, group: Some(0x0f), id: 0x2e, count: 2 };
+        let unknown = ClassicCount { class: Guid::ZERO, group: Some(0xff), id: 0xff, count: 1 };
+        assert_eq!(counts.iter().collect::<Vec<_>>(), [samples, unknown]);
+    }
+}

@@ -1,0 +1,55 @@
+//! The verdict on every real trace, as `docs/real-trace-findings.md` lists them.
+//! `ETLKIT_WRITE_DOCS=1` writes the table.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use etl_test_support::{all_traces, needs, root, traces};
+use etl_verify::{Report, Severity, Verifier};
+
+const BEGIN: &str = "<!-- verdicts -->\n";
+const END: &str = "<!-- end -->\n";
+
+/// Rules with findings above a note, with their numbers.
+fn reasons(report: &Report) -> String {
+    let mut counts: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for finding in report.findings.iter().filter(|f| f.severity > Severity::Note) {
+        let severity = if finding.is_decided() { finding.severity.name() } else { "undecided" };
+        *counts.entry((severity, finding.rule)).or_default() += 1;
+    }
+    let words = counts.into_iter().map(|((severity, rule), count)| match count {
+        1 => format!("{severity} `{rule}`"),
+        count => format!("{severity} `{rule}` ({count} times)"),
+    });
+    let words: Vec<_> = words.collect();
+    if words.is_empty() { "nothing above a note".to_owned() } else { words.join(", ") }
+}
+
+#[needs(traces)]
+#[test]
+fn verdict_on_each_real_trace_is_the_listed_one() {
+    let mut rows = BEGIN.to_owned();
+    rows += "| trace | .NET | verdict | exit code | because of |\n|---|---|---|---|---|\n";
+    for path in all_traces() {
+        // Further traces are not listed.
+        let Ok(name) = path.strip_prefix(traces()) else { continue };
+        let name = name.to_str().unwrap().replace('\\', "/");
+        let report = Verifier::new().verify(std::fs::read(&path).unwrap().as_slice(), &name);
+        let report = report.unwrap();
+        let managed = if report.processes.iter().any(|p| p.clr_events > 0) { "yes" } else { "no" };
+        let (verdict, code) = (report.verdict.words(), u8::from(!report.verdict.passes()));
+        let because = reasons(&report);
+        writeln!(rows, "| {name} | {managed} | {verdict} | {code} | {because} |").unwrap();
+    }
+    rows += END;
+    let page = root().join("docs/real-trace-findings.md");
+    let text = std::fs::read_to_string(&page).unwrap();
+    let (before, rest) = text.split_once(BEGIN).unwrap();
+    let (_, after) = rest.split_once(END).unwrap();
+    let expected = format!("{before}{rows}{after}");
+    if std::env::var_os("ETLKIT_WRITE_DOCS").is_some_and(|v| v == "1") {
+        std::fs::write(&page, &expected).unwrap();
+    } else {
+        assert_eq!(text, expected, "ETLKIT_WRITE_DOCS=1 updates it");
+    }
+}
