@@ -5,24 +5,22 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use etl_test_support::{all_traces, needs, root, traces};
-use etl_verify::{Report, Severity, Verifier};
+use etl_verify::{Finding, Report, Severity, Verifier};
 
 const BEGIN: &str = "<!-- verdicts -->\n";
 const END: &str = "<!-- end -->\n";
 
-/// Rules with findings above a note, with their numbers.
+/// Findings above a note: the message of one, the number of several of a rule.
 fn reasons(report: &Report) -> String {
-    let mut counts: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    let mut by_rule: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
     for finding in report.findings.iter().filter(|f| f.severity > Severity::Note) {
-        let severity = if finding.is_decided() { finding.severity.name() } else { "undecided" };
-        *counts.entry((severity, finding.rule)).or_default() += 1;
+        by_rule.entry(finding.rule).or_default().push(finding);
     }
-    let words = counts.into_iter().map(|((severity, rule), count)| match count {
-        1 => format!("{severity} `{rule}`"),
-        count => format!("{severity} `{rule}` ({count} times)"),
+    let words = by_rule.into_iter().map(|(rule, findings)| match findings.as_slice() {
+        [one] => format!("`{rule}`: {}", one.message),
+        several => format!("`{rule}`: {} findings", several.len()),
     });
-    let words: Vec<_> = words.collect();
-    if words.is_empty() { "nothing above a note".to_owned() } else { words.join(", ") }
+    words.collect::<Vec<_>>().join("; ")
 }
 
 #[needs(traces)]
