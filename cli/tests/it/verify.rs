@@ -68,6 +68,20 @@ fn verify_reads_nearest_config() {
     assert!(said.err.contains("allowed") && said.err.contains("line 1"), "{}", said.err);
 }
 
+/// Masks for which the CLR writes no end rundown, or only a part of what the trace holds. The trace
+/// records what PerfView enabled; what the user declares replaces it.
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
+#[test]
+fn enable_is_compared_with_a_whole_rundown() {
+    let path = etl_test_support::trace("perfview/net.4.5.2.x64.etl");
+    let (here, file) = (directory(&[]), path.to_str().unwrap());
+    for (mask, code) in [("0x20138", 0), ("0xB8", 1), ("0x38", 1), ("0x78", 1), ("0x118", 1)] {
+        let said = etlverify(here.path(), &["--enable", &format!("rundown:{mask}:5"), file]);
+        assert_eq!(said.code, code, "{mask}: {}", said.out);
+        assert_eq!(said.out.contains("filter.not-enabled"), code == 1, "{mask}: {}", said.out);
+    }
+}
+
 #[needs(trace = "perfview/gcrundownevents.etl")]
 #[test]
 fn enable_is_compared_with_events() {

@@ -157,7 +157,7 @@ fn enable_accepts_every_notation() {
         let (code, out) = enabled(&[&way.replace("0x138", "0x130")]);
         assert_eq!(code, 1, "{way}: {out}");
         let text = unbroken(&out);
-        assert!(text.contains("warning filter.not-enabled"), "{text}");
+        assert!(text.contains("error filter.not-enabled"), "{text}");
         assert!(text.contains("that no declared enablement requests: 0x130 at level 5"), "{text}");
     }
     // Both sessions, separately.

@@ -308,9 +308,12 @@ impl Admission {
         out
     }
 
-    /// The enablements of a provider with known masks.
+    /// The enablements of a provider with known masks. Where the user declared some, there are no
+    /// others: what the trace records beside them is not one of them.
     pub fn of(&self, provider: Guid) -> impl Iterator<Item = (&Enabled, &Enablement)> + Clone {
-        let own = self.enabled.iter().filter(move |e| e.provider == provider);
+        let own = self.enabled.iter().filter(move |e| e.provider == provider && e.with.is_some());
+        let known = own.clone().map(|e| e.knowledge).min();
+        let own = own.filter(move |e| Some(e.knowledge) == known);
         own.filter_map(|e| e.with.as_ref().map(|with| (e, with)))
     }
 

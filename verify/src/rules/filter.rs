@@ -8,7 +8,7 @@ use etl_schema::clr::keyword::{JIT, LOADER};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 use super::commands::RUNTIME_LARGE;
-use super::{Check, Rule, plural};
+use super::{Check, Found, Rule, plural};
 use crate::facts::enable::Knowledge;
 use crate::facts::raised::Raised;
 use crate::facts::{Bracket, Facts, Item, Process, Tag};
@@ -48,10 +48,7 @@ fn not_enabled(check: &mut Check<'_>) {
             knowledge.name(),
             known.join(", "),
         );
-        let found = check.find(message).at(counted.first);
-        if knowledge == Knowledge::Recorded {
-            found.undecided(OTHER_SESSION);
-        }
+        judge(check.find(message).at(counted.first), knowledge);
     }
     for provider in [CLR_RUNTIME, CLR_RUNDOWN] {
         not_raised(check, provider);
@@ -96,10 +93,15 @@ fn not_raised(check: &mut Check<'_>, provider: Guid) {
         listed.join("; "),
     );
     let first = found.iter().filter_map(|(_, counted)| counted.first).min();
-    let found = check.find(message).at(first);
-    if knowledge == Knowledge::Recorded {
-        found.undecided(OTHER_SESSION);
-    }
+    judge(check.find(message).at(first), knowledge);
+}
+
+/// A declared enablement was not obeyed. A recorded one does not decide.
+fn judge(found: Found<'_>, knowledge: Knowledge) {
+    match knowledge {
+        Knowledge::Declared => found.severity(Severity::Error),
+        _ => found.undecided(OTHER_SESSION),
+    };
 }
 
 pub(super) const MISSING_LOADS: Rule = Rule {
