@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// The output of a command line, which prints nothing to standard error.
+/// The output of a command line, then its notes on standard error, which has nothing else.
 pub fn bash(here: &Path, line: &str) -> String {
     let tools = Path::new(env!("CARGO_BIN_EXE_etlkit")).parent().unwrap().to_owned();
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -21,8 +21,9 @@ pub fn bash(here: &Path, line: &str) -> String {
     // bash warns about a locale that is not installed.
     command.args(["-c", line]).current_dir(here).env("PATH", path).env("LC_ALL", "C");
     let output = command.output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{line}");
-    let said = String::from_utf8(output.stdout).unwrap();
+    let notes = String::from_utf8(output.stderr).unwrap();
+    assert!(notes.lines().all(|line| line.starts_with("note: ")), "{line}: {notes}");
+    let said = String::from_utf8(output.stdout).unwrap() + &notes;
     said.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{directory, etlkit, etlverify, trace};
+use crate::common::{directory, etlkit, etlverify, trace, trace_of};
 use serde_json::Value;
 
 /// Traces of the corpus: `NAME.etl` is the file `clr.etl` of the scenario `rules/NAME`.
@@ -18,6 +18,11 @@ fn made(names: &[&str]) -> tempfile::TempDir {
         std::fs::remove_dir_all(here.path().join("made")).unwrap();
     }
     here
+}
+
+/// A trace with one event of an unknown provider.
+fn small() -> Vec<u8> {
+    trace_of([0x5a; 16], 1, 0, b"")
 }
 
 fn json(here: &Path, args: &[&str]) -> (i32, Value) {
@@ -55,9 +60,12 @@ fn exit_code_follows_the_verdict() {
 
 #[test]
 fn trace_without_managed_code_is_judged() {
-    let here = directory(&[("small.etl", &trace())]);
+    let here = directory(&[("small.etl", &small()), ("sample.etl", &trace())]);
+    // Its one sample is in no image.
+    let (code, report) = json(here.path(), &["sample.etl"]);
+    assert_eq!((code, &report["verdict"]), (1, &Value::from("incomplete")));
     let (code, report) = json(here.path(), &["small.etl"]);
-    assert_eq!(code, 0, "{report}");
+    assert_eq!((code, &report["verdict"]), (0, &Value::from("complete")), "{report}");
     let rules = report["rules"].as_array().unwrap();
     let rule = |id: &str| rules.iter().find(|rule| rule["rule"] == id).unwrap();
     assert_eq!(rule("rundown.missing")["outcome"], "not_applicable");
@@ -169,7 +177,7 @@ fn subdirectories_are_searched() {
         std::fs::create_dir_all(root.join(directory)).unwrap();
     }
     for file in ["in/z.etl", "in/a/y.ETL", "in/a/b/x.etl"] {
-        std::fs::write(root.join(file), trace()).unwrap();
+        std::fs::write(root.join(file), small()).unwrap();
     }
     std::fs::write(root.join("in/a/other.txt"), b"text").unwrap();
     #[cfg(unix)]

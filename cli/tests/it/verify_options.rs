@@ -183,7 +183,7 @@ fn enable_accepts_every_notation() {
 fn truth_option_reads_enablement() {
     let here = made("recipe", &[]);
     let inferred = verify(here.path(), &["recipe.etl"]).out;
-    assert!(inferred.contains("0x118:5  inferred"), "{inferred}");
+    assert!(inferred.contains("0x138:5  inferred"), "{inferred}");
     let said = verify(here.path(), &["--truth", "truth.jsonl", "recipe.etl"]);
     assert_eq!((said.code, said.err.as_str()), (0, ""));
     let enabled = |out: &str| -> String {

@@ -50,7 +50,7 @@ fn verdict(name: &str, bytes: &[u8]) -> String {
             let rules: Vec<&str> = rules.into_iter().collect();
             let list =
                 if rules.is_empty() { String::new() } else { format!(" ({})", rules.join(", ")) };
-            format!("{}{list}", report.verdict.name())
+            format!("{}{list}", report.verdict.words())
         }
     }
 }

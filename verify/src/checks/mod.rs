@@ -19,7 +19,7 @@ use etl_analysis::{ClrEvent, Machine, RecordObserver, StateObserver};
 use etl_format::Guid;
 use etl_format::cursor::Bytes;
 use etl_format::read::{EventHeader, ExtendedItem, Record};
-use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
+use etl_schema::providers::{self, CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::tables::TableSet;
 
 use activity::Activities;
@@ -91,6 +91,7 @@ impl Facts {
             CLR_RUNDOWN => "Microsoft-Windows-DotNETRuntimeRundown".to_owned(),
             _ => {
                 let name = self.payloads.store().provider_name(provider);
+                let name = name.or_else(|| providers::name(provider));
                 name.map_or_else(|| provider.to_string(), str::to_owned)
             }
         }

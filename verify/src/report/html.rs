@@ -5,7 +5,7 @@
 use askama::Template;
 
 use super::words::{INFERRED, duration, percent, resolved, time_of_day};
-use super::{Coverage, EnabledReport, Report, Severity};
+use super::{Coverage, EnabledReport, Report, Severity, Verdict};
 use crate::facts::Tally;
 use crate::finding::Outcome;
 use crate::rules::Rule;
@@ -87,6 +87,22 @@ pub(super) fn render(reports: &[Report]) -> String {
     let names: Vec<_> = reports.iter().map(|r| printable(&r.file)).collect();
     let (version, title) = (env!("CARGO_PKG_VERSION"), names.join(", "));
     Document { version, title, reports }.render().unwrap_or_default()
+}
+
+/// The lines of the marks, across a lane.
+fn grid(duration_us: i64) -> String {
+    ticks(duration_us).iter().map(|tick| format!("M{:.2} 0V16", tick.x)).collect()
+}
+
+/// The place of a report among others by its verdict: the worst first.
+fn order(report: &Report) -> usize {
+    let verdict = Verdict::ALL.iter().rev().position(|verdict| *verdict == report.verdict);
+    if report.error.is_some() { 0 } else { verdict.unwrap_or_default().saturating_add(1) }
+}
+
+/// A time in ISO 8601 without fractions of a second.
+fn to_second(iso: &str) -> String {
+    iso.split('.').next().unwrap_or_default().replace('T', " ")
 }
 
 /// The class of a verdict.

@@ -1,6 +1,8 @@
 //! Verdicts, shares and times in words, for text and HTML.
 
-use super::{EnabledReport, Report, Severity, Verdict};
+use std::collections::BTreeSet;
+
+use super::{EnabledReport, Report, RuleReport, Severity, Verdict};
 use crate::facts::Tally;
 use crate::facts::enable::Knowledge;
 use crate::finding::{Finding, Outcome};
@@ -63,15 +65,20 @@ impl Report {
         out
     }
 
-    /// How many rules have which outcome: `40 rules hold, 2 are broken`.
+    /// How many rules have which outcome: `40 hold, 3 with notes, 2 broken`.
     pub(super) fn outcomes(&self) -> String {
+        let serious = self.findings.iter().filter(|f| f.severity > Severity::Note);
+        let serious: BTreeSet<_> = serious.map(|f| f.rule).collect();
+        let is_broken = |rule: &&RuleReport| rule.outcome == Outcome::Broken;
+        let broken = self.rules.iter().filter(is_broken);
+        let broken = broken.filter(|rule| serious.contains(rule.rule)).count();
         let counts = [
-            ("hold", Outcome::Holds),
-            ("broken", Outcome::Broken),
-            ("undecided", Outcome::Undecided),
-            ("not applicable", Outcome::NotApplicable),
+            (self.count(Outcome::Holds), "hold"),
+            (self.count(Outcome::Broken).saturating_sub(broken), "with notes"),
+            (broken, "broken"),
+            (self.count(Outcome::Undecided), "undecided"),
+            (self.count(Outcome::NotApplicable), "not applicable"),
         ];
-        let counts = counts.map(|(name, outcome)| (self.count(outcome), name));
         let used = counts.into_iter().filter(|(count, _)| *count > 0);
         used.map(|(count, name)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
     }
