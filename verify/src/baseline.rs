@@ -70,6 +70,12 @@ impl Baseline {
         Baseline { entries }
     }
 
+    /// How many findings it has.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.entries.values().map(|entry| entry.count).sum()
+    }
+
     /// Reads the text that [`Baseline::json`] returned.
     ///
     /// # Errors

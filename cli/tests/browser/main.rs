@@ -258,6 +258,16 @@ fn html_report_of_several_traces_fits() {
     for file in files {
         assert!(text.contains(file), "{file}");
     }
+    // The list of traces is sorted by verdict, the worst first; each row leads to its trace.
+    browser.open(&page, LARGE, "light");
+    browser.click("document.querySelector('table.traces th button')");
+    let first = "document.querySelector('table.traces tbody tr').innerText";
+    assert!(browser.ask(first).as_str().unwrap().starts_with("incomplete"));
+    let leads = "[...document.querySelectorAll('table.traces a')].every(a => document.querySelector(a.hash))";
+    assert_eq!(browser.ask(leads), true);
+    // Every piece of a timeline has a tooltip.
+    let bars = "[...document.querySelectorAll('.lane rect')].every(r => r.querySelector('title').textContent)";
+    assert_eq!(browser.ask(bars), true);
     // With everything unfolded it still fits: command lines are moved within their boxes.
     for size in [LARGE, SMALL] {
         browser.open(&page, size, "light");

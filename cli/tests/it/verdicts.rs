@@ -205,6 +205,9 @@ fn baseline_accepts_known_findings() {
     assert_eq!((code, &report["verdict"]), (0, &Value::from("complete")));
     let findings = report["findings"].as_array().unwrap();
     assert!(!findings.is_empty() && findings.iter().all(|f| f["is_known"] == true), "{findings:?}");
+    assert!(said.err.starts_with("note: known.json: known findings: "), "{}", said.err);
+    let said = etlverify(here.path(), &["--no-config", "-q", "--baseline", "known.json", file]);
+    assert!(said.out.starts_with("complete ") && said.out.contains(" known)"), "{}", said.out);
     let strict = ["--deny", "warnings", "--deny", "rundown", "--baseline", "known.json", file];
     assert_eq!(json(here.path(), &strict).0, 0, "what is known stays known");
     // Findings of another trace, and new ones, count.

@@ -178,6 +178,15 @@ fn enable_accepts_every_notation() {
     }
 }
 
+/// A session that begins new files enabled the same for each of them.
+#[test]
+fn truth_option_knows_every_file_of_a_session() {
+    let here = made("new-files", &[]);
+    let said = verify(here.path(), &["--truth", "truth.jsonl", "part1.etl", "part2.etl"]);
+    assert!(said.code < 2, "{}", said.err);
+    assert_eq!(said.out.matches("0x1:5  declared").count(), 2, "{}", said.out);
+}
+
 /// The truth of a simulation replaces inferred enablement.
 #[test]
 fn truth_option_reads_enablement() {

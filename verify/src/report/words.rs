@@ -11,7 +11,7 @@ use crate::finding::{Finding, Outcome};
 pub(super) const NOT_CHECKED: &str = "not checked";
 
 impl Report {
-    /// The findings of a verdict: `1 error, 2 warnings`; empty if there are none.
+    /// The findings of a verdict: `1 error, 2 warnings, 3 known`; empty if there are none.
     pub(super) fn counts(&self) -> String {
         let of = |severity, decided| {
             let own = |f: &&Finding| f.severity == severity && f.is_decided() == decided;
@@ -29,7 +29,8 @@ impl Report {
             severities.iter().filter_map(|&(s, one, many)| number(of(s, true), one, many));
         let undecided: usize = severities.iter().map(|&(s, ..)| of(s, false)).sum();
         let undecided = (undecided > 0).then(|| format!("{undecided} undecided"));
-        decided.chain(undecided).collect::<Vec<_>>().join(", ")
+        let known = (self.known() > 0).then(|| format!("{} known", self.known()));
+        decided.chain(undecided).chain(known).collect::<Vec<_>>().join(", ")
     }
 
     /// The verdict for people, or that there is none.
@@ -39,7 +40,11 @@ impl Report {
 
     /// The verdict as a sentence.
     pub(super) fn sentence(&self) -> &'static str {
+        let is_accepted = |f: &Finding| f.is_known && f.severity > Severity::Note;
         match self.verdict {
+            Verdict::Complete if self.findings.iter().any(is_accepted) => {
+                "What is missing or wrong is known: the baseline accepts it."
+            }
             Verdict::Complete => "Everything that was checked is there.",
             Verdict::CompleteWithWarnings => {
                 "The trace can be used; the warnings say what is odd or missing in it."

@@ -221,6 +221,7 @@ fn write_baseline(args: &Args, reports: &[Report]) -> Result<Option<Baseline>, F
     let baseline = Baseline::of(reports);
     sink::replace(file, baseline.json().as_bytes())
         .map_err(|e| Failure::io(input::display(file), &e))?;
+    stderr_line!("note: {}: known findings: {}", input::display(file), baseline.count());
     Ok(Some(baseline))
 }
 
