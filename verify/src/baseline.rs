@@ -125,8 +125,8 @@ impl Key {
 }
 
 impl Entry {
-    /// An entry that takes nothing yet, as severe as a finding is without the user's policy: what is
-    /// known stays known when the policy becomes stricter.
+    /// An entry that takes nothing yet, as severe as a finding is without the user's policy: what
+    /// is known stays known when the policy becomes stricter.
     fn of(finding: &Finding) -> Self {
         let decided = finding.outcome == Outcome::Broken;
         Entry { severity: finding.own_severity, decided, count: 0 }
