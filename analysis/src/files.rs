@@ -92,7 +92,7 @@ impl FileFacts {
             faults: Vec::new(),
             disordered: 0,
             beyond_processors,
-            overwritten: loss::overwritten(trace),
+            overwritten: trace.overwritten(),
             sessions,
         }
     }

@@ -89,7 +89,7 @@ pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i
         });
         (from, to)
     };
-    let (mut counted, mut located) = ((0u32, 0u32), (false, false));
+    let (mut counted, mut located) = ((0u32, 0u32), (false, 0u32));
     for note in trace.notes() {
         match *note {
             Note::EventsLost(n) => counted.0 = n,
@@ -99,7 +99,7 @@ pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i
                 add(LossKind::EventsLost, Some(processor), around(offset, processor, [0, 1]));
             }
             Note::BufferLostBefore { offset, processor } => {
-                located.1 = true;
+                located.1 = located.1.saturating_add(1);
                 add(LossKind::BuffersLost, Some(processor), around(offset, processor, [-1, 0]));
             }
             Note::Unclosed => {
@@ -113,10 +113,12 @@ pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i
     if counted.0 > 0 && !located.0 {
         add(LossKind::EventsLost, None, (None, None));
     }
-    if counted.1 > 0 && !located.1 {
+    // The buffers that were missing from the source of a relogged file are counted without a flag.
+    let relogged = trace.header().mode.has(LogFileMode::RELOG);
+    if counted.1 > 0 && (located.1 == 0 || relogged && counted.1 > located.1) {
         add(LossKind::BuffersLost, None, (None, None));
     }
-    if overwritten(trace).is_some() {
+    if trace.overwritten().is_some() {
         let mut known = None;
         for b in streams.iter().filter(|b| !is_first(trace, b)) {
             // They stand by processor and time: the first one of each is where what is left begins.
@@ -133,30 +135,6 @@ pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i
 /// Whether a buffer is the one of the file's header, which stays where it is.
 fn is_first<S: Source>(trace: &Trace<S>, buffer: &BufferEntry) -> bool {
     trace.buffers().first().is_some_and(|first| first.offset == buffer.offset)
-}
-
-/// How many buffers of a circular file are gone since newer ones were written over them; `None`
-/// where none are, or where the file is not circular.
-#[must_use]
-pub fn overwritten<S: Source>(trace: &Trace<S>) -> Option<u64> {
-    let header = trace.header();
-    if !header.mode.has(LogFileMode::CIRCULAR) {
-        return None;
-    }
-    let numbers = trace.buffers().iter().filter(|b| !b.rebuilt && !is_first(trace, b));
-    let first = numbers.map(|b| b.sequence_number).min()?;
-    // The header's buffer is number 0, and the next one 1, or what follows on those that are kept.
-    let expected = i64::from(header.start_buffers.max(1));
-    let gone = first.saturating_sub(expected);
-    // A number is missing as well where a buffer stayed empty: the file has to have been full.
-    let unit = if header.mode.has(LogFileMode::USE_KBYTES_FOR_SIZE) { 1 << 10 } else { 1 << 20 };
-    let most = u64::from(header.maximum_file_size) * unit;
-    let found = trace.buffers().len() as u64;
-    let next = found.saturating_add(1).saturating_mul(u64::from(header.buffer_size));
-    let full = most > 0 && next > most;
-    let wrapped = trace.notes().iter().any(|n| matches!(n, Note::Reordered { .. }));
-    let counted = u64::from(header.buffers_written) > found;
-    u64::try_from(gone).ok().filter(|gone| *gone > 0 && (full || wrapped || counted))
 }
 
 /// The buffers of a file as damage is placed among them.

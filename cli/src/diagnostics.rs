@@ -2,9 +2,9 @@
 //! commands, one line for each trace.
 
 use etl_format::constants::LogFileMode;
-use etl_format::read::{Damage, Note, Weight};
+use etl_format::read::{Damage, FileHeader, Note, Weight};
 
-use crate::Outcome;
+use crate::{Outcome, missing_header};
 
 /// What could not be read of a trace, and the remarks on it.
 #[derive(Clone, Copy, Default)]
@@ -13,29 +13,49 @@ pub(crate) struct Condition<'a> {
     pub notes: &'a [Note],
     /// The mode of the trace, which the weight of the remarks depends on.
     pub mode: LogFileMode,
+    /// Whether the header event is lost.
+    pub lost_header: bool,
 }
 
-impl Condition<'_> {
+impl<'a> Condition<'a> {
+    /// The condition of the trace with this header event.
+    pub fn new(header: &FileHeader, damage: &'a [Damage], notes: &'a [Note]) -> Self {
+        Condition { damage, notes, mode: header.mode, lost_header: !header.is_known() }
+    }
+
     /// Says on standard error what is missing from the trace, if anything is. A trace that lost
     /// something since it was recorded is a finding; one that was recorded incompletely is not.
     pub fn report(self, name: &str) -> Outcome {
-        let weight = self.notes.iter().map(|note| note.weight(self.mode)).max();
-        let lost = !self.damage.is_empty() || weight == Some(Weight::Loss);
-        if lost || weight == Some(Weight::Incomplete) {
-            let level = if lost { "warning" } else { "note" };
+        let weight = self.weight();
+        if weight > Weight::Detail {
+            let level = if weight == Weight::Loss { "warning" } else { "note" };
             stderr_line!("{level}: {name}: {}", self.sentences().join("; "));
         }
-        if lost { Outcome::Findings } else { Outcome::Success }
+        if weight == Weight::Loss { Outcome::Findings } else { Outcome::Success }
+    }
+
+    /// How much the gravest of it weighs.
+    pub fn weight(self) -> Weight {
+        if self.lost_header || !self.damage.is_empty() {
+            return Weight::Loss;
+        }
+        let weights = self.notes.iter().map(|note| note.weight(self.mode));
+        weights.max().unwrap_or(Weight::Detail)
     }
 
     fn sentences(self) -> Vec<String> {
         let mut out = Vec::new();
+        if self.lost_header {
+            out.push(missing_header::MESSAGE.to_owned());
+        }
         if let Some(first) = self.damage.first() {
             let more = match self.damage.len() {
                 1 => String::new(),
                 n => format!(", the first of {n} damaged places"),
             };
-            out.push(format!("{} (to {:#x}){more}", first.error, first.range.end));
+            let end = first.range.end;
+            let to = if end > first.error.offset { format!(" (to {end:#x})") } else { String::new() };
+            out.push(format!("{}{to}{more}", first.error));
         }
         let (mut gaps, mut missing) = (0, 0u64);
         let (mut flagged, mut before, mut counted) = (0, 0, false);
@@ -56,8 +76,8 @@ impl Condition<'_> {
             }
         }
         if gaps > 0 {
-            let many = plural(missing, "buffer is missing", "buffers are missing");
-            out.push(format!("{many} by their sequence numbers"));
+            let one = "buffer is missing by its sequence number";
+            out.push(plural(missing, one, "buffers are missing by their sequence numbers"));
         }
         // The header has the numbers; without them the flags of the buffers are all there is.
         if flagged > 0 && !counted {

@@ -8,27 +8,15 @@ use crate::error::Failure;
 pub(crate) const MESSAGE: &str =
     "the header event is lost: times count from the first record, assuming a clock of 10 MHz";
 
-/// Warns on standard error.
-pub(crate) fn warn(name: &str) {
-    stderr_line!("warning: {name}: {MESSAGE}");
-}
-
-/// Warns on standard error if the trace has no header event.
-pub(crate) fn warn_if_missing<S: Source>(name: &str, trace: &Trace<S>) {
-    if !trace.header().is_known() {
-        warn(name);
-    }
-}
-
-/// Whether the header event of a trace is lost that is opened later. Reads the first buffers only;
-/// what is no trace at all is not an error here.
+/// [`ensure_records`] for a trace that is opened later. Reads the first buffers only; what is no
+/// trace at all is not an error here.
 ///
 /// # Errors
 /// As [`ensure_records`].
-pub(crate) fn is_missing<S: Source>(name: &str, source: S) -> Result<bool, Failure> {
+pub(crate) fn ensure_records_in<S: Source>(name: &str, source: S) -> Result<(), Failure> {
     match Records::stream(source, &Options::salvage()) {
-        Ok(records) if !records.header().is_known() => first(name, records).map(|()| true),
-        _ => Ok(false),
+        Ok(records) if !records.header().is_known() => first(name, records),
+        _ => Ok(()),
     }
 }
 

@@ -11,7 +11,6 @@ use crate::Outcome;
 use crate::diagnostics::Condition;
 use crate::error::Failure;
 use crate::input::{AnySource, Input, InputArgs};
-use crate::missing_header;
 use crate::output::{self, ReportFormat};
 use crate::progress::Progress;
 use crate::sink::{Sink, SinkArgs};
@@ -107,9 +106,8 @@ impl<'a> Rewrite<'a> {
 
     /// Keeps the new trace, prints its report, and warns of damage of the old one.
     pub fn finish(self, report: &impl Report, damage: &[Damage]) -> Result<Outcome, Failure> {
-        missing_header::warn_if_missing(self.name, &self.trace);
-        let (notes, mode) = (self.trace.notes(), self.trace.header().mode);
-        let outcome = Condition { damage, notes, mode }.report(self.name);
+        let (header, notes) = (self.trace.header(), self.trace.notes());
+        let outcome = Condition::new(header, damage, notes).report(self.name);
         finish(self.sink, self.name, self.format, report)?;
         Ok(outcome)
     }

@@ -1,6 +1,8 @@
 //! Files that are not finished: removed when Ctrl-C or SIGTERM ends the tool.
 
 use std::collections::BTreeSet;
+#[cfg(any(unix, windows))]
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,17 +37,33 @@ fn paths() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// How often a directory is removed into which another thread is writing.
+#[cfg(any(unix, windows))]
+const ATTEMPTS: usize = 8;
+
+/// Removes all unfinished files. No other file is created while the result lives.
+#[cfg(any(unix, windows))]
+fn remove_all() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    let paths = paths();
+    for path in &*paths {
+        let is_removed = |_| match fs::remove_file(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => true,
+            Err(_) => fs::remove_dir_all(path).is_ok(),
+            Ok(()) => true,
+        };
+        let _ = (0..ATTEMPTS).any(is_removed);
+    }
+    paths
+}
+
 #[cfg(unix)]
 mod signals {
     use std::sync::{Once, mpsc};
-    use std::{fs, io, thread};
+    use std::thread;
 
     use signal_hook::consts::{SIGINT, SIGTERM};
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::emulate_default_handler;
-
-    /// How often a directory is removed into which another thread is writing.
-    const ATTEMPTS: usize = 8;
 
     /// Waits for signals on a thread of its own, from the first call on.
     pub fn watch() {
@@ -59,32 +77,40 @@ mod signals {
                 if let Ok(mut signals) = signals
                     && let Some(signal) = signals.forever().next()
                 {
-                    remove_all_and_end(signal);
+                    let _kept = super::remove_all();
+                    // The tool ends by the signal, as its caller expects.
+                    let _ = emulate_default_handler(signal);
                 }
             });
             // Returns when the sender is dropped.
             let _ = wait.recv();
         });
     }
+}
 
-    fn remove_all_and_end(signal: i32) {
-        // The lock is kept to the end: no other file is created from here on.
-        let paths = super::paths();
-        for path in &*paths {
-            let is_removed = |_| match fs::remove_file(path) {
-                Err(e) if e.kind() == io::ErrorKind::NotFound => true,
-                Err(_) => fs::remove_dir_all(path).is_ok(),
-                Ok(()) => true,
-            };
-            let _ = (0..ATTEMPTS).any(is_removed);
-        }
-        // The tool ends by the signal, as its caller expects.
-        let _ = emulate_default_handler(signal);
+#[cfg(windows)]
+mod signals {
+    use std::sync::Once;
+
+    /// `STATUS_CONTROL_C_EXIT`: the exit code of a program that Ctrl-C ended.
+    const ENDED: i32 = 0xC000_013A_u32.cast_signed();
+
+    /// Waits for Ctrl-C, Ctrl-Break and the end of the console, from the first call on. Windows
+    /// calls the handler on a thread of its own.
+    pub fn watch() {
+        static WATCHED: Once = Once::new();
+        WATCHED.call_once(|| {
+            // Without a handler they end the tool as they do by default.
+            let _ = ctrlc::set_handler(|| {
+                let _kept = super::remove_all();
+                std::process::exit(ENDED);
+            });
+        });
     }
 }
 
 /// Other systems end the tool at once.
-#[cfg(not(unix))]
+#[cfg(not(any(unix, windows)))]
 mod signals {
     pub fn watch() {}
 }

@@ -141,7 +141,7 @@ fn run(file: &Path, args: &RewriteArgs, repacker: Repacker<'_>) -> Result<Outcom
         repack(input.source(), &about, &mut sink, repacker)?
     };
     rewrite::finish(sink, &name, args.format, &Report::new(&done, compress))?;
-    Ok(Condition { damage: &[], notes: &done.notes, mode: done.mode }.report(&name))
+    Ok(Condition { notes: &done.notes, mode: done.mode, ..Condition::default() }.report(&name))
 }
 
 fn repack<S: Source>(

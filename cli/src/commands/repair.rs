@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::path::PathBuf;
 
-use etl_format::read::{Mode, Options, Order, OrderCheck, Trace};
+use etl_format::read::{Mode, Options, Order, OrderCheck, Trace, Weight};
 use etl_format::rewrite::repair::{RepairReport, Repairer};
 use etl_format::write::File;
 use etl_tools::problem::Problem;
@@ -69,9 +69,20 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     drop(input);
     check(&mut sink, &done, &options)?;
     rewrite::finish(sink, &name, args.rewrite.format, &Report::new(&done))?;
-    let RepairReport { damage, notes, mode, .. } = &done;
-    let outcome = Condition { damage, notes, mode: *mode }.report(&name);
-    Ok(if done.was_intact() { outcome } else { Outcome::Findings })
+    let RepairReport { damage, notes, mode, header, .. } = &done;
+    let condition = Condition { damage, notes, mode: *mode, lost_header: !header };
+    let outcome = condition.report(&name);
+    if done.was_intact() {
+        return Ok(outcome);
+    }
+    match (condition.weight(), done.oversized_records) {
+        (Weight::Detail, 0) => stderr_line!("note: {name}: the report lists what was corrected"),
+        (Weight::Detail, n) => {
+            stderr_line!("warning: {name}: {n} records do not fit into a buffer and are left out");
+        }
+        _ => {}
+    }
+    Ok(Outcome::Findings)
 }
 
 /// Reads the new file strictly: it is kept only if it is intact.

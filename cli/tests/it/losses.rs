@@ -53,6 +53,8 @@ fn lacking() -> Vec<(&'static str, Vec<u8>, i32, &'static str)> {
         let records = [event(timestamp, 1, 4, 0x8, None), event(timestamp + 10, 2, 5, 0x10, None)];
         buffer(number, 0, 0, &records)
     };
+    // Mode, largest size and lost events lie in the payload of the header event.
+    let payload = 0x48 + 0x20;
     let file = |buffers: u32, numbers: &[u64]| {
         let mut out = buffer(0, 0, 4, &[header_event(buffers)]);
         numbers.iter().for_each(|&number| out.extend(data(number)));
@@ -64,8 +66,6 @@ fn lacking() -> Vec<(&'static str, Vec<u8>, i32, &'static str)> {
         change(&mut out);
         out
     };
-    // Mode and lost events lie in the payload of the header event.
-    let payload = 0x48 + 0x20;
     let relogged = |mut bytes: Vec<u8>| {
         bytes[payload + 0x20..payload + 0x24].copy_from_slice(&0x0001_0001u32.to_le_bytes());
         bytes
@@ -82,6 +82,9 @@ fn lacking() -> Vec<(&'static str, Vec<u8>, i32, &'static str)> {
         ("gap in a relogged file", relogged(file(4, &[1, 3, 4])), 1, "warning"),
         ("gap in a kernel file", file(4, &[1, 3, 4]), 0, "note"),
         ("lost events", changed(&|b| b[payload + 0x30] = 5), 0, "note"),
+        ("short circular file", circular(file(4, &[1, 2]), 100), 1, "warning"),
+        ("full circular file", circular(file(9, &[7, 8]), 12), 0, ""),
+        ("no header event", changed(&|b| b[0x48..0x68].fill(0)), 1, "warning"),
     ]
 }
 
@@ -179,6 +182,19 @@ fn four_buffers(mode: u32, counted: u32) -> Vec<u8> {
     [bytes, data(1), data(2), data(3), data(4)].concat()
 }
 
+/// A circular file with this limit.
+fn circular(mut bytes: Vec<u8>, kilobytes: u32) -> Vec<u8> {
+    bytes[HEADER_EVENT + 0x1c..HEADER_EVENT + 0x20].copy_from_slice(&kilobytes.to_le_bytes());
+    bytes[HEADER_EVENT + 0x20..HEADER_EVENT + 0x24].copy_from_slice(&0x2002_u32.to_le_bytes());
+    bytes
+}
+
+/// The buffers after the first one with numbers that are larger by 4.
+fn renumbered(mut bytes: Vec<u8>) -> Vec<u8> {
+    (1..5).for_each(|buffer| bytes[buffer * BUFFER + 0x18] += 4);
+    bytes
+}
+
 fn without_buffer(mut bytes: Vec<u8>, index: usize) -> Vec<u8> {
     bytes.drain(index * BUFFER..(index + 1) * BUFFER);
     bytes
@@ -204,6 +220,10 @@ fn every_command_counts_missing_buffers_as_lost() {
         ("end of the file", four_buffers(RELOGGED, 8), 3),
         ("a record that leaves its buffer", broken, 1),
         ("counted in the header", counted, 2),
+        // What was in memory when it ended.
+        ("a session that was not closed", four_buffers(KERNEL, 1), 1),
+        ("a circular file that ends early", circular(four_buffers(KERNEL, 7), 100), 2),
+        ("a circular file that is full", circular(renumbered(four_buffers(KERNEL, 9)), 20), 4),
     ] {
         let here = directory(&[("t.etl", &bytes)]);
         for args in [

@@ -8,13 +8,20 @@ use std::time::{Duration, Instant};
 use crate::common::{directory, names, trace};
 
 /// Every command that reads a trace.
-const READERS: [&[&str]; 10] = [
+const READERS: &[&[&str]] = &[
     &["info", "t.etl"],
+    &["info", "t.etl", "other.etl", "--format", "json"],
     &["dump", "t.etl"],
+    &["dump", "t.etl", "--file-order"],
+    &["dump", "t.etl", "--no-mmap", "--threads", "2"],
     &["verify", "t.etl"],
+    &["verify", "t.etl", "other.etl"],
     &["diff", "t.etl", "other.etl"],
+    &["diff", "other.etl", "t.etl"],
     &["merge", "t.etl", "-o", "out.etl"],
+    &["merge", "t.etl", "--salvage", "-o", "out.etl"],
     &["slice", "t.etl", "--id", "1", "-o", "out.etl"],
+    &["slice", "t.etl", "--no-keep-state", "--compress", "-o", "out.etl"],
     &["scrub", "t.etl", "--salt", "x", "-o", "out.etl"],
     &["repair", "t.etl", "-o", "out.etl"],
     &["compress", "t.etl", "-o", "out.etl"],

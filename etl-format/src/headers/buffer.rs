@@ -113,8 +113,7 @@ impl BufferHeader {
     ///
     /// Data buffers state it twice, as `SavedOffset` and as `Offset`; where the two differ, this is
     /// the larger one that the buffer can hold. The first buffer states it as `Offset`, or else as
-    /// `SavedOffset`. Never larger than an uncompressed buffer. Reference-time and empty-marker
-    /// buffers hold no records.
+    /// `SavedOffset`. Never larger than an uncompressed buffer.
     #[must_use]
     pub fn fill(&self) -> u32 {
         self.fills(u32::MAX).most
@@ -127,9 +126,6 @@ impl BufferHeader {
         let size = if self.is_compressed() { capacity } else { self.buffer_size };
         let exactly = |fill: u32| Fills { least: fill, most: fill, fault: None };
         let holds = |fill: u32| (header..=size).contains(&fill);
-        if matches!(self.buffer_type, BufferType::REFTIME | BufferType::EMPTY_MARKER) {
-            return exactly(header);
-        }
         // Merges of Windows 10 and later save the end of the header event, earlier Windows nothing.
         let fine = saved == offset || self.is_header() && saved < offset;
         if fine && (offset == 0 || holds(offset)) {

@@ -218,6 +218,34 @@ impl FileHeader {
         Some(u64::from(self.maximum_file_size) * unit).filter(|n| *n > 0)
     }
 
+    /// How long a circular file is when newer buffers may have been written over older ones; `None`
+    /// for other files. Before it is full, its header counts only buffers that it has.
+    ///
+    /// Where exactly Windows goes back to the start is not known: two buffers less count as full.
+    pub(crate) fn overwrites_from(&self) -> Option<u64> {
+        let two = 2 * u64::from(self.buffer_size);
+        let from = self.maximum_bytes().map_or(0, |maximum| maximum.saturating_sub(two));
+        self.mode.has(LogFileMode::CIRCULAR).then_some(from)
+    }
+
+    /// How many buffers the header counts that are missing from a file of `found` buffers and `len`
+    /// bytes. Those that a circular file has overwritten are not.
+    pub(crate) fn missing_buffers(&self, found: u64, len: u64) -> u64 {
+        let stated = u64::from(self.buffers_written);
+        // A count of 1 is that of a session that was not closed.
+        if stated <= 1 {
+            return 0;
+        }
+        match (self.overwrites_from(), self.maximum_bytes()) {
+            (None, _) => stated.saturating_sub(found),
+            (Some(from), Some(maximum)) if len < from => {
+                let most = maximum / u64::from(self.buffer_size).max(1);
+                stated.min(most).saturating_sub(found)
+            }
+            _ => 0,
+        }
+    }
+
     /// Sets the version of the log format to what goes with the mode and the buffer size: 2.0 with
     /// compression or buffers beyond 1 MiB, else that of the Windows: 1.4 for Vista, 1.5 for later.
     pub fn set_log_version(&mut self) {

@@ -105,6 +105,14 @@ impl<S: Source> Buffers<S> {
         Ok(Some(&self.loaded.entry))
     }
 
+    /// Goes over the records of the current buffer, to find what is wrong with them.
+    ///
+    /// # Errors
+    /// As [`Buffers::next_buffer`].
+    pub(crate) fn check_records(&mut self) -> Result<()> {
+        self.loaded.check_records(&mut self.walker.log)
+    }
+
     /// The bytes of the current buffer: header and records, decompressed. Empty before the first
     /// buffer.
     #[must_use]
@@ -165,6 +173,14 @@ impl Stored {
     /// In [`super::Mode::Strict`] when it does not decompress to as many bytes as it declares.
     pub fn decompress(&mut self) -> Result<()> {
         self.loaded.set(self.entry, &self.layout, &mut self.log)
+    }
+
+    /// Goes over the records, to find what is wrong with them.
+    ///
+    /// # Errors
+    /// In [`super::Mode::Strict`] the first fault.
+    pub fn check_records(&mut self) -> Result<()> {
+        self.loaded.check_records(&mut self.log)
     }
 
     pub fn entry(&self) -> BufferEntry {

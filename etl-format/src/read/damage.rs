@@ -91,15 +91,14 @@ impl Log {
         }
     }
 
-    /// Sorts the damage by file offset, because faults of the header event are found before those
-    /// of its buffer, and fills in the counts that are known only at the end.
+    /// Puts the damage in the order of the file, whatever the order in which it was found, and
+    /// fills in the counts that are known only at the end.
     pub fn finish(&mut self) {
-        let position = |d: &Damage| (d.range.start, d.records_before);
-        if !self.damage.is_sorted_by_key(position) {
-            let mut all = core::mem::take(&mut self.damage);
-            all.sort_by_key(position);
-            all.into_iter().for_each(|piece| self.add(piece));
-        }
+        // Ranges with the same records before them are joined though another one lies in between.
+        let mut all = core::mem::take(&mut self.damage);
+        all.sort_by_key(|d| (d.records_before, d.range.start));
+        all.into_iter().for_each(|piece| self.add(piece));
+        self.damage.sort_by_key(|d| (d.range.start, d.records_before));
         for damage in &mut self.damage {
             damage.records_after = self.records.saturating_sub(damage.records_before);
         }
@@ -122,10 +121,10 @@ pub enum Note {
         found: u64,
     },
     /// The session lost events.
-    #[error("{0} events were lost")]
+    #[error("{} lost", count(*.0, "event was", "events were"))]
     EventsLost(u32),
     /// The session lost buffers.
-    #[error("{0} buffers were lost")]
+    #[error("{} lost", count(*.0, "buffer was", "buffers were"))]
     BuffersLost(u32),
     /// A buffer is flagged: events were lost while it was filled.
     #[error("events were lost on processor {processor} while this buffer was filled")]
@@ -194,6 +193,10 @@ pub enum Note {
         /// The value in place of a format.
         state: u32,
     },
+}
+
+fn count(count: u32, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// How much a remark weighs. One rule for all who read traces.

@@ -106,6 +106,8 @@ pub(crate) struct Layout {
     pub packed: bool,
     pub mode: LogFileMode,
     pub stated_buffers: u32,
+    /// The size from which on a circular file may have overwritten buffers.
+    pub overwrites_from: Option<u64>,
     /// Raw timestamp of the session's start, for records without a timestamp.
     pub start: i64,
 }
@@ -144,6 +146,7 @@ impl BufferWalk {
             packed,
             mode: header.mode,
             stated_buffers: header.buffers_written,
+            overwrites_from: header.overwrites_from(),
             start: header.timestamp,
         };
         BufferWalk {
@@ -338,9 +341,9 @@ impl BufferWalk {
     /// Whether the file header counts more buffers than were found. Then a few zeros are the start
     /// of a header, such as the low bytes of a round size, and not unused space.
     fn is_due(&self) -> bool {
-        // A circular file counts all buffers ever written.
-        let circular = self.layout.mode.has(LogFileMode::CIRCULAR);
-        self.count < u64::from(self.layout.stated_buffers) && !circular
+        // A circular file that is full counts all buffers ever written.
+        let may_overwrite = self.layout.overwrites_from.is_some_and(|from| self.at >= from);
+        self.count < u64::from(self.layout.stated_buffers) && !may_overwrite
     }
 
     /// At the end of the file, checks whether buffers are missing.

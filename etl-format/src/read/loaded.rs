@@ -3,7 +3,7 @@
 use crate::compress;
 use crate::constants::offset::buffer::{OFFSET, SAVED_OFFSET};
 use crate::constants::{
-    BUFFER_HEADER_SIZE, BufferType, CompressionFormat, MAX_EXPANSION, RECORD_ALIGNMENT, RecordKind,
+    BUFFER_HEADER_SIZE, CompressionFormat, MAX_EXPANSION, RECORD_ALIGNMENT, RecordKind,
 };
 use crate::error::{Error, ErrorKind, Result};
 
@@ -94,8 +94,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         let Loaded { entry, raw, .. } = self;
         let from = self.fill.max(BUFFER_HEADER_SIZE).next_multiple_of(RECORD_ALIGNMENT);
         let rest = raw.as_ref().get(from..).unwrap_or_default();
-        let marker = matches!(entry.buffer_type, BufferType::REFTIME | BufferType::EMPTY_MARKER);
-        if marker || walk::is_filler(rest) {
+        if walk::is_filler(rest) {
             return Ok(());
         }
         let at = entry.offset + OFFSET as u64;
@@ -117,7 +116,10 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         let declared = self.fill;
         let (made, rest) = unpack(format, raw, packed, &mut self.plain, declared.min(expanded));
         self.fill = made;
-        let ends = compress::is_end(format, rest);
+        // In a file that is not compressed, filler brings all buffers to the same size.
+        let filler = packed.get(packed.len() - rest..).unwrap_or_default();
+        let ends = compress::is_end(format, rest)
+            || layout.spacing == entry.stored && walk::is_filler(filler);
         if made == declared && ends {
             return Ok(());
         }
@@ -190,6 +192,12 @@ impl<B: AsRef<[u8]>> Loaded<B> {
             records.push(RecordRef { timestamp, at, len, kind, own_timestamp: own.is_some() });
         }
         ordered
+    }
+
+    /// Goes over the remaining records for their faults.
+    pub fn check_records(&mut self, log: &mut Log) -> Result<()> {
+        while self.next(log).is_some() {}
+        log.check()
     }
 
     /// The view of a record that was found here.

@@ -51,13 +51,14 @@ impl Tally {
         };
         let buffers = self.buffers.drain(..).map(|damage| (before(damage.range.start), damage));
         let records = self.records.drain(..).map(|(offset, damage)| (before(offset), damage));
-        let mut all: Vec<_> = buffers.chain(records).collect();
-        for (before, damage) in &mut all {
-            damage.records_before = damage.records_before.saturating_add(*before);
-        }
-        all.sort_by_key(|(_, d)| (d.range.start, d.records_before));
         let mut log = Log { records: sum, ..Log::new(Mode::Salvage) };
-        all.into_iter().for_each(|(_, damage)| log.add(damage));
+        log.damage = buffers
+            .chain(records)
+            .map(|(before, damage)| Damage {
+                records_before: damage.records_before.saturating_add(before),
+                ..damage
+            })
+            .collect();
         log.finish();
         self.map = log.damage;
     }

@@ -1,7 +1,7 @@
 //! A trace with an index of its buffers.
 
 use crate::clock::Clock;
-use crate::constants::CompressionFormat;
+use crate::constants::{CompressionFormat, LogFileMode};
 use crate::error::Result;
 use crate::headers::FileHeader;
 
@@ -82,6 +82,29 @@ impl<S: Source> Trace<S> {
     #[must_use]
     pub fn notes(&self) -> &[Note] {
         &self.index.notes
+    }
+
+    /// How many buffers of a circular file are gone since newer ones were written over them; `None`
+    /// where none are, or where the file is not circular.
+    #[must_use]
+    pub fn overwritten(&self) -> Option<u64> {
+        let Index { header, buffers, notes, .. } = &self.index;
+        if !header.mode.has(LogFileMode::CIRCULAR) {
+            return None;
+        }
+        // The header's buffer stays where it is.
+        let numbers = buffers.iter().skip(1).filter(|b| !b.rebuilt);
+        let first = numbers.map(|b| b.sequence_number).min()?;
+        // The header's buffer is number 0, and the next one 1, or what follows on those that are
+        // kept.
+        let gone = first.saturating_sub(i64::from(header.start_buffers.max(1)));
+        // A number is missing as well where a buffer stayed empty: the file has to have been full.
+        let found = buffers.len() as u64;
+        let next = found.saturating_add(1).saturating_mul(u64::from(header.buffer_size));
+        let full = header.maximum_bytes().is_some_and(|maximum| next > maximum);
+        let wrapped = notes.iter().any(|n| matches!(n, Note::Reordered { .. }));
+        let counted = u64::from(header.buffers_written) > found;
+        u64::try_from(gone).ok().filter(|gone| *gone > 0 && (full || wrapped || counted))
     }
 
     /// Damage among the buffers, without counts of records. The map of a reader

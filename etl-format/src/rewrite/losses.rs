@@ -29,14 +29,10 @@ impl Missing {
             .map(|b| (b.offset, b.offset.saturating_add(b.stored.into())))
             .collect();
         found.sort_unstable();
-        let counted = u64::from(header.buffers_written);
-        // A circular file counts the buffers that were overwritten, too. A count of 1 is that of a
-        // session that was not closed.
-        let circular = header.mode.has(LogFileMode::CIRCULAR);
-        let absent = match counted > 1 && !circular {
-            true => plausible(counted.saturating_sub(found.len() as u64)),
-            false => 0,
-        };
+        let len = found.last().map_or(0, |(_, end)| *end);
+        let absent = header.missing_buffers(found.len() as u64, len);
+        // What was in memory when the session ended is lost: one buffer at least.
+        let unwritten = u64::from(trace.notes().contains(&Note::Unclosed));
         // The kernel also numbers buffers that stay empty and are not written.
         let unnumbered = match header.mode.has(LogFileMode::RELOG) {
             true => trace.notes().iter().map(gap).fold(0, u64::saturating_add),
@@ -46,7 +42,10 @@ impl Missing {
             true => u64::MAX,
             false => u64::from(header.buffer_size).max(1),
         };
-        Missing { buffers: absent.max(unnumbered), found, spacing }
+        // Newer buffers were written over these.
+        let overwritten = trace.overwritten().map_or(0, plausible);
+        let buffers = plausible(absent).max(unnumbered).saturating_add(unwritten + overwritten);
+        Missing { buffers, found, spacing }
     }
 
     /// How many buffers are missing, in whole or in part, with the damage found while reading.

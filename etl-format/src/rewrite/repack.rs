@@ -1,6 +1,6 @@
 //! Compresses and decompresses traces buffer by buffer; nothing else changes.
 //!
-//! Records are not read. Every buffer keeps its processor, numbers, timestamps and flags, except
+//! Records are copied as they are. Every buffer keeps its processor, numbers, timestamps and flags, except
 //! the flag for compression. The file headers receive the matching mode and version of the log
 //! format. Decompressing a compressed trace restores the same bytes if the original was laid out as
 //! by a session: buffers of one size, with filler, and no bytes after the last one.
@@ -11,7 +11,7 @@ use std::io::Write;
 
 use crate::constants::offset::header_event;
 use crate::constants::{
-    BUFFER_HEADER_SIZE, BufferFlags, BufferState, BufferType, CompressionFormat, LogFileMode,
+    BUFFER_HEADER_SIZE, BufferFlags, BufferState, CompressionFormat, LogFileMode,
     SHORT_BUFFER_UNIT,
 };
 use crate::error::{Error, ErrorKind, Result};
@@ -145,6 +145,7 @@ fn read_buffers<S: Source, W: Write>(
         read_parallel(&mut buffers, threads, take)?;
     } else {
         while let Some(&entry) = buffers.next_buffer()? {
+            buffers.check_records()?;
             take(entry, buffers.bytes())?;
         }
     }
@@ -159,7 +160,7 @@ impl Work for Decompress {
     type Job = (Stored, Result<()>);
 
     fn work(&mut self, (stored, opened): &mut Self::Job) {
-        *opened = stored.decompress();
+        *opened = stored.decompress().and_then(|()| stored.check_records());
     }
 }
 
@@ -214,11 +215,8 @@ impl<W: Write> Repack<'_, W> {
         let mut header = BufferHeader::parse(bytes, entry.offset)?;
         header.flags = header.flags.without(BufferFlags::COMPRESSED);
         // A fill beyond the end of a short buffer must not cover filler once the buffer is longer.
-        let marker = matches!(header.buffer_type, BufferType::REFTIME | BufferType::EMPTY_MARKER);
-        if !marker {
-            header.saved_offset = header.saved_offset.min(used as u32);
-            header.offset = header.offset.min(used as u32);
-        }
+        header.saved_offset = header.saved_offset.min(used as u32);
+        header.offset = header.offset.min(used as u32);
         let records = bytes.get(BUFFER_HEADER_SIZE..used).unwrap_or_default();
         let event = FileHeader::parse(records, entry.offset);
         if let Ok(event) = event.as_ref()

@@ -227,7 +227,7 @@ fn nothing_is_searched_for_after_a_fault_of_a_compressed_buffer() {
     let second = 2 * 0x28;
     file.buffers[2].records[second..second + 4].fill(0xab);
     let outcome = salvage(&file.compressed(3, xpress).bytes());
-    let [(_, "invalid", 11, 12)] = &outcome.damage[..] else { panic!("{:?}", outcome.damage) };
+    let [(_, "truncated", 11, 12)] = &outcome.damage[..] else { panic!("{:?}", outcome.damage) };
 }
 
 /// A match that states a length of 4 GB produces only what the buffer can hold.

@@ -94,6 +94,7 @@ proptest! {
             let header = FileHeader {
                 timestamp,
                 start_time: START + 7 * index as i64,
+                end_time: START + 7 * index as i64 + 10,
                 events_lost: losses[index].0,
                 buffers_lost: losses[index].1,
                 ..header()

@@ -272,6 +272,29 @@ fn damaged_buffers_end_compression() {
 }
 
 #[test]
+fn damaged_records_end_compression() {
+    let file = some();
+    let at = Trace::open(&file[..], &Options::default()).unwrap().buffers()[1];
+    let (first, end) = (at.offset as usize + 0x48, at.offset as usize + at.fill as usize);
+    for byte in [0, 0xff] {
+        for (from, to) in [(first, first + 8), (first, end)] {
+            let mut file = file.clone();
+            file[from..to].fill(byte);
+            for threads in [1, 3] {
+                let options = Options { threads, ..Options::default() };
+                let xpress = BufferCompressor::new(CompressionFormat::XPRESS, Effort::Fast);
+                let compress = Repacker::compress(xpress.unwrap().with_threads(threads));
+                for repacker in [compress, Repacker::decompress()] {
+                    let run = repacker.options(options).run(&file[..], &mut Vec::new());
+                    let error = run.unwrap_err();
+                    assert_eq!((error.code(), error.offset), ("invalid", from as u64));
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn decompress_checks_the_limit_of_buffers() {
     let mut file = packed(&session(Style::Kernel, &[(0, 1, 10, false)]), CompressionFormat::XPRESS);
     // The size of buffers in the header event.

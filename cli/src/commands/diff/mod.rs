@@ -13,7 +13,6 @@ use crate::Outcome;
 use crate::diagnostics::Condition;
 use crate::error::Failure;
 use crate::input::{self, Input, InputArgs};
-use crate::missing_header;
 use crate::output::{self, ReportFormat};
 use crate::process_args::ProcessArgs;
 use crate::progress::Progress;
@@ -129,12 +128,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         .into_iter()
         .zip(names)
         .map(|((trace, damage), name)| {
-            let (notes, mode) = (trace.notes(), trace.header().mode);
-            Condition { damage, notes, mode }.report(name)
+            Condition::new(trace.header(), damage, trace.notes()).report(name)
         })
         .fold(Outcome::Success, Outcome::max);
-    missing_header::warn_if_missing(names[0], &first);
-    missing_header::warn_if_missing(names[1], &second);
     Ok(if summary.differs() { Outcome::Findings } else { outcome })
 }
 

@@ -146,11 +146,8 @@ impl Dump<'_> {
             return Err(missing_header::no_records_error(self.name));
         };
         printer.finish()?;
-        if !has_header {
-            missing_header::warn(self.name);
-        }
-        let (damage, notes, mode) = (records.damage(), records.notes(), records.header().mode);
-        Ok(Condition { damage, notes, mode }.report(self.name))
+        let (damage, notes) = (records.damage(), records.notes());
+        Ok(Condition::new(records.header(), damage, notes).report(self.name))
     }
 
     fn ordered<S: Source>(&self, trace: &mut Trace<S>) -> Result<Outcome, Failure> {
@@ -181,8 +178,6 @@ impl Dump<'_> {
                 report.overlaps
             );
         }
-        missing_header::warn_if_missing(self.name, trace);
-        let (damage, notes, mode) = (&damage[..], trace.notes(), trace.header().mode);
-        Ok(Condition { damage, notes, mode }.report(self.name))
+        Ok(Condition::new(trace.header(), &damage, trace.notes()).report(self.name))
     }
 }

@@ -77,9 +77,9 @@ fn print(args: &Args, reports: &[Report]) -> Result<Outcome, Failure> {
     };
     output::print(&text)?;
     let conditions = reports.iter().map(|report| {
-        let Survey { damage, notes, mode_bits, .. } = &report.survey;
+        let Survey { damage, notes, mode_bits, header, .. } = &report.survey;
         let mode = LogFileMode(mode_bits.unwrap_or(0));
-        Condition { damage, notes, mode }.report(&report.file)
+        Condition { damage, notes, mode, lost_header: !header }.report(&report.file)
     });
     Ok(conditions.fold(Outcome::Success, Outcome::max))
 }

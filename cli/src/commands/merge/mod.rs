@@ -72,9 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         args.files.iter().map(|f| Input::open(f, &share)).collect::<Result<_, _>>()?;
     for input in inputs.iter_mut().filter(|_| args.salvage) {
         let name = input.about().name.clone();
-        if missing_header::is_missing(&name, input.source())? {
-            missing_header::warn(&name);
-        }
+        missing_header::ensure_records_in(&name, input.source())?;
     }
     let total: u64 = inputs.iter_mut().map(Input::size).sum();
     let mut progress = Progress::new(total, false);
@@ -93,8 +91,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let size = sink.size()?;
     rewrite::finish(sink, "", args.rewrite.format, &Report::new(&inputs, size, &done))?;
     let conditions =
-        inputs.iter().zip(&done.inputs).map(|(input, MergedInput { damage, notes, mode, .. })| {
-            Condition { damage, notes, mode: *mode }.report(&input.about().name)
+        inputs.iter().zip(&done.inputs).map(|(input, MergedInput { damage, notes, header, .. })| {
+            Condition::new(header, damage, notes).report(&input.about().name)
         });
     Ok(conditions.fold(Outcome::Success, Outcome::max))
 }

@@ -52,7 +52,7 @@ pub(super) fn verify_one(
         .verify(input.source(), &about.name)
         .map_err(|e| not_a_trace(&about, e))?;
     if report.records == 0 {
-        missing_header::is_missing(&about.name, input.source())?;
+        missing_header::ensure_records_in(&about.name, input.source())?;
     }
     Ok(report)
 }
@@ -71,9 +71,8 @@ pub(super) fn verify_together(
     let share = args.share(files.len());
     let mut inputs = files.iter().map(|f| Input::open(f, &share)).collect::<Result<Vec<_>, _>>()?;
     let abouts: Vec<_> = inputs.iter().map(|input| input.about().clone()).collect();
-    // The report mentions a lost header event.
     for (input, about) in inputs.iter_mut().zip(&abouts) {
-        missing_header::is_missing(&about.name, input.source())?;
+        missing_header::ensure_records_in(&about.name, input.source())?;
     }
     let total = inputs.iter_mut().map(Input::size).sum();
     let mut progress = Progress::new(total, false);

@@ -242,7 +242,7 @@ impl<S: Source> Inputs<S> {
                 records: r.count,
                 relation: r.relation,
                 damage: r.records.damage().to_vec(),
-                mode: r.records.header().mode,
+                header: r.records.header().clone(),
                 notes: r.notes,
             })
             .collect()

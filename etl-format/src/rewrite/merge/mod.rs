@@ -260,8 +260,8 @@ pub struct MergedInput {
     pub damage: Vec<Damage>,
     /// Remarks on its buffers and its header.
     pub notes: Vec<Note>,
-    /// Its mode, which the weight of the remarks depends on.
-    pub mode: LogFileMode,
+    /// Its header event.
+    pub header: FileHeader,
 }
 
 /// The header of the merged trace, and the latest end that any input states.

@@ -11,7 +11,7 @@ fn zeroed_buffer_is_damage() {
     let outcome = salvage(&bytes);
     assert_eq!(outcome.damage, [(0xc00..0x1000, "invalid", 9, 12)]);
     assert_eq!(lost(&outcome, &small().bytes()), [1020, 1021, 1022, 1023]);
-    assert_eq!(outcome.notes, ["buffer-count"]);
+    assert_eq!(outcome.notes, ["buffer-count", "sequence-gap"]);
     assert_eq!(strict_fault(&bytes), (0xc00, "invalid", None));
 }
 
@@ -26,7 +26,7 @@ fn many_zeroed_buffers_are_one_damage() {
     bytes[0x2_0000..0x39_0000].fill(0);
     let outcome = salvage(&bytes);
     assert_eq!(outcome.damage, [(0x2_0000..0x39_0000, "invalid", 4, 12)]);
-    assert_eq!(outcome.notes, ["buffer-count"]);
+    assert_eq!(outcome.notes, ["buffer-count", "sequence-gap"]);
 }
 
 #[test]
@@ -216,12 +216,12 @@ fn processor_has_two_forms() {
 }
 
 #[test]
-fn buffer_types_without_records_are_skipped() {
-    for kind in [3, 6] {
+fn records_are_read_from_buffers_of_any_type() {
+    for kind in [0, 1, 2, 3, 5, 6, 7] {
         let mut file = small();
         file.buffers[2].kind = kind;
         let outcome = salvage(&file.bytes());
-        assert_eq!((outcome.records.len(), outcome.damage.len()), (21, 0));
+        assert_eq!((outcome.records.len(), outcome.damage.len()), (25, 0), "{kind}");
     }
     let mut file = small();
     file.buffers[2].kind = 8;

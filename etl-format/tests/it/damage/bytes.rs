@@ -64,7 +64,7 @@ fn duplicated_buffer_is_a_note() {
     });
     let outcome = salvage(&bytes);
     assert_eq!((outcome.records.len(), outcome.damage.len()), (29, 0));
-    assert_eq!(outcome.notes, ["buffer-count"]);
+    assert_eq!(outcome.notes, ["buffer-count", "sequence-twice"]);
     let trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
     let notes: Vec<_> = trace.notes().iter().map(|n| (n.code(), n.offset())).collect();
     assert_eq!(notes, [("buffer-count", 0), ("sequence-twice", 0x1000)]);

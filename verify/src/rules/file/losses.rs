@@ -1,6 +1,6 @@
 //! Events and buffers that were lost or overwritten.
 
-use etl_format::read::Note;
+use etl_format::read::{Note, Weight};
 
 use super::{each_note, find, locate};
 use crate::facts::loss::LossKind;
@@ -63,9 +63,11 @@ pub(in crate::rules) const SEQUENCE_GAP: Rule = Rule {
     severity: Severity::Note,
     source: "the file format; buffers that stay empty are numbered but not written",
     protocol: &[],
-    meaning: "A number is missing. This alone is no loss: a buffer that stayed empty is not \
-              written.",
-    remedy: "Nothing, unless lost events or buffers are reported too.",
+    meaning: "A number is missing. In a file that the kernel wrote, this alone is no loss: a \
+              buffer that stayed empty is not written. Reloggers and merges number only what they \
+              write: a buffer of their file is gone.",
+    remedy: "Copy a relogged file again. Otherwise nothing, unless lost events or buffers are \
+             reported too.",
     commands: &[],
     check: sequence_gap,
 };
@@ -80,7 +82,16 @@ fn sequence_gap(check: &mut Check<'_>) {
         Note::SequenceGap { first, .. } => format!("buffer number {first} is missing"),
         _ => note.to_string(),
     };
-    each_note(check, is_one, |_| false, message);
+    for file in check.facts.files() {
+        for note in file.notes.iter().filter(|note| is_one(note)) {
+            let found = find(check, file, message(note));
+            let found = match note.weight(file.header.mode) {
+                Weight::Loss => found.severity(Severity::Warning),
+                _ => found,
+            };
+            locate(found, file, note);
+        }
+    }
 }
 
 pub(in crate::rules) const OVERWRITTEN: Rule = Rule {
