@@ -6,7 +6,7 @@ use etl_format::Clock;
 use etl_format::constants::{ClockType, FILETIME_PER_SECOND};
 use etl_format::read::{FileHeader, Note, Source, Trace};
 
-use crate::loss::{self, Loss, LossKind};
+use crate::loss::{Loss, LossKind};
 
 /// Sessions of a file that are kept.
 const MAX_SESSIONS: usize = 64;

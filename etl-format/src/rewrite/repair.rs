@@ -57,14 +57,15 @@ impl RepairReport {
 
 /// Whether a note is about a fault that the repair fixes.
 fn is_fault(note: &Note) -> bool {
-    matches!(
-        note,
+    match *note {
+        // Fewer buffers weigh by the mode of the file.
+        Note::BufferCount { stated, found } => found > stated.into(),
         Note::Unclosed
-            | Note::BufferCount { .. }
-            | Note::UnusedTail { .. }
-            | Note::SequenceTwice { .. }
-            | Note::CompressionUnnamed { .. }
-    )
+        | Note::UnusedTail { .. }
+        | Note::SequenceTwice { .. }
+        | Note::CompressionUnnamed { .. } => true,
+        _ => false,
+    }
 }
 
 /// Repairs traces.
