@@ -2,7 +2,7 @@
 //! commands, one line for each trace.
 
 use etl_format::constants::LogFileMode;
-use etl_format::read::{Damage, FileHeader, Note, Weight};
+use etl_format::read::{Damage, FileHeader, Note, OrderReport, Weight};
 
 use crate::{Outcome, missing_header};
 
@@ -15,19 +15,22 @@ pub(crate) struct Condition<'a> {
     pub mode: LogFileMode,
     /// Whether the header event is lost.
     pub lost_header: bool,
+    /// How far its records are from time order.
+    pub order: OrderReport,
 }
 
 impl<'a> Condition<'a> {
     /// The condition of the trace with this header event.
     pub fn new(header: &FileHeader, damage: &'a [Damage], notes: &'a [Note]) -> Self {
-        Condition { damage, notes, mode: header.mode, lost_header: !header.is_known() }
+        let lost_header = !header.is_known();
+        Condition { damage, notes, mode: header.mode, lost_header, ..Condition::default() }
     }
 
     /// Says on standard error what is missing from the trace, if anything is. A trace that lost
     /// something since it was recorded is a finding; one that was recorded incompletely is not.
     pub fn report(self, name: &str) -> Outcome {
         let weight = self.weight();
-        if weight > Weight::Detail {
+        if weight > Weight::Detail || !self.order.was_in_order() {
             let level = if weight == Weight::Loss { "warning" } else { "note" };
             stderr_line!("{level}: {name}: {}", self.sentences().join("; "));
         }
@@ -88,6 +91,12 @@ impl<'a> Condition<'a> {
         }
         if before > 0 && !counted {
             out.push(format!("buffers were lost before {}", plural(before, "other", "others")));
+        }
+        let OrderReport { sorted_buffers, overlaps, .. } = self.order;
+        if !self.order.was_in_order() {
+            let sorted = plural(sorted_buffers, "buffer", "buffers");
+            let overlaps = plural(overlaps, "overlap", "overlaps");
+            out.push(format!("the file is not in time order: {sorted} sorted, {overlaps}"));
         }
         out
     }

@@ -83,7 +83,11 @@ impl Sink {
             return Err(Failure::new(&name, "is a directory").hint("choose a file in it with -o"));
         }
         if target.as_ref().is_some_and(|t| !t.is_file()) {
-            let to = Some(open_stream(path, &name)?);
+            let to = Some(open_stream(path).map_err(|e| match e.kind() {
+                io::ErrorKind::NotConnected => failure(e)
+                    .hint("start the program that reads it first, or choose a file with -o"),
+                _ => failure(e),
+            })?);
             let file = tempfile::tempfile().map_err(failure)?;
             return Ok(Sink { name, target: Target::Stream { file, to } });
         }
@@ -237,35 +241,32 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Opens a pipe or a device. A named pipe that nothing reads is refused: opening it would wait for
 /// ever.
 #[cfg(unix)]
-fn open_stream(path: &Path, name: &str) -> Result<File, Failure> {
+fn open_stream(path: &Path) -> io::Result<File> {
     use rustix::fs::{OFlags, fcntl_setfl};
     use rustix::io::Errno;
     use std::os::unix::fs::OpenOptionsExt;
-    let failure = |e: io::Error| Failure::io(name, &e);
     let mut options = File::options();
     options.write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
     let since = Instant::now();
     loop {
         match options.open(path) {
             Ok(file) => {
-                fcntl_setfl(&file, OFlags::empty()).map_err(|e| failure(e.into()))?;
+                fcntl_setfl(&file, OFlags::empty())?;
                 return Ok(file);
             }
-            Err(e) if e.raw_os_error() != Some(Errno::NXIO.raw_os_error()) => {
-                return Err(failure(e));
-            }
+            Err(e) if e.raw_os_error() != Some(Errno::NXIO.raw_os_error()) => return Err(e),
             Err(_) if since.elapsed() < PATIENCE => thread::sleep(Duration::from_millis(10)),
             Err(_) => {
-                return Err(Failure::new(name, "no program reads from this pipe")
-                    .hint("start the program that reads it first, or choose a file with -o"));
+                let reason = "no program reads from this pipe";
+                return Err(io::Error::new(io::ErrorKind::NotConnected, reason));
             }
         }
     }
 }
 
 #[cfg(not(unix))]
-fn open_stream(path: &Path, name: &str) -> Result<File, Failure> {
-    File::options().write(true).open(path).map_err(|e| Failure::io(name, &e))
+fn open_stream(path: &Path) -> io::Result<File> {
+    File::options().write(true).open(path)
 }
 
 /// The failure of writing a trace to a stream. A closed pipe is one: half a trace is of no use.
@@ -319,8 +320,11 @@ fn temporary(
     unfinished::create(|| builder.tempfile_in(directory_of(path)), NamedTempFile::path)
 }
 
-/// Writes a small file, replacing an existing one in one step.
+/// Writes a small file, replacing an existing one in one step. A pipe or a device is written to.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|target| !target.is_file()) {
+        return io::Write::write_all(&mut open_stream(path)?, bytes);
+    }
     let (mut file, _unfinished) = temporary(path, fs::metadata(path).ok().as_ref())?;
     io::Write::write_all(&mut file, bytes)?;
     file.as_file().sync_all()?;

@@ -70,7 +70,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     check(&mut sink, &done, &options)?;
     rewrite::finish(sink, &name, args.rewrite.format, &Report::new(&done))?;
     let RepairReport { damage, notes, mode, header, .. } = &done;
-    let condition = Condition { damage, notes, mode: *mode, lost_header: !header };
+    let condition = Condition { damage, notes, mode: *mode, ..Condition::default() };
+    let condition = Condition { lost_header: !header, ..condition };
     let outcome = condition.report(&name);
     if done.was_intact() {
         return Ok(outcome);

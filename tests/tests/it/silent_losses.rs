@@ -331,7 +331,7 @@ static BASES: LazyLock<Vec<Base>> = LazyLock::new(bases);
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 64, failure_persistence: None, ..ProptestConfig::default()
+        cases: 32, failure_persistence: None, ..ProptestConfig::default()
     })]
 
     #[needs(traces)]

@@ -169,15 +169,8 @@ impl Dump<'_> {
             Some(error) => return printer.fail(self.name, &error),
             None => printer.finish()?,
         }
-        let (report, damage) = (records.report(), records.damage().to_vec());
-        if !report.was_in_order() {
-            stderr_line!(
-                "note: {}: the file is not in time order: {} buffers sorted, {} overlaps",
-                self.name,
-                report.sorted_buffers,
-                report.overlaps
-            );
-        }
-        Ok(Condition::new(trace.header(), &damage, trace.notes()).report(self.name))
+        let (order, damage) = (records.report(), records.damage().to_vec());
+        let condition = Condition::new(trace.header(), &damage, trace.notes());
+        Ok(Condition { order, ..condition }.report(self.name))
     }
 }

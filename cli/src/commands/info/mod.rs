@@ -79,7 +79,8 @@ fn print(args: &Args, reports: &[Report]) -> Result<Outcome, Failure> {
     let conditions = reports.iter().map(|report| {
         let Survey { damage, notes, mode_bits, header, .. } = &report.survey;
         let mode = LogFileMode(mode_bits.unwrap_or(0));
-        Condition { damage, notes, mode, lost_header: !header }.report(&report.file)
+        let condition = Condition { damage, notes, mode, ..Condition::default() };
+        Condition { lost_header: !header, ..condition }.report(&report.file)
     });
     Ok(conditions.fold(Outcome::Success, Outcome::max))
 }
