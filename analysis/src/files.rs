@@ -6,7 +6,10 @@ use etl_format::Clock;
 use etl_format::constants::{ClockType, FILETIME_PER_SECOND};
 use etl_format::read::{FileHeader, Note, Source, Trace};
 
+use crate::buffers::{self, Contradictions};
 use crate::loss::{Loss, LossKind};
+
+pub use crate::buffers::Misplaced;
 
 /// Sessions of a file that are kept.
 const MAX_SESSIONS: usize = 64;
@@ -42,6 +45,8 @@ pub struct Session {
 pub struct FileFacts {
     /// Its name, as the user gave it.
     pub name: String,
+    /// Which of the files of the recording it is.
+    pub index: usize,
     /// Its header event.
     pub header: FileHeader,
     /// Notes of the reader.
@@ -52,6 +57,14 @@ pub struct FileFacts {
     pub faults: Vec<Fault>,
     /// Buffers whose records are not in time order.
     pub disordered: u64,
+    /// Buffers that begin before an earlier one of the same processor ends.
+    pub overlaps: u64,
+    /// Whether each buffer holds records of one processor, so that they cannot overlap in time.
+    pub has_processors: bool,
+    /// Buffers that begin before the one with the number before theirs, on the same processor.
+    pub misnumbered: Vec<Misplaced>,
+    /// Buffers that begin with the time of another one of their processor, and hold as much.
+    pub doubled: Vec<Misplaced>,
     /// The highest processor of a buffer, where it is beyond those that the header counts.
     pub beyond_processors: Option<u16>,
     /// Buffers of a circular file that newer ones were written over, where there are any.
@@ -84,13 +97,19 @@ impl FileFacts {
                 .then_some((offset, (entry.processor, timestamp)))
         });
         let noted = noted.collect();
+        let Contradictions { misnumbered, doubled } = Contradictions::of(trace);
         FileFacts {
             name: name.to_owned(),
+            index: source,
             header,
             notes: trace.notes().to_vec(),
             noted,
             faults: Vec::new(),
             disordered: 0,
+            overlaps: 0,
+            has_processors: buffers::has_processors(trace),
+            misnumbered,
+            doubled,
             beyond_processors,
             overwritten: trace.overwritten(),
             sessions,

@@ -230,7 +230,8 @@ impl Analysis {
         }
         for (source, (reader, buffers)) in readers.iter().zip(&buffers).enumerate() {
             if let Some(file) = machine.files.get_mut(source) {
-                file.disordered = reader.report().sorted_buffers;
+                let report = reader.report();
+                (file.disordered, file.overlaps) = (report.sorted_buffers, report.overlaps);
             }
             for damage in reader.damage() {
                 let at = |raw| timeline.timestamp(source, raw);

@@ -57,7 +57,8 @@ impl<'a> Condition<'a> {
                 n => format!(", the first of {n} damaged places"),
             };
             let end = first.range.end;
-            let to = if end > first.error.offset { format!(" (to {end:#x})") } else { String::new() };
+            let to =
+                if end > first.error.offset { format!(" (to {end:#x})") } else { String::new() };
             out.push(format!("{}{to}{more}", first.error));
         }
         let (mut gaps, mut missing) = (0, 0u64);

@@ -83,10 +83,12 @@ impl Sink {
             return Err(Failure::new(&name, "is a directory").hint("choose a file in it with -o"));
         }
         if target.as_ref().is_some_and(|t| !t.is_file()) {
-            let to = Some(open_stream(path).map_err(|e| match e.kind() {
-                io::ErrorKind::NotConnected => failure(e)
-                    .hint("start the program that reads it first, or choose a file with -o"),
-                _ => failure(e),
+            let to = Some(open_stream(path).map_err(|e| {
+                match e.kind() {
+                    io::ErrorKind::NotConnected => failure(e)
+                        .hint("start the program that reads it first, or choose a file with -o"),
+                    _ => failure(e),
+                }
             })?);
             let file = tempfile::tempfile().map_err(failure)?;
             return Ok(Sink { name, target: Target::Stream { file, to } });

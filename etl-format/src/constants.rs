@@ -566,6 +566,8 @@ pub mod hook {
     pub const TIMER_DPC: u16 = 0x0f45;
     /// The interval between samples was set.
     pub const SET_INTERVAL: u16 = 0x0f48;
+    /// The interval between samples when the session started.
+    pub const COLLECTION_START: u16 = 0x0f49;
     /// The interval between samples when the session stopped.
     pub const COLLECTION_END: u16 = 0x0f4a;
     /// An image was unloaded.

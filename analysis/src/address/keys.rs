@@ -39,6 +39,11 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
+    /// Whether uses were not kept, so that definitions may lack theirs.
+    pub fn is_full(&self) -> bool {
+        self.beyond > 0
+    }
+
     /// A key is used in a process.
     pub fn used(&mut self, key: u64, process: usize, timestamp: i64) {
         let is_free = self.first.len() + self.others.len() < MAX_USES;

@@ -1,5 +1,6 @@
 //! The machine that a recording describes, gathered in one pass in time order.
 
+mod census;
 mod changes;
 mod drives;
 mod finish;
@@ -31,6 +32,7 @@ use names::Names;
 use resolve::Resolver;
 use threads::Threads;
 
+pub use census::{Census, Listed};
 pub use changes::{Change, ClrEvent, Life, StateObserver};
 pub use drives::Volume;
 pub use finish::UnresolvedAddress;
@@ -90,6 +92,14 @@ with_accessors! {
             rundown_span: Span,
             /// Ticks of the first and the last kernel record.
             kernel_span: Span,
+            /// What the kernel's lists and its events of starts and ends say of each other.
+            census: Census,
+            /// Definitions of stack keys that no event had used.
+            unused_definitions: Counted,
+            /// Definitions of stack keys.
+            definitions: u64,
+            /// Whether events name stack keys in extended data, which are not followed.
+            has_extended_keys: bool,
         }
         borrow {
             /// The files.
@@ -146,6 +156,10 @@ impl Machine {
             runtime_span: None,
             rundown_span: None,
             kernel_span: None,
+            census: Census::default(),
+            unused_definitions: Counted::default(),
+            definitions: 0,
+            has_extended_keys: false,
             unresolved: Vec::new(),
             images: Images::default(),
             names: names.then(Names::default),
@@ -325,15 +339,19 @@ impl Machine {
         }
         if header.flags.has(EventFlags::EXTENDED_INFO) {
             for item in record.extended() {
-                if let ExtendedItem::Stack(stack) = item {
-                    let process = self.process(pid);
-                    self.resolver.stack(
-                        &mut self.processes,
-                        process,
-                        Origin::ExtendedStack,
-                        stack.addresses(),
-                        timestamp,
-                    );
+                match item {
+                    ExtendedItem::Stack(stack) => {
+                        let process = self.process(pid);
+                        self.resolver.stack(
+                            &mut self.processes,
+                            process,
+                            Origin::ExtendedStack,
+                            stack.addresses(),
+                            timestamp,
+                        );
+                    }
+                    ExtendedItem::StackKey { .. } => self.has_extended_keys = true,
+                    _ => {}
                 }
             }
         }
@@ -448,10 +466,16 @@ impl Machine {
                 }
             }
             kernel::Event::StackDefinition { key, last: true, frames } => {
+                let mut is_used = false;
                 while let Some((process, key_use)) = self.keys.take(key) {
+                    is_used = true;
                     if let Some(process) = self.processes.get_mut(process) {
                         self.resolver.keyed(process, key_use, frames);
                     }
+                }
+                self.definitions += 1;
+                if !is_used && !self.keys.is_full() {
+                    self.unused_definitions.add(timestamp);
                 }
             }
             // A definition at the first use comes before the others; those wait for the next.
@@ -460,10 +484,25 @@ impl Machine {
             kernel::Event::Thread(change, thread) => {
                 let kernel::Thread { pid, tid, .. } = thread;
                 match change {
-                    KernelChange::Start => self.threads.start(tid, pid, timestamp),
-                    KernelChange::End => self.threads.end(tid, pid, timestamp),
-                    KernelChange::RundownStart | KernelChange::RundownEnd => {
-                        self.threads.seen(tid, pid)
+                    KernelChange::Start => {
+                        self.threads.start(tid, pid, timestamp);
+                        let process = self.process(pid);
+                        if let Some(process) = self.processes.get_mut(process) {
+                            widen(&mut process.listed.threads, timestamp);
+                        }
+                    }
+                    KernelChange::End => {
+                        if !self.threads.end(tid, pid, timestamp) {
+                            self.census.unstarted_threads.add(timestamp);
+                        }
+                    }
+                    KernelChange::RundownStart => {
+                        self.threads.listed(tid, pid);
+                        self.census.listed_at_start(timestamp);
+                    }
+                    KernelChange::RundownEnd => {
+                        self.threads.listed(tid, pid);
+                        self.census.listed_at_end(timestamp);
                     }
                 }
                 if matches!(change, KernelChange::Start | KernelChange::End) {
@@ -531,7 +570,20 @@ impl Machine {
         let kernel = pid == 0 || pid == SYSTEM;
         let process = self.process(pid);
         // Listed again, it is the image that it was.
-        let known = self.processes.get_mut(process).and_then(|p| p.images.now(base));
+        let owner = self.processes.get_mut(process);
+        let has_ended = owner.as_ref().is_some_and(|p| p.ended.is_some());
+        let known = owner.and_then(|p| p.images.now(base));
+        match change {
+            KernelChange::RundownStart => self.census.listed_at_start(timestamp),
+            KernelChange::RundownEnd => self.census.listed_at_end(timestamp),
+            KernelChange::End if !has_ended => {
+                self.census.unloads += 1;
+                if known.is_none() {
+                    self.census.unstarted_images.add(timestamp);
+                }
+            }
+            KernelChange::Start | KernelChange::End => {}
+        }
         let known = known.filter(|tag| {
             change != KernelChange::Start && self.images.get(tag.id).is_some_and(|i| i.base == base)
         });
@@ -567,11 +619,26 @@ impl Machine {
         }
         let index = self.process(pid);
         self.changed(|| Change::Process(life(change), index));
+        self.census.processes += 1;
+        match change {
+            KernelChange::RundownStart => {
+                self.listed(index, false);
+                self.census.listed_at_start(timestamp);
+            }
+            KernelChange::RundownEnd => {
+                self.listed(index, true);
+                self.census.listed_at_end(timestamp);
+            }
+            KernelChange::Start | KernelChange::End => {}
+        }
         let Some(process) = self.processes.get_mut(index) else { return };
         process.learn(event, self.names.is_some());
         match change {
             KernelChange::Start => process.started = Some(timestamp),
             KernelChange::End => {
+                if !process.is_listed() {
+                    self.census.unstarted_processes.add(timestamp);
+                }
                 process.ended = Some(timestamp);
                 process.exit_status = event.exit_status();
                 process.code.clear(timestamp);

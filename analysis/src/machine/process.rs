@@ -11,6 +11,7 @@ use etl_schema::views::{clr, kernel};
 use foldhash::HashMap;
 use serde::Serialize;
 
+use super::census::Listed;
 use super::images::KernelHits;
 use super::names::text;
 use super::runtime::{Bracket, Clr, Counts, Listing, listed_by};
@@ -136,6 +137,8 @@ with_accessors! {
             precompiled: u64,
             /// Those of them in an image without a known PDB identity.
             precompiled_unidentified: u64,
+            /// Which lists of the kernel have it.
+            listed: Listed,
         }
         borrow {
             /// File name of its image.

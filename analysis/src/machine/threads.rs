@@ -29,6 +29,8 @@ pub struct Thread {
 struct Current {
     pid: u32,
     index: u32,
+    /// Whether the kernel listed it, or showed its start.
+    listed: bool,
 }
 
 /// All threads.
@@ -52,19 +54,30 @@ impl Threads {
         }
     }
 
+    /// A list of the kernel names a thread and its process.
+    pub fn listed(&mut self, tid: u32, pid: u32) {
+        self.seen(tid, pid);
+        if let Some(now) = self.now.get_mut(&tid) {
+            now.listed = true;
+        }
+    }
+
     /// A thread starts.
     pub fn start(&mut self, tid: u32, pid: u32, time: i64) {
         self.begin(tid, pid, Some(time));
     }
 
-    /// A thread ends. Its process stays known, for events that are logged after the end.
-    pub fn end(&mut self, tid: u32, pid: u32, time: i64) {
+    /// A thread ends. Its process stays known, for events that are logged after the end. Returns
+    /// whether the kernel had listed the thread, or shown its start.
+    pub fn end(&mut self, tid: u32, pid: u32, time: i64) -> bool {
+        let listed = self.now.get(&tid).is_some_and(|now| now.pid == pid && now.listed);
         if self.pid_of(tid) != Some(pid) {
             self.begin(tid, pid, None);
         }
         if let Some(thread) = self.current(tid) {
             thread.ended = Some(time);
         }
+        listed
     }
 
     /// What an event states of a thread besides its process.
@@ -85,7 +98,7 @@ impl Threads {
             let (start_address, name) = (0, Box::default());
             self.list.push(Thread { tid, pid, started, ended: None, start_address, name });
         }
-        self.now.insert(tid, Current { pid, index });
+        self.now.insert(tid, Current { pid, index, listed: started.is_some() });
     }
 
     fn current(&mut self, tid: u32) -> Option<&mut Thread> {

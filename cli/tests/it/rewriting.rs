@@ -251,12 +251,7 @@ fn repair_writes_intact_traces() {
         text.push_str(&all(&said));
         if code < 2 {
             let strict = etlkit(here.path(), &["info", "--strict", &out]);
-            assert_eq!(
-                (strict.code, strict.out.contains("damage-")),
-                (0, false),
-                "{}",
-                strict.out
-            );
+            assert_eq!((strict.code, strict.out.contains("damage-")), (0, false), "{}", strict.out);
         }
     }
     insta::assert_snapshot!("repair", text);

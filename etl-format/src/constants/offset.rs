@@ -46,6 +46,8 @@ pub mod header_event {
     pub const MODE: usize = 0x20;
     /// Number of buffers.
     pub const BUFFERS: usize = 0x24;
+    /// Size of pointers.
+    pub const POINTER_SIZE: usize = 0x2c;
     /// Events lost.
     pub const EVENTS_LOST: usize = 0x30;
     /// After the two pointers. What follows begins 8 bytes earlier with pointers of 4 bytes.

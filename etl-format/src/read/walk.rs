@@ -293,9 +293,7 @@ pub(crate) fn is_filler(bytes: &[u8]) -> bool {
     // Nearly always all of it is filler, which is compared a block at a time.
     const FILLED: &[u8] = &[FILLER; 256];
     let mut blocks = bytes.chunks(FILLED.len());
-    blocks.all(|block| {
-        FILLED.starts_with(block) || block.iter().all(|&b| matches!(b, 0 | FILLER))
-    })
+    blocks.all(|block| FILLED.starts_with(block) || block.iter().all(|&b| matches!(b, 0 | FILLER)))
 }
 
 /// The first intact record at or after `from`, to continue after a fault. `tail` is the result of

@@ -11,8 +11,7 @@ use std::io::Write;
 
 use crate::constants::offset::header_event;
 use crate::constants::{
-    BUFFER_HEADER_SIZE, BufferFlags, BufferState, CompressionFormat, LogFileMode,
-    SHORT_BUFFER_UNIT,
+    BUFFER_HEADER_SIZE, BufferFlags, BufferState, CompressionFormat, LogFileMode, SHORT_BUFFER_UNIT,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::{BufferEntry, Buffers, Note, Options, Source, Stored, SystemHeader};

@@ -140,11 +140,12 @@ pub struct HeaderField {
 
 impl HeaderField {
     /// Those of the header event, with 8-byte pointers, and their words in scripts.
-    pub const OF_FILE: [(&str, HeaderField); 8] = [
+    pub const OF_FILE: [(&str, HeaderField); 9] = [
         ("build", HeaderField::at(header_event::BUILD, 4)),
         ("processors", HeaderField::at(header_event::PROCESSORS, 4)),
         ("end-time", HeaderField::at(header_event::END_TIME, 8)),
         ("buffers", HeaderField::at(header_event::BUFFERS, 4)),
+        ("pointer-size", HeaderField::at(header_event::POINTER_SIZE, 4)),
         ("events-lost", HeaderField::at(header_event::EVENTS_LOST, 4)),
         ("boot-time", HeaderField::at(header_event::BOOT_TIME, 8)),
         ("start-time", HeaderField::at(header_event::START_TIME, 8)),

@@ -240,9 +240,8 @@ fn losses(file: &Path) -> Vec<String> {
     let args = ["etlkit", "verify", "--no-config", "--format", "json"].map(OsString::from);
     let done = run_captured(args.into_iter().chain([file.into()]).collect::<Vec<_>>());
     let found = findings(&String::from_utf8(done.out).unwrap()).into_iter();
-    let is_loss = |(rule, severity): &(String, String)| {
-        severity != "note" && RULES.contains(&rule.as_str())
-    };
+    let is_loss =
+        |(rule, severity): &(String, String)| severity != "note" && RULES.contains(&rule.as_str());
     found.filter(is_loss).map(|(rule, _)| rule).collect()
 }
 

@@ -10,15 +10,17 @@ mod kinds;
 pub(crate) mod missing_stacks;
 pub(crate) mod payload;
 pub(crate) mod raised;
+pub(crate) mod sampling;
 mod sizes;
 mod stack_pairs;
+mod walked;
 
 use std::ops::Deref;
 
 use etl_analysis::{ClrEvent, Machine, RecordObserver, StateObserver};
-use etl_format::Guid;
 use etl_format::cursor::Bytes;
 use etl_format::read::{EventHeader, ExtendedItem, Record};
+use etl_format::{Clock, Guid};
 use etl_schema::providers::{self, CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::tables::TableSet;
 
@@ -30,8 +32,10 @@ use enablement::{Admission, Enabled};
 use kinds::Kinds;
 use missing_stacks::Kind;
 use payload::Payloads;
+use sampling::Sampling;
 use sizes::Sizes;
 use stack_pairs::{EventOwner, StackPairs};
+use walked::Walked;
 
 /// What rules look at.
 #[derive(Debug)]
@@ -49,6 +53,10 @@ pub(crate) struct Facts {
     pub payloads: Payloads,
     /// Events without a manifest.
     pub classic: ClassicCounts,
+    /// Samples of the processors.
+    pub sampling: Sampling,
+    /// Stacks of the kernel and their events.
+    pub walked: Walked,
     /// Physical memory of the machine in MiB, if an event states it.
     pub memory: Option<u32>,
 }
@@ -80,6 +88,8 @@ impl Facts {
             collectors: records.collectors,
             payloads,
             classic: records.classic,
+            sampling: records.sampling,
+            walked: records.walked,
             memory: records.memory,
         }
     }
@@ -134,7 +144,10 @@ pub(crate) struct RecordChecks<'a> {
     collectors: Collectors,
     payloads: Payloads,
     classic: ClassicCounts,
+    sampling: Sampling,
+    walked: Walked,
     memory: Option<u32>,
+    clock: Clock,
     /// As it was before the pass.
     enabled: Admission,
     tables: TableSet,
@@ -145,7 +158,7 @@ impl<'a> RecordChecks<'a> {
     /// Nothing seen yet. `progress` is called with the bytes that were read since the last call.
     pub fn new(
         declared: &[Enabled],
-        clock: &etl_format::Clock,
+        clock: &Clock,
         tables: TableSet,
         progress: Option<&'a mut dyn FnMut(u64)>,
     ) -> Self {
@@ -156,7 +169,10 @@ impl<'a> RecordChecks<'a> {
             collectors: Collectors::default(),
             payloads: Payloads::new(tables),
             classic: ClassicCounts::default(),
+            sampling: Sampling::new(clock),
+            walked: Walked::default(),
             memory: None,
+            clock: *clock,
             enabled: Admission::new(declared, clock),
             tables,
             progress: Progress { unreported: 0, report: progress },
@@ -168,6 +184,7 @@ impl RecordObserver for RecordChecks<'_> {
     #[inline(always)]
     fn event(&mut self, record: &Record<'_>, header: &EventHeader, time: i64) {
         self.progress.add(record);
+        self.walked.add(record.timestamp());
         let RecordChecks { kinds, admission, activities, collectors, payloads, .. } = self;
         let plain = header.has_manifest_layout();
         activities.event(header, if plain { None } else { related(record) }, time);
@@ -186,14 +203,21 @@ impl RecordObserver for RecordChecks<'_> {
     }
 
     #[inline(always)]
-    fn other(&mut self, record: &Record<'_>, _: i64) {
+    fn other(&mut self, record: &Record<'_>, time: i64) {
         self.progress.add(record);
         let Some(hook) = record.hook() else {
+            self.walked.add(record.timestamp());
             self.classic.add(record);
             self.payloads.learn(record);
             return;
         };
         self.classic.add_kernel(hook);
+        if Walked::is_stack(hook) {
+            self.walked.stack(record, hook, time);
+            return;
+        }
+        self.walked.add(record.timestamp());
+        self.sampling.record(record, hook, time);
         if hook == SYSTEM_CONFIG_CPU {
             self.memory = record.payload().u32_at(MEMORY).or(self.memory);
         }
@@ -206,6 +230,8 @@ impl RecordObserver for RecordChecks<'_> {
         self.collectors = Collectors::default();
         self.payloads = Payloads::new(self.tables);
         self.classic = ClassicCounts::default();
+        self.sampling = Sampling::new(&self.clock);
+        self.walked = Walked::default();
         self.memory = None;
     }
 }

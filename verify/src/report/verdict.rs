@@ -78,7 +78,11 @@ impl Scope {
             Subject::ManagedCode | Subject::Rundowns | Subject::ClrStacks => process.is_managed(),
             Subject::Addresses => process.coverage.filled().next().is_some(),
             Subject::KernelStacks => process.coverage.kernel_stacks.stacks > 0,
-            Subject::Files | Subject::Enablements | Subject::Parts | Subject::Activities => true,
+            Subject::Files
+            | Subject::Enablements
+            | Subject::Parts
+            | Subject::Kernel
+            | Subject::Activities => true,
         };
         has_subject && self.loss.is_none_or(|kind| may_lack(process, kind, losses))
     }

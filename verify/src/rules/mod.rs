@@ -8,6 +8,7 @@ mod commands;
 mod file;
 mod filter;
 mod gc;
+mod kernel;
 mod merge;
 mod page;
 mod payload;
@@ -96,9 +97,12 @@ pub const RULES: &[Rule] = &[
     file::losses::SEQUENCE_GAP,
     file::header::BUFFER_COUNT,
     file::content::DUPLICATE_SEQUENCE,
+    file::placement::MISNUMBERED,
+    file::placement::OVERLAPPING,
     file::content::OUT_OF_ORDER,
     file::header::OUTSIDE_SESSION,
     file::header::PROCESSOR_COUNT,
+    file::header::POINTER_SIZE,
     file::losses::OVERWRITTEN,
     file::header::CLOCK,
     filter::NOT_ENABLED,
@@ -138,7 +142,14 @@ pub const RULES: &[Rule] = &[
     merge::ONE_SIDED,
     merge::NO_COMMON_PROCESS,
     merge::NO_IMAGE_IDS,
+    kernel::lives::NO_START,
+    kernel::lives::NOT_LISTED,
+    kernel::lives::OUTSIDE_LIFE,
+    kernel::samples::SAMPLES_MISSING,
+    kernel::samples::SAMPLE_INTERVAL,
     stacks::UNDEFINED_KEY,
+    stacks::UNUSED_DEFINITION,
+    stacks::KERNEL_WITHOUT_EVENT,
     stacks::WITHOUT_EVENT,
     stacks::MISSING,
     stacks::FRAME_COUNT,

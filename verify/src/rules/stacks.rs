@@ -35,6 +35,62 @@ fn undefined_key(check: &mut Check<'_>) {
     check.find(message).unless_lost(None, None);
 }
 
+pub(super) const UNUSED_DEFINITION: Rule = Rule {
+    id: "stacks.unused-definition",
+    statement: "A kernel stack that is defined belongs to an event.",
+    severity: Severity::Warning,
+    source: "the kernel's stack cache",
+    protocol: &[],
+    meaning: "The records that assign stacks to samples and other events are missing: those events \
+              have no stack, although the stack is in the trace.",
+    remedy: "Use the file that the session wrote, or merge it again:",
+    commands: &[MERGE_KERNEL],
+    check: unused_definition,
+};
+
+fn unused_definition(check: &mut Check<'_>) {
+    let facts = check.facts;
+    let unused = facts.unused_definitions();
+    if is_rare(unused.count, facts.definitions()) || facts.has_extended_keys() {
+        return;
+    }
+    let message = format!(
+        "{} a stack that no event has",
+        plural(unused.count, "definition is of", "definitions are of")
+    );
+    check.find(message).at(unused.first).unless_lost(None, unused.first);
+}
+
+/// Whether something is so rare among others that it may have a reason that the trace does not show.
+fn is_rare(count: u64, of: u64) -> bool {
+    count.saturating_mul(100) <= of
+}
+
+pub(super) const KERNEL_WITHOUT_EVENT: Rule = Rule {
+    id: "stacks.kernel-without-event",
+    statement: "Each kernel stack has the time of the event that it belongs to.",
+    severity: Severity::Warning,
+    source: "the kernel's stack walking",
+    protocol: &[],
+    meaning: "Events are missing, samples for example, and their stacks are there.",
+    remedy: "Use the file that the session wrote, or merge it again:",
+    commands: &[MERGE_KERNEL],
+    check: kernel_without_event,
+};
+
+fn kernel_without_event(check: &mut Check<'_>) {
+    let walked = &check.facts.walked;
+    let (lost, all) = (walked.without_event, walked.stacks);
+    if is_rare(lost.count, all) {
+        return;
+    }
+    let message = format!(
+        "{} to an event that is not in the trace",
+        plural(lost.count, "kernel stack belongs", "kernel stacks belong")
+    );
+    check.find(message).at(lost.first).unless_lost(None, lost.first);
+}
+
 pub(super) const WITHOUT_EVENT: Rule = Rule {
     id: "stacks.without-event",
     statement: "Each stack of the CLR follows the event that it belongs to, on the same thread.",

@@ -24,6 +24,8 @@ pub(crate) enum Subject {
     ClrStacks,
     /// Stacks of the kernel.
     KernelStacks,
+    /// Events of the kernel.
+    Kernel,
     /// Activities of events.
     Activities,
 }
@@ -44,8 +46,11 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("symbols", Subject::ManagedCode),
     ("merge.no-image-ids", Subject::Addresses),
     ("merge", Subject::Parts),
+    ("kernel", Subject::Kernel),
     ("stacks.undefined-key", Subject::KernelStacks),
     ("stacks.before-event", Subject::KernelStacks),
+    ("stacks.unused-definition", Subject::KernelStacks),
+    ("stacks.kernel-without-event", Subject::KernelStacks),
     ("stacks.missing", Subject::ManagedCode),
     ("stacks", Subject::ClrStacks),
     ("gc", Subject::ManagedCode),
@@ -100,6 +105,10 @@ impl Subject {
             Subject::Parts => is_joined(facts),
             Subject::ClrStacks => stacks(Origin::ClrStack),
             Subject::KernelStacks => stacks(Origin::KernelStack),
+            Subject::Kernel => {
+                let is_kernel = facts.census().processes > 0 || facts.sampling.asked.is_some();
+                is_kernel || facts.sampling.last().is_some()
+            }
             Subject::Activities => facts.activities.any(),
         }
     }
@@ -115,6 +124,7 @@ impl Subject {
             Subject::Parts => "one session",
             Subject::ClrStacks => "no stacks of the CLR",
             Subject::KernelStacks => "no stacks of the kernel",
+            Subject::Kernel => "no processes and no samples of the kernel",
             Subject::Activities => "no activities",
         }
     }

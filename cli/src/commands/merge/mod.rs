@@ -90,10 +90,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     drop(progress);
     let size = sink.size()?;
     rewrite::finish(sink, "", args.rewrite.format, &Report::new(&inputs, size, &done))?;
-    let conditions =
-        inputs.iter().zip(&done.inputs).map(|(input, MergedInput { damage, notes, header, .. })| {
+    let conditions = inputs.iter().zip(&done.inputs).map(
+        |(input, MergedInput { damage, notes, header, .. })| {
             Condition::new(header, damage, notes).report(&input.about().name)
-        });
+        },
+    );
     Ok(conditions.fold(Outcome::Success, Outcome::max))
 }
 

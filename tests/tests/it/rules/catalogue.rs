@@ -58,6 +58,8 @@ const KEPT_BY: &[(&str, &[&str])] = &[
             "symbols.unnamed-precompiled",
             "symbols.no-image-pdb",
             "stacks.undefined-key",
+            "stacks.unused-definition",
+            "stacks.kernel-without-event",
             "stacks.without-event",
             "stacks.missing",
             "stacks.frame-count",
@@ -77,6 +79,7 @@ const KEPT_BY: &[(&str, &[&str])] = &[
     ),
     ("tokens", &["symbols.unnamed", "symbols.coverage"]),
     ("circular", &["file.overwritten"]),
+    ("lives", &["kernel.no-start", "kernel.outside-life"]),
     ("collections", &["gc.incomplete"]),
 ];
 

@@ -7,4 +7,5 @@ mod edit;
 mod formats;
 mod lifetimes;
 mod mutation;
+mod ring;
 mod seam;

@@ -46,7 +46,7 @@ pub(in crate::rules) const BUFFER_COUNT: Rule = Rule {
 pub(in crate::rules) const OUTSIDE_SESSION: Rule = Rule {
     id: "file.outside-session",
     statement: "All records are between the start and the end that the header states, give or take \
-                a minute.",
+                a minute; samples, give or take five seconds.",
     severity: Severity::Note,
     source: "the file format; records that a merge adds may be a few seconds after the end",
     protocol: &["M1"],
@@ -57,8 +57,15 @@ pub(in crate::rules) const OUTSIDE_SESSION: Rule = Rule {
     check: outside_session,
 };
 
+/// A day.
+const DAY: i64 = 86_400 * FILETIME_PER_SECOND;
+
 /// How far records may be outside of the session's time: the rundown of a merge takes seconds.
 const GRACE: i64 = 60 * FILETIME_PER_SECOND;
+
+/// How long after the session's end a sample may be: the session that states it may have ended
+/// before the kernel's.
+const SAMPLE_GRACE: i64 = 5 * FILETIME_PER_SECOND;
 
 fn outside_session(check: &mut Check<'_>) {
     let facts = check.facts;
@@ -77,6 +84,15 @@ fn outside_session(check: &mut Check<'_>) {
         let seconds = last.saturating_sub(header.end_time) / FILETIME_PER_SECOND;
         let message = format!("the last record is {seconds} s after the session's end");
         check.find(message);
+        return;
+    }
+    // A merge adds no samples.
+    let Some(sample) = facts.sampling.last() else { return };
+    let after = facts.clock().filetime(sample).saturating_sub(header.end_time);
+    if header.end_time > header.start_time && after > SAMPLE_GRACE {
+        let seconds = after / FILETIME_PER_SECOND;
+        let message = format!("the last sample is {seconds} s after the session's end");
+        check.find(message).at(Some(sample));
     }
 }
 
@@ -105,10 +121,28 @@ fn processor_count(check: &mut Check<'_>) {
     })
 }
 
+pub(in crate::rules) const POINTER_SIZE: Rule = Rule {
+    id: "file.pointer-size",
+    statement: "The header states pointers of the size that its own record has.",
+    severity: Severity::Note,
+    source: "the file format",
+    protocol: &[],
+    meaning: "The header was changed, or made by a tool of the other size: programs that rely on it \
+              read addresses of records that do not state their size as too short or too long.",
+    remedy: "Nothing for the records of Windows' providers, which state their size. Otherwise use the \
+             file that the session wrote.",
+    commands: &[],
+    check: |check| {
+        let is_one = |note: &Note| matches!(note, Note::PointerSize { .. });
+        each_note(check, is_one, |_| false, Note::to_string)
+    },
+};
+
 pub(in crate::rules) const CLOCK: Rule = Rule {
     id: "file.clock",
-    statement: "The header states how timestamps become times: a known clock, its frequency, an \
-                end that is not before the start, and a start of the machine before both.",
+    statement: "The header states how timestamps become times: a known clock, its frequency, times \
+                of day that are near the start, an end that is not before the start, and a start of \
+                the machine before both.",
     severity: Severity::Warning,
     source: "the file format",
     protocol: &[],
@@ -138,6 +172,15 @@ fn clock_problems(file: &FileFacts) -> Vec<String> {
         ),
         ClockType::QPC | ClockType::RAW | ClockType::SYSTEM_TIME | ClockType::CPU_CYCLE => {}
         other => problems.push(format!("the header names an unknown clock ({other})")),
+    }
+    let apart = header.timestamp.saturating_sub(header.start_time).saturating_abs();
+    if header.clock_type == ClockType::SYSTEM_TIME && header.start_time != 0 && apart > DAY {
+        problems.push(format!(
+            "the header states that timestamps are times of day, and that the session began at {}; \
+             as a time of day its first timestamp is {}",
+            iso_utc(header.start_time),
+            iso_utc(header.timestamp)
+        ));
     }
     if header.end_time != 0 && header.end_time < header.start_time {
         problems.push(format!(

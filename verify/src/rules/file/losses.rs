@@ -25,16 +25,22 @@ fn events_lost(check: &mut Check<'_>) {
     let is_flag = |note: &Note| matches!(note, Note::EventsLostInBuffer { .. });
     let is_count = |note: &Note| matches!(note, Note::EventsLost(_));
     each_note(check, is_count, is_flag, Note::to_string);
-    // Some headers have no count although buffers are flagged.
+    flagged(check, is_count, is_flag, "that events were lost while filling");
+}
+
+/// Adds a finding for buffers that are flagged although their file's header has no count.
+fn flagged(
+    check: &mut Check<'_>,
+    is_count: fn(&Note) -> bool,
+    is_flag: fn(&Note) -> bool,
+    what: &str,
+) {
     for file in check.facts.files() {
         let count = file.notes.iter().filter(|note| is_flag(note)).count() as u64;
         let first = file.notes.iter().find(|note| is_flag(note));
         let (Some(first), false) = (first, file.notes.iter().any(is_count)) else { continue };
-        let message = format!(
-            "{} that events were lost while filling",
-            plural(count, "buffer is flagged", "buffers are flagged")
-        );
-        locate(find(check, file, message), file, first);
+        let flagged = plural(count, "buffer is flagged", "buffers are flagged");
+        locate(find(check, file, format!("{flagged} {what}")), file, first);
     }
 }
 
@@ -42,7 +48,7 @@ pub(in crate::rules) const BUFFERS_LOST: Rule = Rule {
     id: "file.buffers-lost",
     statement: "No buffer was lost.",
     severity: Severity::Warning,
-    source: "the count in the header event",
+    source: "the count in the header event, and the flags of the buffers",
     protocol: &[],
     meaning: "Whole buffers could not be written: the disk was too slow, or full.",
     remedy: "Record less, or write with more and larger buffers to a disk that the recorded \
@@ -55,6 +61,7 @@ fn buffers_lost(check: &mut Check<'_>) {
     let is_count = |note: &Note| matches!(note, Note::BuffersLost(_));
     let is_flag = |note: &Note| matches!(note, Note::BufferLostBefore { .. });
     each_note(check, is_count, is_flag, Note::to_string);
+    flagged(check, is_count, is_flag, "that a buffer was lost before");
 }
 
 pub(in crate::rules) const SEQUENCE_GAP: Rule = Rule {

@@ -3,6 +3,7 @@
 pub(super) mod content;
 pub(super) mod header;
 pub(super) mod losses;
+pub(super) mod placement;
 
 use etl_format::read::Note;
 

@@ -1,0 +1,296 @@
+//! Samples of the processors: how far they are apart, and where they are missing.
+
+use etl_format::Clock;
+use etl_format::constants::{FILETIME_PER_SECOND, hook};
+use etl_format::cursor::Bytes;
+use etl_format::read::Record;
+use etl_schema::views::kernel;
+
+/// Bit of the second group mask by which a session asks for samples (PERF_PROFILE, 0x20000002).
+const PROFILE: u32 = 2;
+/// Offset of the second group mask in its event.
+const SECOND_MASK: usize = 4;
+/// Source of samples by time, and offset of the interval after it, in 100 ns.
+const BY_TIME: u32 = 0;
+const INTERVAL: usize = 4;
+
+/// Processors that are kept apart; Windows has at most 2,048.
+const MAX_PROCESSORS: usize = 1 << 12;
+
+/// What is known of the samples of a recording.
+#[derive(Clone, Debug)]
+pub(crate) struct Sampling {
+    /// By number.
+    processors: Vec<Processor>,
+    /// The interval when sampling began, and when it ended, in 100 ns.
+    pub stated: [Option<u32>; 2],
+    /// Whether the interval was set in between.
+    pub is_set: bool,
+    /// When the session stopped sampling.
+    pub ended: Option<i64>,
+    /// Whether the kernel's session asked for samples, and when the first was to come.
+    pub asked: Option<i64>,
+    /// Ticks after which an event of a processor counts as another sign that it works.
+    sign: i64,
+}
+
+/// A time without samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Gap {
+    /// When it began.
+    pub from: i64,
+    /// When it ended.
+    pub to: i64,
+    /// Spans of 10 ms in which the kernel logged something else on the processor.
+    pub signs: u64,
+    /// Ticks for which the processor ran threads, where the kernel logs context switches.
+    pub busy: i64,
+}
+
+impl Gap {
+    /// How long it lasted.
+    pub fn ticks(&self) -> i64 {
+        self.to.saturating_sub(self.from)
+    }
+}
+
+/// The samples of a processor.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Processor {
+    /// How many.
+    pub count: u64,
+    /// How many of them while it was idle.
+    pub idle: u64,
+    /// Times of the first and the last.
+    pub span: Option<(i64, i64)>,
+    /// The longest time without one between the first and the last.
+    pub gap: Gap,
+    /// What it did since the last one.
+    since: Gap,
+    /// When it showed the last sign of work.
+    last_sign: Option<i64>,
+    /// Since when it runs a thread, or is idle.
+    running: Option<(bool, i64)>,
+    /// How many are how far apart: four steps for each power of two.
+    distances: Distances,
+}
+
+/// Distances by their size: four steps for each power of two.
+#[derive(Clone, Debug, Default)]
+struct Distances(Vec<u32>);
+
+impl Distances {
+    /// Steps of all distances.
+    const STEPS: usize = 256;
+
+    fn step(ticks: u64) -> usize {
+        let power = 63 - (ticks | 1).leading_zeros() as usize;
+        let fraction = if power >= 2 { ticks >> (power - 2) & 3 } else { 0 };
+        power * 4 + fraction as usize
+    }
+
+    #[inline]
+    fn add(&mut self, ticks: u64) {
+        if self.0.is_empty() {
+            self.0 = vec![0; Self::STEPS];
+        }
+        if let Some(count) = self.0.get_mut(Self::step(ticks)) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// Those whose step is below that of a distance.
+    fn below(&self, ticks: u64) -> u64 {
+        self.0.iter().take(Self::step(ticks)).map(|&count| u64::from(count)).sum()
+    }
+}
+
+impl Sampling {
+    /// Nothing seen yet.
+    pub fn new(clock: &Clock) -> Self {
+        // Of clocks without a frequency the ticks are 100 ns.
+        let frequency = i64::try_from(clock.frequency).unwrap_or(FILETIME_PER_SECOND);
+        Sampling {
+            processors: Vec::new(),
+            stated: [None; 2],
+            is_set: false,
+            ended: None,
+            asked: None,
+            sign: (frequency / 100).max(1),
+        }
+    }
+
+    /// Adds a record of the kernel with this hook.
+    #[inline]
+    pub fn record(&mut self, record: &Record<'_>, hook: u16, time: i64) {
+        if hook == hook::SAMPLE {
+            if let Some((_, tid)) = kernel::sample(record) {
+                self.sample(usize::from(record.processor()), tid == 0, time);
+            }
+            return;
+        }
+        if let Some(processor) = self.processors.get_mut(usize::from(record.processor()))
+            && self.ended.is_none()
+        {
+            processor.other(time, self.sign);
+        }
+        if matches!(
+            hook,
+            hook::CSWITCH
+                | hook::EXTENSION
+                | hook::SET_INTERVAL
+                | hook::COLLECTION_START
+                | hook::COLLECTION_END
+        ) {
+            self.event(record, hook, time);
+        }
+    }
+
+    #[inline]
+    fn sample(&mut self, processor: usize, is_idle: bool, time: i64) {
+        if let Some(processor) = self.processors.get_mut(processor) {
+            processor.sample(is_idle, time);
+        } else if processor < MAX_PROCESSORS {
+            self.processors.resize_with(processor + 1, Processor::default);
+            self.sample(processor, is_idle, time);
+        }
+    }
+
+    #[inline(never)]
+    fn event(&mut self, record: &Record<'_>, hook: u16, time: i64) {
+        let payload = record.payload();
+        match hook {
+            hook::CSWITCH => {
+                let new = payload.u32_at(0);
+                let processor = self.processors.get_mut(usize::from(record.processor()));
+                if let (Some(processor), Some(new)) = (processor, new) {
+                    processor.switch(new != 0, time);
+                }
+            }
+            hook::EXTENSION => {
+                if payload.u32_at(SECOND_MASK).is_some_and(|mask| mask & PROFILE != 0) {
+                    self.asked.get_or_insert(time);
+                }
+            }
+            _ if payload.u32_at(0) != Some(BY_TIME) => {}
+            hook::SET_INTERVAL => self.is_set = true,
+            hook::COLLECTION_START => {
+                // Another one is of another session.
+                self.is_set |= self.stated[0].is_some();
+                self.stated[0] = payload.u32_at(INTERVAL);
+            }
+            _ => {
+                self.stated[1] = payload.u32_at(INTERVAL);
+                self.ended = Some(time);
+            }
+        }
+    }
+
+    /// Processors that were sampled, by number.
+    pub fn processors(&self) -> impl Iterator<Item = (usize, &Processor)> {
+        self.processors.iter().enumerate().filter(|(_, p)| p.count > 0)
+    }
+
+    /// Time of the last sample.
+    pub fn last(&self) -> Option<i64> {
+        self.processors().filter_map(|(_, p)| Some(p.span?.1)).max()
+    }
+
+    /// How many distances between samples there are.
+    pub fn distances(&self) -> u64 {
+        self.processors().map(|(_, p)| p.count.saturating_sub(1)).sum()
+    }
+
+    /// Distances that are shorter than this.
+    pub fn shorter(&self, ticks: u64) -> u64 {
+        self.processors().map(|(_, p)| p.distances.below(ticks)).sum()
+    }
+}
+
+impl Processor {
+    #[inline]
+    fn sample(&mut self, is_idle: bool, time: i64) {
+        self.count += 1;
+        self.idle += u64::from(is_idle);
+        let Some((first, last)) = self.span.replace((time, time)) else {
+            self.restart(time);
+            return;
+        };
+        self.span = Some((first, time));
+        let ticks = time.saturating_sub(last);
+        self.distances.add(ticks.unsigned_abs());
+        if ticks > self.gap.ticks() && self.since.signs > 0 {
+            self.gap = self.open_gap(time);
+        }
+        self.restart(time);
+    }
+
+    /// A sample was taken.
+    #[inline]
+    fn restart(&mut self, time: i64) {
+        self.since = Gap { from: time, to: time, ..Gap::default() };
+        self.last_sign = Some(time);
+        if let Some((_, since)) = &mut self.running {
+            *since = time;
+        }
+    }
+
+    /// Another event of the kernel.
+    #[inline]
+    fn other(&mut self, time: i64, sign: i64) {
+        if self.last_sign.is_none_or(|last| time.saturating_sub(last) >= sign) {
+            self.last_sign = Some(time);
+            self.since.signs += 1;
+        }
+    }
+
+    /// The processor switches to a thread, or to idling.
+    fn switch(&mut self, is_busy: bool, time: i64) {
+        if let Some((true, since)) = self.running.replace((is_busy, time)) {
+            self.since.busy += time.saturating_sub(since);
+        }
+    }
+
+    /// The time without samples from the last one to a later time.
+    pub fn open_gap(&self, to: i64) -> Gap {
+        let running = self.running.filter(|(is_busy, _)| *is_busy);
+        let busy = running.map_or(0, |(_, since)| to.saturating_sub(since).max(0));
+        Gap { to, busy: self.since.busy + busy, ..self.since }
+    }
+
+    /// Whether the kernel logs its context switches.
+    pub fn has_switches(&self) -> bool {
+        self.running.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_kept_in_four_steps_for_each_power_of_two() {
+        let steps = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 1 << 40].map(Distances::step);
+        assert_eq!(steps, [0, 0, 4, 4, 8, 9, 10, 11, 12, 12, 13, 160]);
+        let mut distances = Distances::default();
+        for ticks in [10_000, 10_001, 20_000] {
+            distances.add(ticks);
+        }
+        assert_eq!([5_000, 15_000, 30_000].map(|ticks| distances.below(ticks)), [0, 2, 3]);
+    }
+
+    #[test]
+    fn a_gap_holds_what_the_processor_did() {
+        let mut processor = Processor::default();
+        processor.sample(false, 100);
+        processor.switch(true, 150);
+        processor.other(160, 50);
+        processor.other(170, 50);
+        processor.other(220, 50);
+        processor.switch(false, 250);
+        processor.sample(true, 1_100);
+        assert_eq!(processor.gap, Gap { from: 100, to: 1_100, signs: 2, busy: 100 });
+        assert_eq!(processor.open_gap(1_200), Gap { from: 1_100, to: 1_200, signs: 0, busy: 0 });
+        assert_eq!((processor.count, processor.idle), (2, 1));
+    }
+}
