@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use etl_format::Clock;
-use etl_format::constants::{ClockType, FILETIME_PER_SECOND};
+use etl_format::constants::{ClockType, FILETIME_PER_SECOND, LogFileMode};
 use etl_format::read::{FileHeader, Note, Source, Trace};
 
 use crate::buffers::{self, Contradictions};
@@ -135,6 +135,12 @@ impl FileFacts {
         let is_lost = session.events_lost > 0 && self.header.events_lost == 0;
         self.sessions.push(session);
         is_lost.then_some(Loss { from, to, processor: None, what, source })
+    }
+
+    /// Whether a program read another trace and wrote the events that it chose (`ITraceRelogger`).
+    #[must_use]
+    pub fn is_selection(&self) -> bool {
+        self.header.mode.has(LogFileMode::RELOG) && self.header.mode.has(LogFileMode::ADD_HEADER)
     }
 
     /// Whether the file was written by a merge.

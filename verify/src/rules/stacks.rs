@@ -6,6 +6,7 @@ use etl_schema::clr::keyword::STACK;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 use super::commands::{MERGE_KERNEL, RUNTIME_CLOCK, RUNTIME_STACKS, STOP_KERNEL};
+use super::kernel::is_selection;
 use super::{Check, Rule, plural};
 use crate::facts::enable::Knowledge;
 use crate::finding::Severity;
@@ -51,7 +52,8 @@ pub(super) const UNUSED_DEFINITION: Rule = Rule {
 fn unused_definition(check: &mut Check<'_>) {
     let facts = check.facts;
     let unused = facts.unused_definitions();
-    if is_rare(unused.count, facts.definitions()) || facts.has_extended_keys() {
+    let is_rare = is_rare(unused.count, facts.definitions());
+    if is_rare || facts.has_extended_keys() || is_selection(facts) {
         return;
     }
     let message = format!(
@@ -81,7 +83,7 @@ pub(super) const KERNEL_WITHOUT_EVENT: Rule = Rule {
 fn kernel_without_event(check: &mut Check<'_>) {
     let walked = &check.facts.walked;
     let (lost, all) = (walked.without_event, walked.stacks);
-    if is_rare(lost.count, all) {
+    if is_rare(lost.count, all) || is_selection(check.facts) {
         return;
     }
     let message = format!(

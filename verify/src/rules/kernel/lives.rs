@@ -2,6 +2,7 @@
 
 use etl_format::constants::LogFileMode;
 
+use super::is_selection;
 use crate::facts::{Facts, Process};
 use crate::finding::Severity;
 use crate::rules::commands::{MERGE_KERNEL, STOP_KERNEL};
@@ -28,7 +29,7 @@ const UNLOADS: u64 = 10;
 fn no_start(check: &mut Check<'_>) {
     let census = check.facts.census();
     // The system's own process is listed first: without it the beginning is missing.
-    if !census.has_start {
+    if !census.has_start || is_selection(check.facts) {
         return;
     }
     let images = census.unstarted_images;
@@ -70,6 +71,9 @@ pub(in crate::rules) const NOT_LISTED: Rule = Rule {
 fn not_listed(check: &mut Check<'_>) {
     let facts = check.facts;
     let census = facts.census();
+    if is_selection(facts) {
+        return;
+    }
     let end_list = census.end.filter(|_| census.has_end).map(|(first, _)| first);
     for process in facts.processes().iter().filter(|p| p.pid() != 0) {
         if is_unknown(facts, process) {

@@ -2,6 +2,7 @@
 
 use etl_format::constants::FILETIME_PER_SECOND;
 
+use super::is_selection;
 use crate::checks::sampling::{Gap, Processor};
 use crate::facts::Facts;
 use crate::finding::Severity;
@@ -29,6 +30,9 @@ const MIN_SIGNS: u64 = 10;
 fn samples_missing(check: &mut Check<'_>) {
     let facts = check.facts;
     let sampling = &facts.sampling;
+    if is_selection(facts) {
+        return;
+    }
     let Some(last) = sampling.last() else {
         let kernel = facts.kernel_span();
         if let (Some(asked), Some((_, end))) = (sampling.asked, kernel) {
@@ -122,6 +126,9 @@ fn sample_interval(check: &mut Check<'_>) {
         );
         check.find(message).unless_lost(None, None);
     }
+    if is_selection(facts) {
+        return;
+    }
     let (Some(interval), Some(stated)) = (interval(facts), sampling.stated[0]) else { return };
     let all = sampling.distances();
     if all < MIN_DISTANCES {
@@ -129,9 +136,10 @@ fn sample_interval(check: &mut Check<'_>) {
     }
     let part = |numerator: u64, denominator: u64| interval.unsigned_abs() * numerator / denominator;
     let few = all / 50;
-    // A processor that idles may have no samples, but others come at the next interval. Two sessions
-    // that both sample log each sample twice.
-    let is_slow = sampling.shorter(part(3, 2)) <= few;
+    // Where idle processors have no samples, they are as far apart as the work is. Two sessions that
+    // both sample log each sample twice.
+    let idle: u64 = sampling.processors().map(|(_, p)| p.idle).sum();
+    let is_slow = idle >= all / 10 && sampling.shorter(part(3, 2)) <= few;
     let is_fast = sampling.shorter(part(3, 4)) * 2 > all && sampling.shorter(part(1, 10)) <= few;
     if is_slow || is_fast {
         let message = format!(
