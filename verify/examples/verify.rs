@@ -1,7 +1,7 @@
 //! Verifies traces: `cargo run --example verify [FILE.etl...]`.
 //!
-//! Without a file it verifies a trace of its own, in which a CLR loads an application domain and
-//! which has no rundown.
+//! Without a file it verifies a trace of its own, in which a CLR loads an application domain. Without
+//! addresses and methods in the trace, no rundown is missing.
 
 use etl_verify::{Verdict, Verifier};
 
@@ -13,9 +13,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .verify(etl_schema::testing::snapshot::example().as_slice(), "one-event.etl")?;
         print!("{}", report.text());
         // The report is data, too.
-        assert_eq!(report.verdict, Verdict::Incomplete);
-        let rules: Vec<&str> = report.findings.iter().map(|finding| finding.rule).collect();
-        assert!(rules.contains(&"rundown.none"), "{rules:?}");
+        assert_eq!(report.verdict, Verdict::Complete);
+        assert!(report.rules.iter().any(|rule| rule.rule == "rundown.none"));
     }
     for path in paths {
         let bytes = std::fs::read(&path)?;

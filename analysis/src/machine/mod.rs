@@ -497,11 +497,11 @@ impl Machine {
                         }
                     }
                     KernelChange::RundownStart => {
-                        self.threads.listed(tid, pid);
+                        self.list_thread(tid, pid);
                         self.census.listed_at_start(timestamp);
                     }
                     KernelChange::RundownEnd => {
-                        self.threads.listed(tid, pid);
+                        self.list_thread(tid, pid);
                         self.census.listed_at_end(timestamp);
                     }
                 }
@@ -521,6 +521,13 @@ impl Machine {
                 self.process_event(change, &process, timestamp);
             }
             _ => {}
+        }
+    }
+
+    /// Takes in a thread of the kernel's lists.
+    fn list_thread(&mut self, tid: u32, pid: u32) {
+        if self.threads.listed(tid, pid) {
+            self.sampled.remove(tid);
         }
     }
 

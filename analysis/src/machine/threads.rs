@@ -54,12 +54,18 @@ impl Threads {
         }
     }
 
-    /// A list of the kernel names a thread and its process.
-    pub fn listed(&mut self, tid: u32, pid: u32) {
+    /// A list of the kernel names a thread and its process. An event of an earlier thread with this
+    /// id may have named another one. Returns whether it did.
+    pub fn listed(&mut self, tid: u32, pid: u32) -> bool {
+        let is_other = self.pid_of(tid).is_some_and(|known| known != pid);
+        if is_other {
+            self.begin(tid, pid, None);
+        }
         self.seen(tid, pid);
         if let Some(now) = self.now.get_mut(&tid) {
             now.listed = true;
         }
+        is_other
     }
 
     /// A thread starts.
@@ -128,6 +134,15 @@ mod tests {
         let spans: Vec<_> = threads.list().iter().map(|t| (t.pid, t.started, t.ended)).collect();
         assert_eq!(spans, [(100, None, Some(50)), (300, Some(60), None)]);
         assert_eq!(&*threads.list()[1].name, "worker");
+    }
+
+    #[test]
+    fn a_list_knows_better_than_an_earlier_event() {
+        let mut threads = Threads::default();
+        threads.seen(8, 100);
+        assert!(threads.listed(8, 200) && !threads.listed(8, 200) && !threads.listed(9, 200));
+        assert_eq!(threads.pid_of(8), Some(200));
+        assert!(threads.end(8, 200, 50) && !threads.end(10, 200, 50));
     }
 
     #[test]

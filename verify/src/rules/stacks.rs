@@ -6,7 +6,7 @@ use etl_schema::clr::keyword::STACK;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 use super::commands::{MERGE_KERNEL, RUNTIME_CLOCK, RUNTIME_STACKS, STOP_KERNEL};
-use super::kernel::is_selection;
+use super::kernel::{is_selection, may_be_ring};
 use super::{Check, Rule, plural};
 use crate::facts::enable::Knowledge;
 use crate::finding::Severity;
@@ -53,7 +53,7 @@ fn unused_definition(check: &mut Check<'_>) {
     let facts = check.facts;
     let unused = facts.unused_definitions();
     let is_rare = is_rare(unused.count, facts.definitions());
-    if is_rare || facts.has_extended_keys() || is_selection(facts) {
+    if is_rare || facts.has_extended_keys() || is_selection(facts) || may_be_ring(facts) {
         return;
     }
     let message = format!(
@@ -83,7 +83,7 @@ pub(super) const KERNEL_WITHOUT_EVENT: Rule = Rule {
 fn kernel_without_event(check: &mut Check<'_>) {
     let walked = &check.facts.walked;
     let (lost, all) = (walked.without_event, walked.stacks);
-    if is_rare(lost.count, all) || is_selection(check.facts) {
+    if is_rare(lost.count, all) || is_selection(check.facts) || may_be_ring(check.facts) {
         return;
     }
     let message = format!(

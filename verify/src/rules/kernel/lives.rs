@@ -1,7 +1,5 @@
 //! The kernel's lists of processes, threads and images against their starts and ends.
 
-use etl_format::constants::LogFileMode;
-
 use super::is_selection;
 use crate::facts::{Facts, Process};
 use crate::finding::Severity;
@@ -75,7 +73,7 @@ fn not_listed(check: &mut Check<'_>) {
         return;
     }
     let end_list = census.end.filter(|_| census.has_end).map(|(first, _)| first);
-    for process in facts.processes().iter().filter(|p| p.pid() != 0) {
+    for process in facts.processes().iter().filter(|p| ![0, u32::MAX].contains(&p.pid())) {
         if is_unknown(facts, process) {
             let message = "the process was sampled, and no event and no list of the kernel's session \
                            is about it";
@@ -102,12 +100,7 @@ fn is_unknown(facts: &Facts, process: &Process) -> bool {
     // Of a session that logs processes and lists other things, the lists of processes are missing.
     let lacks_list = census.processes > 0 && census.start.is_some() && census.end.is_some();
     let samples = process.tallies()[crate::facts::Origin::Sample as usize].stacks;
-    !process.is_listed() && samples > 0 && (is_whole || lacks_list) && !is_ring(facts)
-}
-
-/// Whether the oldest events were overwritten without a note in the file.
-fn is_ring(facts: &Facts) -> bool {
-    facts.files().iter().any(|file| file.header.mode.has(LogFileMode::BUFFERING))
+    !process.is_listed() && samples > 0 && (is_whole || lacks_list)
 }
 
 pub(in crate::rules) const OUTSIDE_LIFE: Rule = Rule {
