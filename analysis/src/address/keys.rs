@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map;
 use std::collections::hash_map;
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 
 /// Uses of stack keys that are kept; others stay undefined.
 const MAX_USES: usize = 1 << 20;
@@ -36,12 +36,28 @@ pub(crate) struct Keys {
     others: BTreeMap<(u64, usize), KeyUse>,
     /// Uses beyond the limit.
     beyond: u64,
+    /// Keys that were used.
+    ever: HashSet<u64>,
+    /// Keys that were defined when no use of them was known, and when that was.
+    unused: HashMap<u64, i64>,
 }
 
 impl Keys {
-    /// Whether uses were not kept, so that definitions may lack theirs.
-    pub fn is_full(&self) -> bool {
-        self.beyond > 0
+    /// A key is defined, and no use of it is known.
+    pub fn unused(&mut self, key: u64, timestamp: i64) {
+        if self.unused.len() < MAX_USES {
+            self.unused.entry(key).or_insert(timestamp);
+        }
+    }
+
+    /// Keys that were defined and never used, and when the first of them was defined. None where
+    /// not all uses were kept.
+    pub fn never_used(&self) -> (u64, Option<i64>) {
+        if self.beyond > 0 || self.ever.len() >= MAX_USES {
+            return (0, None);
+        }
+        let never = || self.unused.iter().filter(|(key, _)| !self.ever.contains(*key));
+        (never().count() as u64, never().map(|(_, timestamp)| *timestamp).min())
     }
 
     /// A key is used in a process.
@@ -56,6 +72,9 @@ impl Keys {
                 }
             }
             hash_map::Entry::Vacant(new) => {
+                if self.ever.len() < MAX_USES {
+                    self.ever.insert(key);
+                }
                 if is_free {
                     new.insert((process, KeyUse::once(timestamp)));
                 } else {
@@ -92,6 +111,16 @@ impl Keys {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_that_is_used_later_is_not_unused() {
+        let mut keys = Keys::default();
+        keys.unused(1, 20);
+        keys.unused(2, 10);
+        keys.unused(3, 5);
+        keys.used(3, 0, 30);
+        assert_eq!(keys.never_used(), (2, Some(10)));
+    }
 
     #[test]
     fn uses_are_kept_by_process_until_the_key_is_defined() {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::images::Images;
-use super::process::{Process, UnresolvedCause};
+use super::process::{Counted, Process, UnresolvedCause};
 use super::resolve::KERNEL_SPACE;
 use super::runtime::Clr;
 use super::{Machine, widen};
@@ -26,6 +26,8 @@ impl Machine {
     /// Decides what is open until the end of the recording.
     pub(crate) fn finish(&mut self) {
         self.losses.sort_unstable();
+        let (count, first) = self.keys.never_used();
+        self.unused_keys = Counted { count, first };
         self.resolver.settle(&mut self.processes);
         for ((tid, address), sighting) in std::mem::take(&mut self.unattributed) {
             // Of a thread that no event names: its addresses can still be the kernel's.

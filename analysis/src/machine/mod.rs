@@ -94,8 +94,8 @@ with_accessors! {
             kernel_span: Span,
             /// What the kernel's lists and its events of starts and ends say of each other.
             census: Census,
-            /// Definitions of stack keys that no event had used.
-            unused_definitions: Counted,
+            /// Stack keys that were defined and that no event uses.
+            unused_keys: Counted,
             /// Definitions of stack keys.
             definitions: u64,
             /// Whether events name stack keys in extended data, which are not followed.
@@ -157,7 +157,7 @@ impl Machine {
             rundown_span: None,
             kernel_span: None,
             census: Census::default(),
-            unused_definitions: Counted::default(),
+            unused_keys: Counted::default(),
             definitions: 0,
             has_extended_keys: false,
             unresolved: Vec::new(),
@@ -474,8 +474,8 @@ impl Machine {
                     }
                 }
                 self.definitions += 1;
-                if !is_used && !self.keys.is_full() {
-                    self.unused_definitions.add(timestamp);
+                if !is_used {
+                    self.keys.unused(key, timestamp);
                 }
             }
             // A definition at the first use comes before the others; those wait for the next.

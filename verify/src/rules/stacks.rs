@@ -51,15 +51,13 @@ pub(super) const UNUSED_DEFINITION: Rule = Rule {
 
 fn unused_definition(check: &mut Check<'_>) {
     let facts = check.facts;
-    let unused = facts.unused_definitions();
+    let unused = facts.unused_keys();
     let is_rare = is_rare(unused.count, facts.definitions());
     if is_rare || facts.has_extended_keys() || is_selection(facts) || may_be_ring(facts) {
         return;
     }
-    let message = format!(
-        "{} a stack that no event has",
-        plural(unused.count, "definition is of", "definitions are of")
-    );
+    let message =
+        format!("{} defined that no event has", plural(unused.count, "stack is", "stacks are"));
     check.find(message).at(unused.first).unless_lost(None, unused.first);
 }
 
