@@ -70,7 +70,7 @@ fn samples_of_a_ring_find_their_process_by_any_event_of_the_thread() {
         let owner = owners.get(tid).copied().filter(|_| named.contains(tid)).unwrap_or(0);
         *expected.entry(owner).or_default() += count;
     }
-    assert!(expected[&100] > 10 && expected[&200] > 10, "{expected:?}");
+    assert!(expected[&100] > 0 && expected[&200] > 0, "{expected:?}");
 
     let mut recording = Recording::open([(file, "ring.etl")]).unwrap();
     let machine = Analysis::new().run(&mut recording, &mut ()).unwrap();
