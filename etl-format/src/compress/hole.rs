@@ -1,7 +1,7 @@
 //! Holes in compressed data: runs of zeros or 0xFF that no encoder writes.
 //!
 //! A sector that was never written, or could not be read, has such bytes. Decoders accept them and
-//! produce bytes that nobody wrote, so decoding ends before them.
+//! produce bytes that were never written, so decoding ends before them.
 
 use crate::constants::{CompressionFormat, FILLER};
 

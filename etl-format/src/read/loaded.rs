@@ -124,7 +124,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
             return Ok(());
         }
         if made == self.least_fill && ends {
-            // The header states two fills; the data tell which of them is right.
+            // The header states two fills; the data say which of them is right.
             self.entry.fill = entry.least_fill;
             return Ok(());
         }

@@ -1,9 +1,9 @@
 //! Compresses and decompresses traces buffer by buffer; nothing else changes.
 //!
-//! Records are copied as they are. Every buffer keeps its processor, numbers, timestamps and flags, except
-//! the flag for compression. The file headers receive the matching mode and version of the log
-//! format. Decompressing a compressed trace restores the same bytes if the original was laid out as
-//! by a session: buffers of one size, with filler, and no bytes after the last one.
+//! Records are copied as they are. Every buffer keeps its processor, numbers, timestamps and flags,
+//! except the flag for compression. The file headers receive the matching mode and version of the
+//! log format. Decompressing a compressed trace restores the same bytes if the original was laid
+//! out as by a session: buffers of one size, with filler, and no bytes after the last one.
 //!
 //! Both read and write forwards only, so input and output may be pipes.
 
