@@ -159,9 +159,8 @@ fn verify_agrees_with_a_naive_count_on_a_merged_trace() {
     assert_eq!(test.name, "Test.x64.exe");
     assert!(test.rundowns.is_empty());
     assert_eq!((test.loaded.methods, test.unloaded.methods, test.methods), (288, 288, 288));
-    assert!(
-        report.findings.iter().any(|f| f.rule == "rundown.process-exited" && f.pid == Some(3676))
-    );
+    // Its loads were recorded from its start on, so that nothing is missing.
+    assert!(report.findings.iter().all(|f| f.rule != "rundown.process-exited"));
 
     // A few addresses belong to nothing (stubs that the runtime generates, freed memory): these are
     // notes.
@@ -171,7 +170,6 @@ fn verify_agrees_with_a_naive_count_on_a_merged_trace() {
     let expected = [
         "activity.no-stop",
         "payload.long",
-        "rundown.process-exited",
         "symbols.wrong-time",
         "symbols.no-module-pdb",
         "symbols.unresolved",
