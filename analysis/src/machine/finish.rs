@@ -53,18 +53,28 @@ impl Machine {
     }
 }
 
-/// Native images of managed modules by file name, and whether the modules' events identify their
-/// PDBs.
-fn native_images(clrs: &BTreeMap<u16, Clr>) -> HashMap<&str, bool> {
-    let mut out = HashMap::new();
+/// An image with precompiled code.
+#[derive(Clone, Copy, Debug, Default)]
+struct Precompiled {
+    /// Whether the modules' events identify the PDB of its native code.
+    is_identified: bool,
+    /// Whether it is the image of the IL: then its own PDB has no native addresses.
+    is_il: bool,
+}
+
+/// Images with precompiled code of managed modules, by file name.
+fn native_images(clrs: &BTreeMap<u16, Clr>) -> HashMap<&str, Precompiled> {
+    let mut out: HashMap<&str, Precompiled> = HashMap::new();
     let modules = clrs.values().flat_map(|clr| clr.module_facts.values());
     for module in modules {
         if !module.native_name.is_empty() {
-            *out.entry(&*module.native_name).or_default() |= module.native_pdb.is_some();
+            out.entry(&*module.native_name).or_default().is_identified |=
+                module.native_pdb.is_some();
         }
-        // Ready-to-run code lies in the image of the IL and goes by its PDB.
         if module.flags & READY_TO_RUN != 0 {
-            *out.entry(&*module.name).or_default() |= module.il_pdb.is_some();
+            let known = out.entry(&*module.name).or_default();
+            known.is_il = true;
+            known.is_identified |= module.native_pdb.is_some();
         }
     }
     out
@@ -114,7 +124,10 @@ fn decide(
             .and_then(|tag| images.get(tag.id))
             .and_then(|image| native.get(&*image.name).copied());
         let identified = whose.is_some_and(|tag| images.is_identified(tag.id));
-        let identified = identified || precompiled == Some(true);
+        let identified = match precompiled {
+            Some(code) => code.is_identified || (identified && !code.is_il),
+            None => identified,
+        };
         let mut missed = 0;
         for ((origin, inside), outside) in Origin::ALL.into_iter().zip(in_image).zip(outside) {
             let tally = process.tally_mut(origin);

@@ -36,7 +36,7 @@ pub use census::{Census, Listed};
 pub use changes::{Change, ClrEvent, Life, StateObserver};
 pub use drives::Volume;
 pub use finish::UnresolvedAddress;
-pub use process::{Counted, Process, UnresolvedCause};
+pub use process::{Counted, Process, UnfinishedJit, UnresolvedCause};
 pub use runtime::{Bracket, Clr, Counts, Item, Items, ModuleFacts};
 pub use signs::MethodSign;
 pub use threads::Thread;
@@ -136,6 +136,8 @@ with_accessors! {
             unattributed: HashMap<(u32, u64), Sighting>,
             /// Uses of stack keys that are not defined yet.
             keys: Keys,
+            /// Ticks of a second.
+            second: i64,
             resolver: Resolver,
         }
     }
@@ -148,6 +150,7 @@ impl Machine {
     pub(crate) fn new(timeline: Timeline, names: bool) -> Self {
         Machine {
             files: Vec::new(),
+            second: i64::try_from(timeline.clock().frequency).unwrap_or(i64::MAX / 4),
             clock: timeline.clock(),
             losses: Vec::new(),
             processes: Vec::new(),
@@ -374,6 +377,9 @@ impl Machine {
             widen(self.clr_span(head.rundown), time);
             if let Some(process) = self.processes.get_mut(index) {
                 process.clr_seen(head.rundown, time);
+                if clr::is_il_map(head.rundown, head.id) {
+                    process.map_seen(head.rundown, time);
+                }
             }
             seen.process = Some(index);
         }
@@ -433,6 +439,7 @@ impl Machine {
                 let clr = (index, process.instance_of(&from));
                 code = names.learn(clr, &from, timestamp);
             }
+            process.has_pointers(head.wide);
             process.clr_event(&from, code, timestamp, tid);
         }
     }
@@ -675,7 +682,7 @@ impl Machine {
     }
 
     fn add(&mut self, pid: u32) -> usize {
-        self.processes.push(Process::new(pid));
+        self.processes.push(Process::with_clock(pid, self.second));
         self.by_pid.insert(pid, self.processes.len() - 1);
         self.processes.len() - 1
     }

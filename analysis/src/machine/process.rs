@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::census::Listed;
 use super::images::KernelHits;
 use super::names::text;
+use super::resolve::KERNEL_SPACE;
 use super::runtime::{Bracket, Clr, Counts, Listing, listed_by};
 use super::signs::{MethodSign, MethodSigns};
 use crate::address::{Added, Origin, PendingAddresses, Ranges, Sighting, Tag, Tallies, Tally};
@@ -125,8 +126,22 @@ with_accessors! {
             loaded_twice: Counted,
             /// Unloads of code whose load or enumeration was never seen.
             unloads_unknown: Counted,
-            /// Events of compiled methods whose code cannot be where they state it.
+            /// Events of methods whose code cannot be where they state it, or whose token is not
+            /// one of such a method.
             implausible: Counted,
+            /// Unloads of code under the id of another method than its load.
+            unloads_as_other: Counted,
+            /// Loads of compiled code without a beginning of its compilation, once those that the
+            /// recording found under way are over.
+            loads_without_jit: Counted,
+            /// Loads of compiled code by another thread than the one that compiled it.
+            loads_by_other_thread: Counted,
+            /// Loads and listings of methods of a module that was unloaded.
+            of_unloaded_module: Counted,
+            /// Loads of compiled methods that have metadata.
+            compiled: Counted,
+            /// Maps of IL to native code of the runtime provider.
+            maps: Counted,
             /// What the addresses resolved to.
             tallies: Tallies,
             /// Why addresses did not resolve, by [`UnresolvedCause`].
@@ -161,8 +176,12 @@ with_accessors! {
             signs: MethodSigns,
             /// Brackets that were not kept, since there were too many.
             brackets_beyond: u64,
-            /// Methods being compiled, by CLR and id: since when and on which thread.
-            jitting: HashMap<u64, (i64, u32)>,
+            /// Methods being compiled, by id.
+            jitting: HashMap<u64, Jitting>,
+            /// Ticks of a second.
+            second: i64,
+            /// The addresses of its pointers: all below this.
+            end_of_addresses: u64,
             /// Timestamp of the last load of method code, by thread.
             last_load: HashMap<u32, i64>,
             /// Addresses in kernel images.
@@ -187,7 +206,18 @@ impl Process {
     /// A process with this id; nothing else is known yet.
     #[must_use]
     pub fn new(pid: u32) -> Self {
-        Process { pid, ..Process::default() }
+        Process { pid, end_of_addresses: KERNEL_SPACE, ..Process::default() }
+    }
+
+    /// A process of a recording whose clock has so many ticks in a second.
+    pub(super) fn with_clock(pid: u32, second: i64) -> Self {
+        Process { second, ..Process::new(pid) }
+    }
+
+    /// Learns from an event how wide its pointers are.
+    #[inline]
+    pub(super) fn has_pointers(&mut self, wide: bool) {
+        self.end_of_addresses = if wide { KERNEL_SPACE } else { 1 << 32 };
     }
 
     /// Takes over what an event states of the process; `texts` is whether long ones are kept.
@@ -284,7 +314,9 @@ impl Process {
                 let clr = self.clrs.entry(instance).or_default();
                 (clr.version, clr.sku) = (Some(version), Some(sku));
                 // A rundown states the same of a CLR that is there.
-                if !from.rundown {
+                if from.rundown {
+                    clr.is_listed = true;
+                } else {
                     clr.started.get_or_insert(timestamp);
                 }
             }
@@ -303,10 +335,16 @@ impl Process {
                 self.item(ItemKind::Module, via, instance, (id, owner), timestamp, tid);
             }
             clr::Event::DomainModule(via, part) => {
-                self.inside(via, instance, timestamp, tid);
+                let mark = self.inside(via, instance, timestamp, tid);
+                let clr = self.clrs.entry(instance).or_default();
                 if part.module != 0 {
-                    let clr = self.clrs.entry(instance).or_default();
                     clr.method_modules.insert(part.module);
+                    clr.modules.note_domain(part.module, via);
+                }
+                if clr.domain_part(part, mark)
+                    && let Some(bracket) = self.inside.and_then(|at| self.brackets.get_mut(at))
+                {
+                    bracket.twice += 1;
                 }
             }
             clr::Event::Assembly(via, assembly) => {
@@ -317,8 +355,11 @@ impl Process {
                 self.item(ItemKind::Domain, via, instance, (domain.id, 0), timestamp, tid);
             }
             clr::Event::JitStart(id) => {
-                self.jitting.insert(id, (timestamp, tid));
+                let is_shared = self.jitting.contains_key(&id);
+                let jitting = Jitting { since: timestamp, tid, is_shared, is_listed: false };
+                self.jitting.insert(id, jitting);
             }
+            clr::Event::IlMap(_) => self.map_seen(from.rundown, timestamp),
             _ => {}
         }
     }
@@ -357,6 +398,12 @@ impl Process {
         if listing.again {
             self.loaded_twice.add(timestamp);
         }
+        if listing.unknown {
+            clr.unloads_unknown.add(timestamp);
+        }
+        if matches!(via, clr::Change::Unload) {
+            self.last_module = None;
+        }
         self.list(mark, timestamp, listing, |counts| match kind {
             ItemKind::Module => &mut counts.modules,
             ItemKind::Assembly => &mut counts.assemblies,
@@ -384,21 +431,23 @@ impl Process {
         let module = Some((method.module, instance, method.is_named()));
         if method.module != 0 && self.last_module != module {
             self.last_module = module;
-            let clr = self.clrs.entry(instance).or_default();
-            clr.method_modules.insert(method.module);
-            if !method.is_named() {
-                clr.unnamed_modules.insert(method.module);
-            }
+            self.module_of_methods(via, method, instance, timestamp);
         }
         let (start, size) = (method.start, u64::from(method.size));
-        let is_plausible = start != 0 && (1..=Self::MAX_CODE).contains(&size);
-        if method.is_jitted() && via != clr::Change::Unload && !is_plausible {
+        // Code that was compiled, and belongs to a method with metadata.
+        let is_compiled = method.is_jitted() && !tag.has(Tag::DYNAMIC);
+        if via != clr::Change::Unload && !self.is_plausible(method, tag) {
             self.implausible.add(timestamp);
         }
         match via {
             clr::Change::Load => {
                 self.methods_loaded += 1;
-                self.jitting.remove(&method.id);
+                if is_compiled {
+                    self.compiled.add(timestamp);
+                }
+                if method.is_jitted() {
+                    self.jitted(method.id, timestamp, tid);
+                }
                 self.last_load.insert(tid, timestamp);
                 tag.bits |= Tag::LOADED;
                 let added = self.code.add(start, size, Some(timestamp), tag);
@@ -406,14 +455,34 @@ impl Process {
             }
             clr::Change::Unload => {
                 self.methods_unloaded += 1;
-                if self.code.remove(start, size, timestamp, tag).is_none() && size > 0 {
-                    self.unloads_unknown.add(timestamp);
-                    self.methods += 1;
+                if is_compiled {
+                    let clr = self.clrs.entry(instance).or_default();
+                    let span = clr.method_unloads.entry(method.module);
+                    span.or_insert((timestamp, timestamp)).1 = timestamp;
+                }
+                match self.code.remove(start, size, timestamp, tag) {
+                    Some(known) if known.id != tag.id => self.unloads_as_other.add(timestamp),
+                    None if size > 0 => {
+                        self.unloads_unknown.add(timestamp);
+                        self.methods += 1;
+                    }
+                    _ => {}
                 }
             }
             clr::Change::Rundown(kind) => {
                 self.methods_enumerated += 1;
                 tag.bits |= listed_by(kind);
+                if !self.jitting.is_empty()
+                    && let Some(jitting) = self.jitting.get_mut(&method.id)
+                {
+                    jitting.is_listed = true;
+                }
+                if is_compiled
+                    && mark != 0
+                    && let Some(bracket) = self.inside.and_then(|at| self.brackets.get_mut(at))
+                {
+                    bracket.compiled += 1;
+                }
                 let added = self.code.add(start, size, None, tag);
                 self.added(added, start, timestamp);
                 let twice =
@@ -421,6 +490,84 @@ impl Process {
                 let listing = Listing { twice, ..Listing::default() };
                 self.list(mark, timestamp, listing, |counts| &mut counts.methods);
             }
+        }
+    }
+
+    /// Takes in the module of methods.
+    fn module_of_methods(
+        &mut self,
+        via: clr::Change,
+        method: &Method<'_>,
+        instance: u16,
+        timestamp: i64,
+    ) {
+        let clr = self.clrs.entry(instance).or_default();
+        clr.method_modules.insert(method.module);
+        if !method.is_named() {
+            clr.unnamed_modules.insert(method.module);
+        }
+        let unloaded = clr.modules.get(method.module).and_then(|module| module.to);
+        // A rundown goes on while modules are unloaded.
+        let since = match via {
+            clr::Change::Load => Some(timestamp),
+            clr::Change::Unload => None,
+            clr::Change::Rundown(_) => {
+                self.inside.and_then(|at| self.brackets.get(at)).and_then(|b| b.opened)
+            }
+        };
+        if unloaded.zip(since).is_some_and(|(unloaded, since)| unloaded < since) {
+            self.of_unloaded_module.add(timestamp);
+        }
+    }
+
+    /// Whether the code of a method can be where it is stated, and its token fits: methods without
+    /// metadata have none.
+    #[inline]
+    fn is_plausible(&self, method: &Method<'_>, tag: Tag) -> bool {
+        let (start, size) = (method.start, u64::from(method.size));
+        // Precompiled code that was not prepared yet is nowhere.
+        let is_nowhere = start == 0 && size == 0 && !method.is_jitted();
+        let end = start.saturating_add(size);
+        let has_code =
+            start != 0 && (1..=Self::MAX_CODE).contains(&size) && end <= self.end_of_addresses;
+        // Some runtimes write the kind of metadata without a number.
+        let has_token = method.token().is_none_or(|token| token & 0x00ff_ffff != 0);
+        (has_code || is_nowhere) && has_token != tag.has(Tag::DYNAMIC)
+    }
+
+    /// Takes in the load of code that was compiled.
+    fn jitted(&mut self, id: u64, timestamp: i64, tid: u32) {
+        match self.jitting.remove(&id) {
+            Some(jitting) if jitting.tid != tid && !jitting.is_shared => {
+                self.loads_by_other_thread.add(timestamp);
+            }
+            Some(_) => {}
+            None => {
+                // What was being compiled when the recording began is done after a while.
+                let first = self.clr_span.map_or(timestamp, |(first, _)| first);
+                let is_settled = timestamp.saturating_sub(first) > 2 * self.second;
+                let is_new = || self.clrs.values().any(|clr| clr.started.is_some());
+                if is_settled || (self.started.is_some() && is_new()) {
+                    self.loads_without_jit.add(timestamp);
+                }
+            }
+        }
+    }
+
+    /// Counts a map of IL to native code.
+    #[inline]
+    pub(super) fn map_seen(&mut self, rundown: bool, timestamp: i64) {
+        if !rundown {
+            self.maps.add(timestamp);
+            return;
+        }
+        // The map comes right before its method.
+        let last = self.brackets.len().checked_sub(1);
+        let at = if self.inside_of.is_some() { self.inside } else { last };
+        if let Some(bracket) = at.and_then(|at| self.brackets.get_mut(at))
+            && bracket.closed.is_none()
+        {
+            bracket.maps += 1;
         }
     }
 
@@ -465,6 +612,8 @@ impl Process {
             disordered: 0,
             first_disordered: None,
             other_threads: 0,
+            compiled: 0,
+            maps: 0,
         });
     }
 
@@ -569,12 +718,39 @@ impl Process {
         }
     }
 
-    /// Methods that were being compiled at the end: when that began, the id, and when the thread
-    /// loaded method code last.
-    pub fn unfinished_jits(&self) -> impl Iterator<Item = (i64, u64, Option<i64>)> + '_ {
-        let last_load = |tid| self.last_load.get(tid).copied();
-        self.jitting.iter().map(move |(&id, (since, tid))| (*since, id, last_load(tid)))
+    /// Methods that were being compiled at the end.
+    pub fn unfinished_jits(&self) -> impl Iterator<Item = UnfinishedJit> + '_ {
+        self.jitting.iter().map(|(&id, jitting)| UnfinishedJit {
+            since: jitting.since,
+            id,
+            last_load: self.last_load.get(&jitting.tid).copied(),
+            is_listed: jitting.is_listed,
+        })
     }
+}
+
+/// A method whose compilation began, and whose load was not seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnfinishedJit {
+    /// When it began.
+    pub since: i64,
+    /// Id of the method.
+    pub id: u64,
+    /// When its thread loaded method code last.
+    pub last_load: Option<i64>,
+    /// Whether a rundown lists it later.
+    pub is_listed: bool,
+}
+
+/// A method that is being compiled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Jitting {
+    since: i64,
+    tid: u32,
+    /// Whether it was being compiled already, so that another thread may end it.
+    is_shared: bool,
+    /// Whether a rundown listed it since.
+    is_listed: bool,
 }
 
 /// An item of a CLR that rundowns list.

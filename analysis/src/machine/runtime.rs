@@ -8,6 +8,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::names::file_name;
+use super::process::Counted;
 use crate::address::Tag;
 
 /// An event was about it.
@@ -22,6 +23,8 @@ pub struct Item {
     mark: u8,
     /// Ordinal of the bracket that listed a part of it last.
     parts: u8,
+    /// How a domain with it is known, in the same way as `bits`: modules only.
+    pub in_domain: u8,
     /// Timestamp of the load, where it was seen.
     pub from: Option<i64>,
     /// Timestamp of the unload, where it was seen.
@@ -49,6 +52,8 @@ pub struct Listing {
     pub disordered: bool,
     /// It is loaded though it was there.
     pub again: bool,
+    /// It is unloaded though nothing showed before that it was there.
+    pub unknown: bool,
 }
 
 with_accessors! {
@@ -115,7 +120,8 @@ impl Items {
             clr::Change::Unload => {
                 self.unloaded += 1;
                 known.to = Some(timestamp);
-                Listing::default()
+                let unknown = known.bits & (Tag::LOADED | Tag::AT_START | Tag::AT_END) == 0;
+                Listing { unknown, ..Listing::default() }
             }
             clr::Change::Rundown(kind) => {
                 self.enumerated += 1;
@@ -127,9 +133,24 @@ impl Items {
                 known.mark = mark;
                 // A start rundown lists the whole before its parts.
                 let disordered = kind == Enumeration::Start && known.parts == mark && !twice;
-                Listing { twice, disordered, again: false }
+                Listing { twice, disordered, ..Listing::default() }
             }
         }
+    }
+
+    /// One of them, if an event was about it.
+    #[must_use]
+    pub fn get(&self, id: u64) -> Option<&Item> {
+        self.known.get(&id).filter(|known| known.is_known())
+    }
+
+    /// Notes that a domain with it is loaded or listed.
+    pub(crate) fn note_domain(&mut self, id: u64, via: clr::Change) {
+        self.known.entry(id).or_default().in_domain |= match via {
+            clr::Change::Load => Tag::LOADED,
+            clr::Change::Rundown(kind) => listed_by(kind),
+            clr::Change::Unload => 0,
+        };
     }
 
     /// A part of the item is listed: returns whether that is out of order.
@@ -173,6 +194,12 @@ pub struct ModuleFacts {
 }
 
 impl ModuleFacts {
+    /// Whether all domains share it: then no event names its domain.
+    #[must_use]
+    pub const fn is_shared(&self) -> bool {
+        self.flags & 1 != 0
+    }
+
     /// Whether it was made at run time and has no file.
     #[must_use]
     pub const fn is_dynamic(&self) -> bool {
@@ -208,6 +235,10 @@ with_accessors! {
             started: Option<i64>,
             /// Events of the runtime provider.
             runtime_events: u64,
+            /// Whether a rundown states what it is.
+            is_listed: bool,
+            /// Unloads of modules, assemblies and domains that were never loaded or listed.
+            unloads_unknown: Counted,
         }
         borrow {
             /// Modules.
@@ -228,6 +259,10 @@ with_accessors! {
             module_assemblies: BTreeSet<u64>,
             /// Domains that assemblies name, 0 left out.
             assembly_domains: BTreeSet<u64>,
+            /// When code of the methods of a module was unloaded, first and last, by module.
+            method_unloads: BTreeMap<u64, (i64, i64)>,
+            /// Modules in their domains, with the ordinal of the bracket that listed them last.
+            domain_parts: BTreeMap<(u64, u64), u8>,
         }
     }
 }
@@ -236,6 +271,17 @@ impl Clr {
     /// Modules that methods or domains name and no event is about.
     pub fn unknown_modules(&self) -> impl Iterator<Item = u64> + '_ {
         unknown(&self.method_modules, &self.modules)
+    }
+
+    /// When compiled code of the methods of each module was unloaded, first and last, by module.
+    pub fn method_unloads(&self) -> impl Iterator<Item = (u64, (i64, i64))> + '_ {
+        self.method_unloads.iter().map(|(&module, &span)| (module, span))
+    }
+
+    /// Takes in a module of a domain: returns whether the open bracket listed it before.
+    pub(super) fn domain_part(&mut self, part: clr::DomainModule, mark: u8) -> bool {
+        let before = self.domain_parts.insert((part.module, part.domain), mark);
+        mark != 0 && before == Some(mark)
     }
 
     /// Assemblies that modules name and no event is about.
@@ -294,6 +340,10 @@ pub struct Bracket {
     pub first_disordered: Option<i64>,
     /// Events from another thread than the first one's.
     pub other_threads: u64,
+    /// Code of compiled methods that have metadata, which it lists.
+    pub compiled: u64,
+    /// Maps of IL to native code that it lists.
+    pub maps: u64,
 }
 
 impl Bracket {
@@ -327,5 +377,30 @@ mod tests {
         assert!(domains.part_of(1, Enumeration::End, 1));
         // In the next bracket it may come first again.
         assert!(!domains.part_of(1, Enumeration::End, 2));
+    }
+
+    #[test]
+    fn note_knows_unloads_of_what_was_never_there() {
+        let mut modules = Items::default();
+        assert!(modules.note(clr::Change::Unload, 1, 10, 0).unknown);
+        modules.note(clr::Change::Load, 2, 10, 0);
+        assert!(!modules.note(clr::Change::Unload, 2, 20, 0).unknown);
+        // A domain alone does not make it known.
+        modules.note_domain(3, clr::Change::Load);
+        assert!(modules.get(3).is_none());
+        modules.note(clr::Change::Rundown(Enumeration::End), 3, 30, 1);
+        assert_eq!(modules.get(3).map(|module| module.in_domain), Some(Tag::LOADED));
+        assert!(!modules.note(clr::Change::Unload, 3, 40, 0).unknown);
+    }
+
+    #[test]
+    fn domain_part_knows_what_its_bracket_listed_before() {
+        let mut clr = Clr::default();
+        let part = clr::DomainModule { module: 1, assembly: 2, domain: 3 };
+        assert!(!clr.domain_part(part, 1));
+        assert!(clr.domain_part(part, 1));
+        assert!(!clr.domain_part(part, 2));
+        // Outside of brackets it is a load.
+        assert!(!clr.domain_part(part, 0) && !clr.domain_part(part, 0));
     }
 }

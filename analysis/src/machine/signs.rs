@@ -26,6 +26,18 @@ impl MethodSign {
         MethodSign { change, flags: flags & Self::FLAGS, named }
     }
 
+    /// Whether the method has metadata and was compiled at run time.
+    #[must_use]
+    pub const fn is_compiled(self) -> bool {
+        self.flags & 0x19 == 8
+    }
+
+    /// Whether a rundown lists a method that was compiled before it ran.
+    #[must_use]
+    pub const fn is_listed_precompiled(self) -> bool {
+        matches!(self.change, Change::Rundown(_)) && self.flags & 0x19 == 0
+    }
+
     pub(super) fn of(change: Change, method: &Method<'_>) -> Self {
         MethodSign::new(change, method.flags, method.is_named())
     }

@@ -41,7 +41,8 @@ view! {
         /// Flags: 1 dynamic, 2 generic, 4 shared generic, 8 jitted, 0x10 helper.
         flags: u32 = "MethodFlags",
     }
-    fn token: u32 = "MethodToken";
+    /// Metadata token; 0 for methods without metadata.
+    pub fn token: u32 = "MethodToken";
     fn namespace: &'a [u8] = "MethodNamespace";
     fn name: &'a [u8] = "MethodName";
     fn signature: &'a [u8] = "MethodSignature";
@@ -353,6 +354,13 @@ pub fn decode_event<'a>(
 #[must_use]
 pub fn is_stack(rundown: bool, id: u16) -> bool {
     newest(rundown, id).is_some_and(|event| matches!(event.kind, Kind::Stack(_)))
+}
+
+/// Whether an event (by id) is a map from IL to native code.
+#[must_use]
+#[inline]
+pub fn is_il_map(rundown: bool, id: u16) -> bool {
+    newest(rundown, id).is_some_and(|event| matches!(event.kind, Kind::IlMap(_)))
 }
 
 /// For a map from IL to native code, how to check that a payload ends where its fields do; `None`

@@ -3,6 +3,7 @@
 use etl_format::constants::PointerSize;
 
 use crate::machine::Space;
+use crate::time::Nanos;
 
 /// What a segment holds, by the number that its events have for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,8 @@ pub(crate) struct Heap {
     pub sizes: [u64; 4],
     /// Collections so far.
     pub collections: u32,
+    /// When the last collection ended.
+    pub free_at: Nanos,
     /// Of generation 0 since the last of generation 1, and of 1 since the last of 2.
     pub since: [u32; 2],
     /// Ticks of allocation so far.

@@ -162,7 +162,7 @@ impl Runtime<'_, '_> {
         if let Some(last) = self.clr.methods.get_mut(index).and_then(|m| m.bodies.last_mut()) {
             *last = body;
         }
-        if kind != CodeKind::Helper && asked.raises(5, keyword::IL_MAP) {
+        if has_il(kind) && asked.raises(5, keyword::IL_MAP) {
             let values = self.clr.map_values(index, &body);
             self.raise(190, self.clr.map_version(), &values)?;
         }
@@ -259,6 +259,11 @@ impl Runtime<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Whether a debugger can map code to IL: dynamic methods have none that is kept.
+pub(super) fn has_il(kind: CodeKind) -> bool {
+    !matches!(kind, CodeKind::Helper | CodeKind::Dynamic)
 }
 
 impl Clr {

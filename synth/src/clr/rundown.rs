@@ -4,7 +4,7 @@
 use etl_control::enable::CombinedEnablement;
 use etl_schema::encode::OwnedValue;
 
-use super::method::{LOAD, UNLOAD, includes_precompiled};
+use super::method::{LOAD, UNLOAD, has_il, includes_precompiled};
 use super::op::{ClrOp, Enumeration, Item, OpEffect};
 use super::raise::Runtime;
 use super::state::Clr;
@@ -81,6 +81,7 @@ impl Runtime<'_, '_> {
         }
         let asked = if rundown { self.asked_rundown() } else { self.asked() };
         let (here, place, count) = (self.origin.at, method.precompiled, method.bodies.len());
+        let kind = method.kind;
         for at in 0..count {
             let body = self.clr.methods.get(index).and_then(|m| m.bodies.get(at)).copied();
             let Some(body) = body.as_ref().filter(|body| body.since <= here) else { continue };
@@ -90,7 +91,8 @@ impl Runtime<'_, '_> {
             } else {
                 asked.raises(4, keyword::JIT)
             };
-            let mapped = rundown && !precompiled && asked.raises(5, keyword::IL_MAP);
+            let mapped =
+                rundown && !precompiled && has_il(kind) && asked.raises(5, keyword::IL_MAP);
             // The map comes after the method at the start, and before it at the end.
             if mapped && end {
                 let values = self.clr.map_values(index, body);

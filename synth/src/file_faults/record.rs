@@ -165,6 +165,7 @@ impl EditableRecord {
             || changes.id.is_some()
             || changes.version.is_some()
             || changes.level.is_some()
+            || changes.opcode.is_some()
             || changes.keyword.is_some();
         if event_only && self.form != HeaderKind::Event {
             return Err(format!("{} is not a manifest event", self.name()).into());
@@ -182,6 +183,7 @@ impl EditableRecord {
         new.put_some(event::ID, changes.id.map(u16::to_le_bytes));
         new.put_some(event::VERSION, changes.version.map(u8::to_le_bytes));
         new.put_some(event::LEVEL, changes.level.map(u8::to_le_bytes));
+        new.put_some(event::OPCODE, changes.opcode.map(u8::to_le_bytes));
         new.put_some(event::KEYWORD, changes.keyword.map(u64::to_le_bytes));
         if let Some(hook) = changes.hook {
             if !self.form.is_kernel() {

@@ -93,6 +93,8 @@ pub struct Changes {
     pub version: Option<u8>,
     /// Level of an event.
     pub level: Option<u8>,
+    /// Opcode of an event.
+    pub opcode: Option<u8>,
     /// Keywords of an event.
     pub keyword: Option<u64>,
     /// Ticks that are added to its timestamp.

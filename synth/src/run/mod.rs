@@ -14,6 +14,8 @@ mod sample;
 mod schedule;
 mod work;
 
+use std::collections::BTreeMap;
+
 use etl_format::Guid;
 
 use crate::clr::{Clr, ClrOp, Item, Runtime, TargetThread};
@@ -374,6 +376,7 @@ impl<'s> Simulator<'s> {
 
     /// Runs the enable callbacks of providers on the callback threads of their processes.
     fn run_callbacks(&mut self, callbacks: Vec<EnableCallback>) -> Result<()> {
+        let mut turns = BTreeMap::new();
         for callback in callbacks {
             let process =
                 self.machine.processes.iter().find(|p| p.pid == callback.pid && p.is_alive());
@@ -385,8 +388,14 @@ impl<'s> Simulator<'s> {
                 self.enqueue(thread, [Op::EmitManifest(source)])?;
                 continue;
             }
-            for clr in clrs {
-                let Some(runtime) = self.clrs.get(clr).filter(|c| c.started) else { continue };
+            // Each CLR registers its providers itself, and has callbacks of its own.
+            let started = clrs.iter().filter(|&&clr| self.clrs.get(clr).is_some_and(|c| c.started));
+            let started: Vec<_> = started.copied().collect();
+            let turn = turns.entry((callback.provider, callback.pid)).or_insert(0usize);
+            let clr = turn.checked_rem(started.len()).and_then(|at| started.get(at).copied());
+            *turn += 1;
+            if let Some(clr) = clr {
+                let Some(runtime) = self.clrs.get(clr) else { continue };
                 let ops = match (callback.provider, callback.capture_state) {
                     (CLR_RUNDOWN, false) => runtime.rundown_ops(&callback.union),
                     (CLR_RUNTIME, true) => runtime.capture_ops(),

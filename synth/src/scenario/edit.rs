@@ -107,6 +107,7 @@ fn changes(args: &mut Args<'_, '_>) -> Changes {
         id: args.get("set-id"),
         version: args.get("set-version"),
         level: args.get("set-level"),
+        opcode: args.get("set-opcode"),
         keyword: args.get("set-keyword"),
         provider: args.get("set-provider"),
         shift: args.get("shift").unwrap_or(0),

@@ -12,7 +12,11 @@ use etl_analysis::machine::Counted;
 const START: u16 = 1;
 const END: u16 = 2;
 const RESTARTED: u16 = 3;
+const RESTARTING: u16 = 7;
+const SUSPENDED: u16 = 8;
 const SUSPEND: u16 = 9;
+/// A hundred KB were allocated.
+const ALLOCATED: u16 = 10;
 
 /// The type of a collection that runs beside the process and other collections.
 const BACKGROUND: u32 = 1;
@@ -26,21 +30,50 @@ pub struct Collections {
     pub unended: Counted,
     /// Suspensions with another one, and no restart, after them.
     pub unrestarted: Counted,
+    /// Events of suspensions that are missing between others of their thread.
+    pub steps: Counted,
+    /// Starts of a number that came before in the same version of the event, or in one version
+    /// only of those in which all others came.
+    pub unmatched: Counted,
     /// Number and timestamp of the last start.
     last: Option<(u32, i64)>,
-    /// The same of a start whose end has to come before the next start.
+    /// Versions of the events of the last start, as bits, and those of the starts before it.
+    versions: (u8, Option<u8>),
+    /// Number and timestamp of a start whose end has to come before the next start.
     open: Option<(u32, i64)>,
     /// Restarts so far.
     restarts: u64,
+    /// Collections, and allocation events between them.
+    rate: Rate,
 }
 
-/// A suspension by a thread.
-#[derive(Clone, Copy, Debug)]
+/// How many allocation events come between collections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Rate {
+    collections: u64,
+    /// The most between two of them.
+    most: u64,
+    /// Since the last one, and when that was.
+    since: u64,
+    last: Option<i64>,
+}
+
+/// Events of a suspension, in their order: it begins, is complete, and so for the restart.
+const STEPS: [u16; 4] = [SUSPEND, SUSPENDED, RESTARTING, RESTARTED];
+
+/// The suspensions by a thread.
+#[derive(Clone, Copy, Debug, Default)]
 struct Suspension {
     instance: u16,
     timestamp: i64,
     /// Restarts of its CLR before it.
     restarts: u64,
+    /// Whether it suspended at all.
+    has_begun: bool,
+    /// The last event, as an index of the steps.
+    step: Option<u8>,
+    /// Whole suspensions so far: some runtimes may do it in another way.
+    whole: u32,
 }
 
 /// The collections of all CLRs.
@@ -59,7 +92,8 @@ impl Collectors {
     /// Whether an event is about collections.
     pub fn concern(header: &EventHeader) -> bool {
         let id = header.descriptor.id;
-        header.provider == CLR_RUNTIME && [START, END, RESTARTED, SUSPEND].contains(&id)
+        header.provider == CLR_RUNTIME
+            && (STEPS.contains(&id) || [START, END, ALLOCATED].contains(&id))
     }
 
     /// Adds an event that they [`concern`](Self::concern).
@@ -70,6 +104,7 @@ impl Collectors {
         let at = match id {
             START => 16,
             END | SUSPEND => 8,
+            ALLOCATED => 8,
             _ => 0,
         };
         let instance = if is_first_version { Some(0) } else { payload.u16_at(at) };
@@ -83,22 +118,55 @@ impl Collectors {
             (START, Some(number)) => {
                 // The first version does not state the type.
                 let is_beside = is_first_version || payload.u32_at(12) == Some(BACKGROUND);
-                known.start(number, is_beside, timestamp);
+                let version = 1u8.checked_shl(descriptor.version.into()).unwrap_or(0);
+                known.start(number, version, is_beside, timestamp);
             }
             (END, Some(number)) => known.end(number),
+            (ALLOCATED, _) => known.rate.since += 1,
             (RESTARTED, _) => known.restarts += 1,
             (SUSPEND, _) => self.suspend(header.thread_id, clr, timestamp),
             _ => {}
+        }
+        if let Some(step) = STEPS.iter().position(|step| *step == id) {
+            self.step(header.thread_id, clr, step as u8, timestamp);
+        }
+    }
+
+    /// A thread that suspends a CLR also restarts it.
+    fn step(&mut self, tid: u32, (pid, instance): (u32, u16), step: u8, timestamp: i64) {
+        let Some(own) = self.threads.get_mut(&(pid, tid)) else { return };
+        if own.instance != instance {
+            return;
+        }
+        let before = own.step.replace(step);
+        // Another session recorded the event as well.
+        if before == Some(step) {
+            return;
+        }
+        let steps = STEPS.len() as u8;
+        let missing = before.map_or(0, |before| (step + steps - (before + 1) % steps) % steps);
+        if missing == 0 {
+            own.whole += u32::from(before.is_some() && step + 1 == steps);
+        } else if own.whole >= MIN_WHOLE {
+            if let Some(known) = self.clrs.get_mut(&(pid, instance)) {
+                known.steps.count += u64::from(missing);
+                known.steps.first.get_or_insert(timestamp);
+            }
+        } else {
+            own.whole = 0;
         }
     }
 
     fn suspend(&mut self, tid: u32, (pid, instance): (u32, u16), timestamp: i64) {
         let Some(known) = self.clrs.get_mut(&(pid, instance)) else { return };
         let thread = (pid, tid);
-        let now = Suspension { instance, timestamp, restarts: known.restarts };
         let before = self.threads.get(&thread).copied();
+        let same = before.filter(|b| b.instance == instance).unwrap_or_default();
+        let restarts = known.restarts;
+        let now = Suspension { instance, timestamp, restarts, has_begun: true, ..same };
         // The thread itself waits for the restart.
-        let unrestarted = before.filter(|b| b.instance == instance && b.restarts == known.restarts);
+        let is_same = |b: &Suspension| b.has_begun && b.instance == instance;
+        let unrestarted = before.filter(|b| is_same(b) && b.restarts == known.restarts);
         if let Some(before) = unrestarted {
             known.unrestarted.add(before.timestamp);
         }
@@ -113,9 +181,62 @@ impl Collectors {
     }
 }
 
+/// Whole suspensions of a thread, collections of a CLR, and allocations between them, from which on
+/// what is missing is no accident.
+const MIN_WHOLE: u32 = 3;
+const MIN_COLLECTIONS: u64 = 10;
+const MIN_ALLOCATED: u64 = 200;
+/// How many times as many allocations as ever between two collections there may be after the last.
+const MAX_GROWTH: u64 = 10;
+
+impl Rate {
+    fn collection(&mut self, timestamp: i64) {
+        if self.collections > 0 {
+            self.most = self.most.max(self.since);
+        }
+        self.collections += 1;
+        (self.since, self.last) = (0, Some(timestamp));
+    }
+
+    /// Allocation events after the last collection, if they are far too many for none.
+    fn excess(self) -> Option<Counted> {
+        let is_rated = self.collections >= MIN_COLLECTIONS && self.most > 0;
+        let is_beyond = self.since >= MIN_ALLOCATED && self.since > MAX_GROWTH * self.most;
+        (is_rated && is_beyond).then_some(Counted { count: self.since, first: self.last })
+    }
+}
+
 impl Collections {
-    fn start(&mut self, number: u32, is_beside: bool, timestamp: i64) {
+    /// Allocation events after the last collection, if there should have been collections.
+    pub fn uncollected(&self) -> Counted {
+        self.rate.excess().unwrap_or_default()
+    }
+
+    /// Takes in a start, with the version of its event as a bit: some runtimes log it in two.
+    fn version(&mut self, number: u32, version: u8, timestamp: i64) {
+        let (own, all) = &mut self.versions;
+        if self.last.is_some_and(|(last, _)| last == number) {
+            if *own & version != 0 {
+                self.unmatched.add(timestamp);
+            }
+            *own |= version;
+            return;
+        }
+        if let Some((_, at)) = self.last {
+            let before = *all.get_or_insert(*own);
+            if *own != before && own.count_ones() < before.count_ones() {
+                self.unmatched.add(at);
+            }
+        }
+        *own = version;
+    }
+
+    fn start(&mut self, number: u32, version: u8, is_beside: bool, timestamp: i64) {
+        self.version(number, version, timestamp);
         let last = self.last.replace((number, timestamp));
+        if last.is_none_or(|(before, _)| before != number) {
+            self.rate.collection(timestamp);
+        }
         // A number that is not larger is that of another process, or of another session's event.
         let Some((before, at)) = last.filter(|(before, _)| *before < number) else {
             if last.is_none_or(|(before, _)| before != number) {
@@ -149,18 +270,18 @@ mod tests {
     fn start_counts_skipped_numbers_and_starts_without_end() {
         let mut clr = Collections::default();
         // The first one may have any number; those beside may end later.
-        clr.start(7, false, 10);
+        clr.start(7, 4, false, 10);
         clr.end(7);
-        clr.start(8, true, 20);
-        clr.start(9, false, 30);
+        clr.start(8, 4, true, 20);
+        clr.start(9, 4, false, 30);
         clr.end(9);
-        clr.start(10, false, 40);
+        clr.start(10, 4, false, 40);
         clr.end(8);
         assert_eq!((clr.skipped.count, clr.unended.count), (0, 0));
-        clr.start(11, false, 50);
+        clr.start(11, 4, false, 50);
         assert_eq!(clr.unended, Counted { count: 1, first: Some(40) });
         clr.end(11);
-        clr.start(14, false, 60);
+        clr.start(14, 4, false, 60);
         assert_eq!(clr.skipped, Counted { count: 2, first: Some(50) });
         assert_eq!(clr.unended.count, 1);
     }
@@ -168,15 +289,15 @@ mod tests {
     #[test]
     fn start_knows_doubled_events_and_new_processes() {
         let mut clr = Collections::default();
-        clr.start(7, false, 10);
-        clr.start(7, false, 10);
+        clr.start(7, 4, false, 10);
+        clr.start(7, 4, false, 10);
         clr.end(7);
         clr.end(7);
-        clr.start(8, false, 20);
+        clr.start(8, 4, false, 20);
         // The process ended, and another one has its id.
-        clr.start(1, false, 30);
+        clr.start(1, 4, false, 30);
         clr.end(1);
-        clr.start(2, false, 40);
+        clr.start(2, 4, false, 40);
         assert_eq!((clr.skipped.count, clr.unended.count), (0, 0));
     }
 
@@ -198,5 +319,63 @@ mod tests {
         assert_eq!(all.clrs[&(1, 0)].unrestarted.count, 0);
         all.suspend(10, (1, 0), 400);
         assert_eq!(all.clrs[&(1, 0)].unrestarted, Counted { count: 1, first: Some(300) });
+    }
+
+    #[test]
+    fn version_expects_each_start_in_the_same_versions() {
+        let mut clr = Collections::default();
+        let both = |clr: &mut Collections, number, at| {
+            clr.start(number, 2, false, at);
+            clr.start(number, 4, false, at);
+            clr.end(number);
+        };
+        both(&mut clr, 1, 10);
+        both(&mut clr, 2, 20);
+        assert_eq!(clr.unmatched.count, 0);
+        // One of the two is missing.
+        clr.start(3, 4, false, 30);
+        clr.end(3);
+        both(&mut clr, 4, 40);
+        assert_eq!(clr.unmatched, Counted { count: 1, first: Some(30) });
+        clr.start(5, 2, false, 50);
+        clr.start(5, 2, false, 50);
+        assert_eq!(clr.unmatched.count, 2);
+    }
+
+    #[test]
+    fn step_expects_the_four_events_of_a_suspension_in_a_row() {
+        let mut all = Collectors::default();
+        all.clrs.entry((1, 0)).or_default();
+        let suspension = |all: &mut Collectors, without: Option<u8>| {
+            for step in (0..4).filter(|step| Some(*step) != without) {
+                if step == 0 {
+                    all.suspend(10, (1, 0), 100);
+                }
+                all.step(10, (1, 0), step, 100);
+            }
+        };
+        // Whoever does it in another way at first is not judged.
+        suspension(&mut all, Some(2));
+        (0..4).for_each(|_| suspension(&mut all, None));
+        assert_eq!(all.clrs[&(1, 0)].steps.count, 0);
+        suspension(&mut all, Some(1));
+        suspension(&mut all, Some(3));
+        suspension(&mut all, None);
+        assert_eq!(all.clrs[&(1, 0)].steps.count, 2);
+    }
+
+    #[test]
+    fn uncollected_needs_far_more_allocations_than_ever() {
+        let mut clr = Collections::default();
+        let collect = |clr: &mut Collections, number: u32, ticks| {
+            clr.rate.since += ticks;
+            clr.start(number, 4, false, number.into());
+            clr.end(number);
+        };
+        (1..=10).for_each(|number| collect(&mut clr, number, 30));
+        clr.rate.since += 300;
+        assert_eq!(clr.uncollected(), Counted::default());
+        clr.rate.since += 1;
+        assert_eq!(clr.uncollected(), Counted { count: 301, first: Some(10) });
     }
 }

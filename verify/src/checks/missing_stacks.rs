@@ -87,6 +87,8 @@ struct ProcessStacks {
     late: bool,
     /// Events without one on threads that had none before.
     unproven: Counted,
+    /// Those of them before the first stack of the process.
+    before_first: Counted,
 }
 
 /// Counts of events by process and kind.
@@ -135,7 +137,9 @@ impl MissingStacks {
             }
         }
         let Some(stacks) = self.stacks_of(process, rundown) else { return };
-        stacks.last = Some(timestamp);
+        if stacks.last.replace(timestamp).is_none() {
+            stacks.before_first = stacks.unproven;
+        }
         if std::mem::take(&mut stacks.late) {
             let whole = |id| (process, Kind { rundown, id });
             let proven: Vec<_> =
@@ -159,6 +163,25 @@ impl MissingStacks {
             let counted = Counted { count: 1, first: Some(of.timestamp) };
             add(&mut self.late, (process, of.kind), counted);
         }
+    }
+
+    /// Events before the first stack of their process, by process and provider.
+    pub fn before_first(&self) -> impl Iterator<Item = (usize, bool, Counted)> + '_ {
+        let all = self.processes.iter().enumerate();
+        let before = all.filter(|(_, stacks)| stacks.before_first.count > 0);
+        before.map(|(at, stacks)| (at / 2, at % 2 == 1, stacks.before_first))
+    }
+
+    /// Events after the last stack of their process, on threads that had stacks, by process and
+    /// provider.
+    pub fn after_last(&self) -> BTreeMap<(usize, bool), Counted> {
+        let mut out: BTreeMap<(usize, bool), Counted> = BTreeMap::new();
+        for ((process, kind), counted) in &self.late {
+            let sum = out.entry((*process, kind.rundown)).or_default();
+            sum.count += counted.count;
+            sum.first = sum.first.into_iter().chain(counted.first).min();
+        }
+        out
     }
 
     /// Events of processes without any stack, by process and provider.

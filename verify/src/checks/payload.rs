@@ -129,13 +129,14 @@ impl Payloads {
         self.store.from_tables(provider, Identity::Modern { id: d.id, version: d.version })
     }
 
-    /// Whether an event is one of the CLR's with a level or keywords that neither its schema nor an
+    /// Whether an event is one of the CLR's with an opcode, a level or keywords that neither its schema nor an
     /// older runtime has.
     fn is_wrong_descriptor(&self, provider: Guid, d: EventDescriptor, decoder: &Decoder) -> bool {
         let clr = provider == CLR_RUNTIME || provider == CLR_RUNDOWN;
         let schema = decoder.schema();
-        clr && (schema.level.value, schema.keywords) != (d.level, keyword(d))
-            && !self.is_of_older_runtime(provider, d)
+        let has_level = (schema.level.value, schema.keywords) == (d.level, keyword(d))
+            || self.is_of_older_runtime(provider, d);
+        clr && (!has_level || schema.opcode.value != d.opcode)
     }
 
     /// Whether the tables have any version of an event.

@@ -6,7 +6,7 @@
 use etl_control::clr::{Form, Method, Rundown, Runtime, Unload};
 use etl_control::enable::{CombinedEnablement, Enablement, EventKey};
 use etl_schema::clr::Enumeration;
-use etl_schema::clr::keyword::OVERRIDE_NGEN;
+use etl_schema::clr::keyword::{OVERRIDE_NGEN, START_ENUMERATION};
 use etl_schema::views::clr::Change;
 
 use etl_analysis::machine::{Counted, MethodSign};
@@ -14,10 +14,17 @@ use etl_analysis::machine::{Counted, MethodSign};
 use super::enablement::MANIFEST;
 use super::missing_stacks::Kind;
 
+/// The keywords that a session enabled: a mask of 0 is all of them.
+fn mask(enablement: &Enablement) -> u64 {
+    if enablement.any == 0 { u64::MAX } else { enablement.any }
+}
+
 /// All that the enablements of one of the two providers can make the CLR raise, at any time.
 #[derive(Clone, Copy, Debug)]
 pub struct Raised {
     runtime: Runtime,
+    /// What a request for the state of the CLR (capture state) adds: loads of all that is there.
+    captured: Option<Runtime>,
     rundown: Rundown,
     /// Whether every session that enabled it was verbose.
     is_verbose: bool,
@@ -30,7 +37,6 @@ impl Raised {
         rundown: bool,
         enablements: impl Iterator<Item = &'a Enablement> + Clone,
     ) -> Option<Self> {
-        let mask = |e: &Enablement| if e.any == 0 { u64::MAX } else { e.any };
         // One keyword turns others off. It does so as long as its session is enabled.
         let always = enablements.clone().fold(u64::MAX, |always, e| always & mask(e));
         let off = OVERRIDE_NGEN & !always;
@@ -39,10 +45,23 @@ impl Raised {
         let combined = CombinedEnablement::of(&sessions);
         combined.enabled.then(|| Raised {
             runtime: combined.into(),
+            captured: None,
             rundown: combined.into(),
             is_verbose: sessions.iter().all(|e| e.admits_level(etl_control::clr::VERBOSE)),
             is_rundown: rundown,
         })
+    }
+
+    /// The same where a session may have requested the state of the CLR, too.
+    pub fn with_capture<'a>(
+        self,
+        enablements: impl Iterator<Item = &'a Enablement> + Clone,
+    ) -> Self {
+        let all: Vec<Enablement> = enablements
+            .map(|e| Enablement { any: mask(e) | START_ENUMERATION, ..e.clone() })
+            .collect();
+        let captured = Raised::of(self.is_rundown, all.iter());
+        Raised { captured: captured.map(|with| with.runtime), ..self }
     }
 
     /// Whether the CLR raises events of this kind.
@@ -60,7 +79,10 @@ impl Raised {
     fn raises_sign(self, sign: MethodSign) -> bool {
         let method = Method::from_flags(sign.flags);
         let forms = match sign.change {
-            Change::Load => [self.runtime.method_load(method), None],
+            Change::Load => {
+                let captured = self.captured.and_then(|captured| captured.method_load(method));
+                [self.runtime.method_load(method), captured]
+            }
             Change::Unload => [Unload::Destroyed, Unload::OwnerGone]
                 .map(|why| self.runtime.method_unload(method, why)),
             Change::Rundown(which) => [self.rundown.method(which, method), None],

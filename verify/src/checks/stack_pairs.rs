@@ -147,6 +147,14 @@ impl StackPairs {
         self.missing.found(waiting, soon, all)
     }
 
+    /// Events before the first stack of their process, and after the last one: see
+    /// [`MissingStacks::before_first`] and [`MissingStacks::after_last`].
+    pub fn at_ends(&self) -> impl Iterator<Item = (usize, bool, Counted)> + '_ {
+        let after = self.missing.after_last().into_iter();
+        let after = after.map(|((process, rundown), counted)| (process, rundown, counted));
+        self.missing.before_first().chain(after)
+    }
+
     /// Events of processes without any stack: see [`MissingStacks::of_processes_without`].
     pub fn without_any(&self) -> impl Iterator<Item = (usize, bool, Counted)> + '_ {
         self.missing.of_processes_without()

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use etl_control::enable::EventKey;
+use etl_control::enable::{Enablement, EventKey};
 use etl_format::Guid;
-use etl_schema::clr::keyword::{JIT, LOADER};
+use etl_schema::clr::keyword::{END_RUNDOWN, IL_MAP, JIT, LOADER, START_RUNDOWN};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 use super::commands::RUNTIME_LARGE;
 use super::{Check, Found, Rule, plural};
-use crate::facts::enable::Knowledge;
+use crate::facts::enable::{Enabled, Knowledge};
 use crate::facts::raised::Raised;
-use crate::facts::{Bracket, Facts, Item, Process, Tag};
+use crate::facts::{Bracket, Clr, Facts, Item, Process, Tag};
 use crate::finding::Severity;
 use etl_schema::clr::Enumeration;
 
@@ -53,7 +53,72 @@ fn not_enabled(check: &mut Check<'_>) {
     for provider in [CLR_RUNTIME, CLR_RUNDOWN] {
         not_raised(check, provider);
     }
+    for process in facts.processes() {
+        for bracket in process.brackets() {
+            not_requested(check, process, bracket);
+        }
+    }
 }
+
+/// A rundown with more than the enablement requested that was recorded last before it. What several
+/// enablements explain together is [`not_raised`]'s.
+fn not_requested(check: &mut Check<'_>, process: &Process, bracket: &Bracket) {
+    let facts = check.facts;
+    let Some(opened) = bracket.opened else { return };
+    let mut known = facts.admission.of(CLR_RUNDOWN).peekable();
+    if known.peek().is_none_or(|(e, _)| e.knowledge != Knowledge::Recorded) {
+        return;
+    }
+    // The record is written just before the call, or just after it.
+    let soon = i64::try_from(facts.clock().frequency / 100).unwrap_or(i64::MAX);
+    let before = |e: &Enabled| e.at.is_some_and(|at| at <= opened.saturating_add(soon));
+    let Some((enabled, with)) = known.filter(|(e, _)| before(e)).max_by_key(|(e, _)| e.at) else {
+        return;
+    };
+    // A CLR that is there enumerates at once.
+    let was_there = |at: &i64| process.clr_span().is_some_and(|(first, _)| first < *at);
+    let wait = enabled.at.filter(was_there).map_or(0, |at| opened.saturating_sub(at));
+    if wait > LONG_WAIT.saturating_mul(soon) {
+        let message = format!(
+            "the {} rundown of CLR {} began {:.1} s after the enablement recorded last before it",
+            bracket.kind.name(),
+            bracket.instance,
+            wait as f64 / facts.clock().frequency as f64,
+        );
+        let found = check.find(message).of(process, Some(opened)).severity(Severity::Note);
+        found.undecided(OTHER_SESSION);
+    }
+    let which = match bracket.kind {
+        Enumeration::Start => START_RUNDOWN,
+        Enumeration::End => END_RUNDOWN,
+    };
+    let admits = |level, keyword| with.admits(&EventKey { id: 0, level, keyword });
+    let all = with.any == 0;
+    let needs = [
+        (true, all || with.any & which != 0, "a rundown of this kind"),
+        (bracket.listed.modules > 0, admits(4, LOADER), "modules"),
+        (bracket.compiled > 0, admits(4, JIT), "compiled methods"),
+        (bracket.maps > 0, admits(5, IL_MAP), "maps of IL to native code"),
+    ];
+    let beyond: Vec<_> =
+        needs.iter().filter(|(is, can, _)| *is && !can).map(|(_, _, what)| *what).collect();
+    if beyond.is_empty() {
+        return;
+    }
+    let message = format!(
+        "the {} rundown of CLR {} holds what the enablement recorded last before it, {:#x} at \
+         level {}, does not request: {}",
+        bracket.kind.name(),
+        bracket.instance,
+        with.any,
+        with.level,
+        beyond.join(", "),
+    );
+    check.find(message).of(process, Some(opened)).undecided(OTHER_SESSION);
+}
+
+/// How long a rundown may wait for its process to run, in hundredths of a second.
+const LONG_WAIT: i64 = 500;
 
 /// Why a recorded enablement does not decide.
 const OTHER_SESSION: &str =
@@ -69,6 +134,12 @@ fn not_raised(check: &mut Check<'_>, provider: Guid) {
     let Some(knowledge) = own().map(|(e, _)| e.knowledge).min() else { return };
     let masks = own().map(|(_, with)| with);
     let Some(raised) = Raised::of(provider == CLR_RUNDOWN, masks.clone()) else { return };
+    // The CLR logs the same when it starts and when its state is requested.
+    let states = facts.processes().iter().flat_map(|process| process.clrs().values());
+    let raised = match states.filter_map(Clr::started).next() {
+        Some(_) => raised.with_capture(masks.clone()),
+        None => raised,
+    };
     let kinds = facts.admission.providers().remove(&provider).unwrap_or_default();
     // The others are reported already.
     let admitted = |event: &EventKey| own().any(|(_, with)| with.admits(event));
@@ -218,3 +289,51 @@ fn created_since(
     let lost = facts.lost_in(Some(from), bracket.closed).is_some();
     (!lost).then_some((from, "the start rundown does not list them"))
 }
+
+pub(super) const SILENT_PROCESS: Rule = Rule {
+    id: "filter.silent-process",
+    statement: "A process that loads a CLR while its provider is enabled logs events of it.",
+    severity: Severity::Warning,
+    source: "what the CLR logs, compared with the kernel's events",
+    protocol: &["E7"],
+    meaning: "The process ran managed code, and no event of its CLR is in the trace: they were \
+              lost, or removed by a filter.",
+    remedy: "Do not filter by process, and use more buffers:",
+    commands: &[RUNTIME_LARGE],
+    check: silent_process,
+};
+
+/// The images of a CLR that raises events of its own: the runtime and its compiler.
+const RUNTIMES: [&str; 2] = ["clr.dll", "coreclr.dll"];
+const COMPILER: &str = "clrjit.dll";
+
+fn silent_process(check: &mut Check<'_>) {
+    let facts = check.facts;
+    let mut enabled = facts.admission.of(CLR_RUNTIME).peekable();
+    // Sessions of a low level get none of the events that every CLR logs.
+    let is_open = |(e, with): (&Enabled, &Enablement)| !e.limited && with.admits_level(LEVEL);
+    if enabled.peek().is_none() || !enabled.all(is_open) {
+        return;
+    }
+    let Some(since) = facts.admission.on_since(CLR_RUNTIME, LOADER) else { return };
+    let until = facts.runtime_span().map(|(_, last)| last);
+    for process in facts.processes().iter().filter(|process| !process.is_managed()) {
+        let Some(started) = process.started().filter(|at| since < *at && Some(*at) < until) else {
+            continue;
+        };
+        let own = facts.images().list().iter().filter(|image| image.pid == process.pid());
+        let names: Vec<&str> = own.map(|image| &*image.name).collect();
+        let Some(runtime) = RUNTIMES.iter().find(|name| names.contains(name)) else { continue };
+        if !names.contains(&COMPILER) {
+            continue;
+        }
+        let message = format!(
+            "the process loaded {runtime} while the provider of the CLR was enabled, but logged no \
+             event of it"
+        );
+        check.find(message).of(process, Some(started)).unless_lost(Some(started), None);
+    }
+}
+
+/// The level of the events that every CLR logs when it starts.
+const LEVEL: u8 = 4;

@@ -2,7 +2,11 @@
 
 use super::commands::RUNTIME_LARGE;
 use super::{Check, Rule, plural};
-use crate::finding::Severity;
+use crate::facts::loss::{Loss, LossKind};
+use crate::facts::source::{FileFacts, Session};
+use crate::facts::{Counted, Facts};
+use crate::finding::{Found, Severity};
+use etl_format::constants::LogFileMode;
 
 pub(super) const INCOMPLETE: Rule = Rule {
     id: "gc.incomplete",
@@ -19,27 +23,69 @@ pub(super) const INCOMPLETE: Rule = Rule {
     check: incomplete,
 };
 
+/// Whether what is missing at a time was never recorded, or newer events replaced it: rings hold
+/// the events of each processor from another time on, and a later session begins with a gap.
+fn is_replaced(facts: &Facts, at: i64) -> bool {
+    let overwritten =
+        |loss: &Loss| loss.what == LossKind::Overwritten && loss.touches(Some(at), None);
+    let is_ring = |file: &FileFacts| file.header.mode.has(LogFileMode::BUFFERING);
+    let sessions = || facts.files().iter().flat_map(|file| &file.sessions);
+    let is_over = |session: &Session, by: i64| session.to.is_some_and(|to| to <= by);
+    let begins_again = |next: &Session| {
+        next.from > at && sessions().all(|s| s.from >= next.from || is_over(s, next.from))
+    };
+    facts.losses().iter().any(overwritten)
+        || facts.files().iter().any(is_ring)
+        || sessions().any(begins_again)
+}
+
+/// Starts that are doubled, from which on they are doubled on purpose.
+const MAX_UNMATCHED: u64 = 10;
+
 fn incomplete(check: &mut Check<'_>) {
     let facts = check.facts;
     for ((pid, instance), known) in facts.collectors.all() {
+        // Many are those of another session that recorded the same events.
+        let is_few = known.unmatched.count <= MAX_UNMATCHED;
+        let unmatched = if is_few { known.unmatched } else { Counted::default() };
         let kinds = [
             (known.skipped, "number is skipped", "numbers are skipped"),
             (known.unended, "collection does not end", "collections do not end"),
             (known.unrestarted, "suspension has no restart", "suspensions have no restart"),
+            (known.steps, "event of a suspension is missing", "events of suspensions are missing"),
+            (unmatched, "start is doubled or halved", "starts are doubled or halved"),
         ];
+        let uncollected = known.uncollected();
+        if let Some(last) = uncollected.first {
+            let message = format!(
+                "CLR {instance} allocated {} times after its last collection, far more than between \
+                 any two before",
+                uncollected.count
+            );
+            let found = find(check, pid, last, message).unless_lost(Some(last), None);
+            found.undecided("the budget of generation 0 may have grown");
+        }
         let missing: Vec<_> = kinds.iter().filter(|(counted, ..)| counted.count > 0).collect();
         let Some(first) = missing.iter().filter_map(|(counted, ..)| counted.first).min() else {
             continue;
         };
+        if is_replaced(facts, first) {
+            continue;
+        }
         let missing: Vec<_> =
             missing.iter().map(|(counted, one, many)| plural(counted.count, one, many)).collect();
         let message = format!("collections of CLR {instance}: {}", missing.join(", "));
-        let process = facts.process_at(pid, first).and_then(|index| facts.processes().get(index));
-        let found = check.find(message);
-        let found = match process {
-            Some(process) => found.of(process, Some(first)),
-            None => found.at(Some(first)),
-        };
-        found.unless_lost(Some(first), None);
+        find(check, pid, first, message).unless_lost(Some(first), None);
+    }
+}
+
+/// A finding of a process.
+fn find<'c>(check: &'c mut Check<'_>, pid: u32, first: i64, message: String) -> Found<'c> {
+    let facts = check.facts;
+    let process = facts.process_at(pid, first).and_then(|index| facts.processes().get(index));
+    let found = check.find(message);
+    match process {
+        Some(process) => found.of(process, Some(first)),
+        None => found.at(Some(first)),
     }
 }

@@ -54,7 +54,7 @@ pub(super) const LONG: Rule = Rule {
 
 pub(super) const WRONG_DESCRIPTOR: Rule = Rule {
     id: "payload.wrong-descriptor",
-    statement: "A CLR event has the level and the keywords of its manifest.",
+    statement: "A CLR event has the level, the opcode and the keywords of its manifest.",
     severity: Severity::Note,
     source: "the built-in tables, and what real traces hold",
     protocol: &["E4", "R6"],
@@ -64,7 +64,7 @@ pub(super) const WRONG_DESCRIPTOR: Rule = Rule {
     commands: &[],
     check: |check| {
         let events = &check.facts.payloads.descriptor;
-        let what = "level and keywords are not those of its manifest";
+        let what = "level, opcode or keywords are not those of its manifest";
         each_event(check, events, what)
     },
 };

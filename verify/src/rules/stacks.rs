@@ -176,7 +176,10 @@ fn missing(check: &mut Check<'_>) {
 /// of every thread.
 const MIN_EVENTS: u64 = 10;
 
-/// Processes without any stack, although a session is known to have enabled them.
+/// The same for events before the first stack of a process, and after the last one.
+const MIN_IN_ROW: u64 = 100;
+
+/// Processes without any stack, or without one at their beginning or end, although a session is known to have enabled them.
 fn all_missing(check: &mut Check<'_>) {
     let facts = check.facts;
     let enabled = [CLR_RUNTIME, CLR_RUNDOWN].map(|guid| {
@@ -186,15 +189,18 @@ fn all_missing(check: &mut Check<'_>) {
             .filter(|(e, with)| !e.limited && (with.any == 0 || with.any & STACK != 0));
         stacks.map(|(e, _)| e.at.unwrap_or(i64::MIN)).min()
     });
-    for (index, rundown, counted) in facts.stacks.without_any() {
+    let without = facts.stacks.without_any().map(|of| (of, "", MIN_EVENTS));
+    let at_ends = facts.stacks.at_ends().map(|of| (of, " in a row", MIN_IN_ROW));
+    for ((index, rundown, counted), in_row, least) in without.chain(at_ends) {
         let Some(process) = facts.processes().get(index) else { continue };
         let since = enabled.get(usize::from(rundown)).copied().flatten();
         let is_enabled = since.is_some_and(|since| counted.first.is_some_and(|at| since <= at));
-        if !is_enabled || counted.count < MIN_EVENTS {
+        if !is_enabled || counted.count < least {
             continue;
         }
         let message = format!(
-            "none of {} of the process has a stack, although StackKeyword (0x40000000) was enabled",
+            "none of {}{in_row} of the process has a stack, although StackKeyword (0x40000000) was \
+             enabled",
             plural(counted.count, "event", "events"),
         );
         let found = check.find(message).of(process, counted.first).severity(Severity::Warning);

@@ -34,6 +34,7 @@ pub(crate) enum Subject {
 const SUBJECTS: &[(&str, Subject)] = &[
     ("file", Subject::Files),
     ("filter.not-enabled", Subject::Enablements),
+    ("filter.silent-process", Subject::Enablements),
     ("filter", Subject::ManagedCode),
     ("rundown.none", Subject::ManagedCode),
     ("rundown.missing", Subject::ManagedCode),

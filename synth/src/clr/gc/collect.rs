@@ -28,6 +28,8 @@ pub(super) struct Collection {
 
 impl Runtime<'_, '_> {
     pub fn collect(&mut self, plan: &GcPlan) -> Result<OpEffect> {
+        // One collection at a time: the next one waits for the end of the last.
+        self.pass(self.clr.heap.free_at.saturating_sub(self.origin.at));
         self.clr.heap.collections += 1;
         let (number, instance) = (self.clr.heap.collections, self.clr.instance);
         // 1: for a collection; 6: to prepare one in the background.
@@ -86,6 +88,7 @@ impl Runtime<'_, '_> {
         self.raise(7, 1, &values![instance])?;
         self.pass(8 * MICROSECOND);
         self.raise(3, 1, &values![instance])?;
+        self.clr.heap.free_at = self.origin.at;
         let mut done = OpEffect::after(MILLISECOND / 4);
         // The finalizer has a thread of its own, which wakes up after each collection.
         done.other_threads.push((TargetThread::Runtime, ClrOp::Finalize(found, self.origin.at)));

@@ -14,6 +14,7 @@ use crate::simulated::{Simulated, corpus, rules};
 /// Rules that no edit of a finished file breaks alone, and what their scenario does instead.
 const BY_PLOT: &[(&str, &str)] = &[
     ("file.overwritten", "the circular file is smaller"),
+    ("filter.silent-process", "a native process loads the images of a CLR"),
     ("rundown.none", "the documents' mask, which asks for no rundown"),
     ("rundown.process-exited", "the process ends earlier"),
     ("rundown.endless", "the rundown is asked for again and again"),
@@ -44,7 +45,6 @@ const KEPT_BY: &[(&str, &[&str])] = &[
             "rundown.none",
             "rundown.missing",
             "rundown.process-exited",
-            "rundown.mixed",
             "rundown.partial",
             "rundown.endless",
             "rundown.wrong-provider",
@@ -80,7 +80,8 @@ const KEPT_BY: &[(&str, &[&str])] = &[
     ("tokens", &["symbols.unnamed", "symbols.coverage"]),
     ("circular", &["file.overwritten"]),
     ("lives", &["kernel.no-start", "kernel.outside-life"]),
-    ("collections", &["gc.incomplete"]),
+    ("collections", &["gc.incomplete", "symbols.runtime-unknown"]),
+    ("life", &["symbols.not-unloaded", "symbols.no-il-map", "filter.silent-process"]),
 ];
 
 /// Scenarios that are verified with a gate on method names.

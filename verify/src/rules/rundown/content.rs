@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use etl_format::constants::ClockType;
 use etl_schema::clr::keyword::{END_ENUMERATION, LOADER};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
@@ -68,8 +69,51 @@ fn duplicate_items(check: &mut Check<'_>) {
         format!("{which} lists {} more than once", plural(count, "item", "items"))
     };
     each_count(check, |b| b.twice, message, |b| b.opened);
+    let message = |count, which: &str| {
+        let maps = plural(count, "map", "maps");
+        format!(
+            "{which} lists {maps} of IL to native code more than compiled methods: maps are doubled, \
+             or methods are missing"
+        )
+    };
+    let beyond = |b: &Bracket| if b.is_whole() { b.maps.saturating_sub(b.compiled) } else { 0 };
+    each_count(check, beyond, message, |b| b.opened);
+    copied(check);
     for kind in Enumeration::ALL {
         repeated(check, kind);
+    }
+}
+
+/// Ticks that a rundown takes at least, and items that it lists, so that no other one takes exactly
+/// as long by accident.
+const MIN_TICKS: i64 = 1_000;
+const MIN_ITEMS: u64 = 10;
+
+/// Rundowns that list as much as another one in exactly as many ticks: copies.
+fn copied(check: &mut Check<'_>) {
+    let facts = check.facts;
+    // Ticks of a clock that stands still for milliseconds are equal by accident.
+    if facts.clock().kind == ClockType::SYSTEM_TIME {
+        return;
+    }
+    for process in facts.processes() {
+        let mut known = BTreeSet::new();
+        for bracket in process.brackets() {
+            let (Some(opened), Some(closed)) = (bracket.opened, bracket.closed) else { continue };
+            let (ticks, l) = (closed.saturating_sub(opened), bracket.listed);
+            let items = [l.methods, l.modules, l.assemblies, l.app_domains, bracket.maps];
+            let is_long = ticks >= MIN_TICKS && items.iter().sum::<u64>() >= MIN_ITEMS;
+            let key = (bracket.kind.name(), bracket.instance, ticks, items);
+            if is_long && !known.insert(key) {
+                let message = format!(
+                    "the {} rundown of CLR {} is a copy of an earlier one: it lists as much in \
+                     exactly as many ticks of the clock",
+                    bracket.kind.name(),
+                    bracket.instance,
+                );
+                check.find(message).of(process, Some(opened));
+            }
+        }
     }
 }
 
@@ -78,9 +122,7 @@ fn duplicate_items(check: &mut Check<'_>) {
 fn repeated(check: &mut Check<'_>, kind: Enumeration) {
     let facts = check.facts;
     let mut enabled = facts.admission.of(CLR_RUNDOWN);
-    if enabled.any(|(e, _)| e.knowledge != Knowledge::Declared) {
-        return;
-    }
+    let is_certain = !enabled.any(|(e, _)| e.knowledge != Knowledge::Declared);
     // Each session that comes, and each that goes while another one stays, makes the CLR look at
     // all masks once more.
     let enabled = facts.admission.of(CLR_RUNDOWN).count();
@@ -96,7 +138,10 @@ fn repeated(check: &mut Check<'_>, kind: Enumeration) {
                 opened.len(),
                 kind.name(),
             );
-            check.find(message).of(process, Some(beyond));
+            let found = check.find(message).of(process, Some(beyond));
+            if !is_certain {
+                found.undecided("another session may have requested rundowns");
+            }
         }
     }
 }
@@ -309,6 +354,15 @@ fn partial(check: &mut Check<'_>) {
             let whole = |b: &&&Bracket| b.kind == Enumeration::End && b.is_whole();
             let whole: Vec<_> = own.iter().filter(whole).collect();
             let Some(first) = whole.first() else { continue };
+            // A CLR that starts while a session asks for rundowns enumerates at once: nothing is
+            // there yet, and all that comes is loaded.
+            let second = i64::try_from(facts.clock().frequency).unwrap_or(i64::MAX);
+            let started = process.clrs().get(&instance).and_then(Clr::started).zip(first.opened);
+            if started
+                .is_some_and(|(start, opened)| (0..second).contains(&opened.saturating_sub(start)))
+            {
+                continue;
+            }
             let (methods, modules) = whole.iter().fold((0, 0), |(methods, modules), b| {
                 (methods + b.listed.methods, modules + b.listed.modules)
             });

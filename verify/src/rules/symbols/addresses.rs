@@ -180,7 +180,9 @@ pub(in crate::rules) const UNNAMED_PRECOMPILED: Rule = Rule {
     source: "symbol resolution",
     protocol: &["S5"],
     meaning: "Precompiled methods have no names: the rundown does not list them, and no PDB to \
-              look them up is identified.",
+              look them up is identified. The PDB of ready-to-run code's IL has no native addresses. \
+              Where a rundown lists precompiled methods, what is left are stubs between them, which \
+              is only a note.",
     remedy: "Create NGEN PDBs while merging on the recorded machine (PerfView does it), or enable \
              NGenKeyword (0x20) in the rundown session:",
     commands: RECORDING,
@@ -195,11 +197,19 @@ fn unnamed_precompiled(check: &mut Check<'_>) {
              image with a known PDB",
             process.precompiled()
         );
-        if unidentified > 0 {
-            check.find(message).of(process, None);
+        if unidentified == 0 {
+            continue;
+        }
+        let lists = process.signs().iter().any(|(sign, _)| sign.is_listed_precompiled());
+        let found = check.find(message).of(process, None);
+        if lists && unidentified * USUAL_PARTS <= process.precompiled() {
+            found.severity(Severity::Note);
         }
     }
 }
+
+/// One of so many addresses in precompiled code is in a stub.
+const USUAL_PARTS: u64 = 10;
 
 pub(in crate::rules) const COVERAGE: Rule = Rule {
     id: "symbols.coverage",

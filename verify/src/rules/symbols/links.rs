@@ -1,5 +1,9 @@
 //! Methods to modules to assemblies to domains.
 
+use etl_schema::clr::Enumeration;
+use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
+
+use crate::facts::{Item, Tag};
 use crate::finding::Severity;
 use crate::rules::commands::RECORDING;
 use crate::rules::{Check, Rule, plural};
@@ -35,7 +39,7 @@ fn module_unknown(check: &mut Check<'_>) {
 pub(in crate::rules) const ASSEMBLY_UNKNOWN: Rule = Rule {
     id: "symbols.assembly-unknown",
     statement: "Every assembly that a module refers to, and every domain that an assembly refers \
-                to, has an event.",
+                to, has an event; and every module that is not shared states its domain.",
     severity: Severity::Warning,
     source: "symbol resolution",
     protocol: &["S4"],
@@ -46,6 +50,7 @@ pub(in crate::rules) const ASSEMBLY_UNKNOWN: Rule = Rule {
 };
 
 fn assembly_unknown(check: &mut Check<'_>) {
+    domain_of_module_unknown(check);
     for process in check.facts.processes() {
         let clrs = || process.clrs().values();
         let assemblies = clrs().map(|clr| clr.unknown_assemblies().count() as u64).sum();
@@ -61,6 +66,42 @@ fn assembly_unknown(check: &mut Check<'_>) {
         let message = format!("{} without an event{first}", what.join(", "));
         if !what.is_empty() {
             check.find(message).of(process, None).unless_lost(None, None);
+        }
+    }
+}
+
+/// Modules whose domain no event names, although the events about them come together.
+fn domain_of_module_unknown(check: &mut Check<'_>) {
+    let facts = check.facts;
+    let limited = [CLR_RUNTIME, CLR_RUNDOWN].map(|p| facts.admission.of(p).any(|(e, _)| e.limited));
+    for process in facts.processes() {
+        let whole = |kind: Enumeration, instance: u16| {
+            let mut own = process.brackets().iter().filter(|b| b.listed.modules > 0);
+            own.any(|b| b.kind == kind && b.instance == instance && b.is_whole())
+        };
+        for (&instance, clr) in process.clrs() {
+            let ways = [
+                (Tag::LOADED, !limited[0], "loaded"),
+                (Tag::AT_START, !limited[1] && whole(Enumeration::Start, instance), "listed"),
+                (Tag::AT_END, !limited[1] && whole(Enumeration::End, instance), "listed"),
+            ];
+            for (way, _, word) in ways.into_iter().filter(|(_, is_checked, _)| *is_checked) {
+                let lacks = |(id, item): &(u64, &Item)| {
+                    let facts = clr.module_facts().get(id);
+                    item.has(way)
+                        && item.in_domain & way == 0
+                        && facts.is_some_and(|m| !m.is_shared())
+                };
+                let without: Vec<u64> =
+                    clr.modules().iter().filter(lacks).map(|(id, _)| id).collect();
+                let Some(first) = without.first() else { continue };
+                let message = format!(
+                    "{} {word} without an event that states its domain (first: {first:#x})",
+                    plural(without.len() as u64, "module is", "modules are")
+                );
+                let found = check.find(message).of(process, None).severity(Severity::Note);
+                found.unless_lost(None, None);
+            }
         }
     }
 }

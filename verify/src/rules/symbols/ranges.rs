@@ -1,6 +1,9 @@
 //! Code over code, and loads and unloads that do not match.
 
+use etl_control::enable::EventKey;
 use etl_format::constants::FILETIME_PER_SECOND;
+use etl_schema::clr::keyword::JIT;
+use etl_schema::providers::CLR_RUNTIME;
 
 use crate::facts::{Counted, Process};
 use crate::finding::Severity;
@@ -33,8 +36,8 @@ fn overlapping(check: &mut Check<'_>) {
 
 pub(in crate::rules) const IMPLAUSIBLE: Rule = Rule {
     id: "symbols.implausible",
-    statement: "The code of a method that was compiled has an address, and a size of at most \
-                64 MiB.",
+    statement: "The code of a method is in the address space of its process and has at most \
+                64 MiB, and a method has a token exactly if it has metadata.",
     severity: Severity::Warning,
     source: "symbol resolution",
     protocol: &["S1"],
@@ -45,7 +48,10 @@ pub(in crate::rules) const IMPLAUSIBLE: Rule = Rule {
     check: |check| {
         check.each(Process::implausible, |count| {
             let events = plural(count, "event states", "events state");
-            format!("{events} code of a compiled method at address 0, of no bytes, or too large")
+            format!(
+                "{events} code that cannot be: at address 0 or beyond those of the process, of no \
+                 bytes or too large, or with a token that does not fit its method"
+            )
         })
     },
 };
@@ -70,7 +76,7 @@ pub(in crate::rules) const LOADED_TWICE: Rule = Rule {
 
 pub(in crate::rules) const UNLOAD_UNKNOWN: Rule = Rule {
     id: "symbols.unload-unknown",
-    statement: "Code that is unloaded was loaded or listed before.",
+    statement: "What is unloaded was loaded or listed before, and under the same id.",
     severity: Severity::Note,
     source: "symbol resolution",
     protocol: &["S1"],
@@ -81,8 +87,35 @@ pub(in crate::rules) const UNLOAD_UNKNOWN: Rule = Rule {
     check: unload_unknown,
 };
 
-/// One finding for the whole trace: without a start rundown most traces have such methods.
 fn unload_unknown(check: &mut Check<'_>) {
+    code_unload_unknown(check);
+    check.each(Process::unloads_as_other, |count| {
+        let pieces = plural(count, "piece of code was", "pieces of code were");
+        format!("{pieces} unloaded under the id of another method than loaded")
+    });
+    for process in check.facts.processes() {
+        for (instance, clr) in process.clrs() {
+            // What was there before the recording has no load.
+            let unknown = clr.unloads_unknown();
+            if clr.started().is_none() || unknown.count == 0 {
+                continue;
+            }
+            let message = format!(
+                "CLR {instance} started during the recording, and unloaded {} that it never loaded",
+                plural(
+                    unknown.count,
+                    "module, assembly or domain",
+                    "modules, assemblies or domains"
+                ),
+            );
+            let found = check.find(message).of(process, unknown.first);
+            found.unless_lost(clr.started(), unknown.first);
+        }
+    }
+}
+
+/// One finding for the whole trace: without a start rundown most traces have such methods.
+fn code_unload_unknown(check: &mut Check<'_>) {
     let unknown = check.facts.processes().iter().map(|p| (p, p.unloads_unknown()));
     let unknown: Vec<_> = unknown.filter(|(_, counted)| counted.count > 0).collect();
     let Some(&(process, Counted { first, .. })) = unknown.iter().min_by_key(|(_, c)| c.first)
@@ -103,12 +136,13 @@ fn unload_unknown(check: &mut Check<'_>) {
 
 pub(in crate::rules) const JIT_WITHOUT_LOAD: Rule = Rule {
     id: "symbols.jit-without-load",
-    statement: "A method that starts to be compiled is loaded.",
+    statement: "A method that starts to be compiled is loaded, by the same thread; and where both \
+                are logged, a compiled method that is loaded started to be compiled.",
     severity: Severity::Warning,
     source: "what the CLR logs",
     protocol: &["E6"],
     meaning: "Methods were being compiled, and their load events never came: they were lost, or \
-              the compilation failed.",
+              the compilation failed. Or the beginning of a compilation was lost.",
     remedy: "Use more buffers:",
     commands: &[RUNTIME_LARGE],
     check: jit_without_load,
@@ -117,18 +151,61 @@ pub(in crate::rules) const JIT_WITHOUT_LOAD: Rule = Rule {
 /// Compiling takes milliseconds; what started longer before the process's last event is finished.
 const LONG: i64 = FILETIME_PER_SECOND / 2;
 
+/// MethodJittingStarted.
+const JITTING: EventKey = EventKey { id: 145, level: 5, keyword: JIT };
+
+/// Loads without a beginning of the compilation, and of another thread than that.
+fn load_without_jit(check: &mut Check<'_>) {
+    let facts = check.facts;
+    let known = || facts.admission.of(CLR_RUNTIME);
+    let limited = known().any(|(e, _)| e.limited);
+    let asks = known().filter(|(_, with)| with.admits(&JITTING));
+    let enabled = asks.map(|(e, _)| e.at.unwrap_or(i64::MIN)).min().filter(|_| !limited);
+    for process in facts.processes() {
+        let without = process.loads_without_jit();
+        if without.first.is_some_and(|first| enabled.is_some_and(|on| on < first)) {
+            let message = format!(
+                "{} loaded without an event that its compilation began",
+                plural(without.count, "compiled method was", "compiled methods were")
+            );
+            check.find(message).of(process, without.first).unless_lost(None, without.first);
+        }
+    }
+    for process in facts.processes() {
+        let (compiled, maps) = (process.compiled(), process.maps());
+        // The load of the first one may be before the recording.
+        if maps.count > compiled.count + 1 {
+            let message = format!(
+                "{} of IL to native code for {} loaded",
+                plural(maps.count, "map", "maps"),
+                plural(compiled.count, "compiled method that was", "compiled methods that were")
+            );
+            check.find(message).of(process, maps.first).unless_lost(None, None);
+        }
+    }
+    check.each(Process::loads_by_other_thread, |count| {
+        let methods = plural(count, "method was", "methods were");
+        format!("{methods} loaded by another thread than the one that began to compile it")
+    });
+}
+
 fn jit_without_load(check: &mut Check<'_>) {
+    load_without_jit(check);
     let facts = check.facts;
     for process in facts.processes() {
         let Some(last) = process.last_runtime() else { continue };
         let last = facts.clock().filetime(last);
         // A thread that has loaded something since is done with it, unless the load was nested.
-        let stuck = process.unfinished_jits().filter(|(timestamp, _, last_load)| {
-            let since = last.saturating_sub(facts.clock().filetime(*timestamp));
-            let is_done = last_load.is_some_and(|load| load > *timestamp);
-            since > 4 * LONG || (is_done && since > LONG)
+        let end = facts.runtime_span().map_or(last, |(_, end)| facts.clock().filetime(end));
+        let stuck = process.unfinished_jits().filter(|jit| {
+            let began = facts.clock().filetime(jit.since);
+            let since = last.saturating_sub(began);
+            let is_done = jit.last_load.is_some_and(|load| load > jit.since);
+            // What a rundown lists was compiled by then, perhaps after the runtime session ended.
+            let is_over = jit.is_listed && end.saturating_sub(began) > LONG / 2;
+            since > 4 * LONG || (is_done && since > LONG) || is_over
         });
-        let stuck: Vec<_> = stuck.map(|(timestamp, id, _)| (timestamp, id)).collect();
+        let stuck: Vec<_> = stuck.map(|jit| (jit.since, jit.id)).collect();
         let Some(&(timestamp, id)) = stuck.iter().min() else { continue };
         let message = format!(
             "{} compiled without a later load event (first: {id:#x})",
