@@ -5,11 +5,14 @@ use etl_format::constants::group_guid;
 use etl_format::read::Record;
 use foldhash::HashMap;
 
+/// Counts by type.
+type Types = [u64; 256];
+
 /// How often each kind of event occurs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ClassicCounts {
-    /// Events of the kernel, by group and type.
-    kernel: Vec<u64>,
+    /// Events of the kernel, by group, up to the highest one that occurs.
+    kernel: Vec<Option<Box<Types>>>,
     /// Other events, by class and type, or by the number of a message.
     others: HashMap<(Guid, u16), u64>,
 }
@@ -27,14 +30,6 @@ pub(crate) struct ClassicCount {
     pub count: u64,
 }
 
-impl Default for ClassicCounts {
-    fn default() -> Self {
-        // Only pages of memory that are written to are used.
-        let kernel = vec![0; usize::from(u16::MAX) + 1];
-        ClassicCounts { kernel, others: HashMap::default() }
-    }
-}
-
 impl ClassicCounts {
     /// Kinds of other events that are counted one by one.
     const MAX_KINDS: usize = 1 << 12;
@@ -42,8 +37,22 @@ impl ClassicCounts {
     /// Counts an event of the kernel.
     #[inline(always)]
     pub fn add_kernel(&mut self, hook: u16) {
-        if let Some(count) = self.kernel.get_mut(usize::from(hook)) {
+        let [id, group] = hook.to_le_bytes().map(usize::from);
+        if self.kernel.get(group).is_none_or(Option::is_none) {
+            self.add_group(group);
+        }
+        let types = self.kernel.get_mut(group).and_then(Option::as_mut);
+        if let Some(count) = types.and_then(|types| types.get_mut(id)) {
             *count += 1;
+        }
+    }
+
+    /// Makes a place for the counts of a group.
+    #[cold]
+    fn add_group(&mut self, group: usize) {
+        self.kernel.resize(self.kernel.len().max(group + 1), None);
+        if let Some(place) = self.kernel.get_mut(group) {
+            *place = Some(Box::new([0; 256]));
         }
     }
 
@@ -59,11 +68,13 @@ impl ClassicCounts {
 
     /// The kinds with events, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = ClassicCount> {
-        let kernel = (0..=u16::MAX).zip(&self.kernel).filter(|(_, count)| **count > 0);
-        let kernel = kernel.map(|(hook, &count)| {
-            let [id, group] = hook.to_le_bytes();
-            let class = group_guid(group).unwrap_or(Guid::ZERO);
-            ClassicCount { class, group: Some(group), id: id.into(), count }
+        let groups = (0..=u8::MAX).zip(&self.kernel);
+        let kernel = groups.flat_map(|(group, types)| {
+            let types = types.iter().flat_map(|types| (0..).zip(types.iter()));
+            types.filter(|(_, count)| **count > 0).map(move |(id, &count)| {
+                let class = group_guid(group).unwrap_or(Guid::ZERO);
+                ClassicCount { class, group: Some(group), id, count }
+            })
         });
         let others = self.others.iter();
         kernel.chain(others.map(|(&(class, id), &count)| ClassicCount {

@@ -44,6 +44,9 @@ struct Tick {
     label: String,
 }
 
+/// Losses that are not folded, so that the timeline is not far down the page.
+const UNFOLDED_LOSSES: usize = 5;
+
 /// Losses that are listed; the others are counted.
 const MAX_LOSSES: usize = 20;
 
