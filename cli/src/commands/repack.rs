@@ -118,26 +118,30 @@ pub(crate) fn compress(args: &CompressCommand) -> Result<Outcome, Failure> {
     let compressor = BufferCompressor::new(args.algorithm, args.compression_level)
         .map_err(|e| Failure::new("", e.to_string()))?;
     let compressor = compressor.with_threads(args.rewrite.threads.count());
-    let options = Options { limits: args.rewrite.input.limits(u64::MAX), ..Options::default() };
-    run(&args.file, &args.rewrite, Repacker::compress(compressor).options(options))
+    run(&args.file, &args.rewrite, Repacker::compress(compressor), 1)
 }
 
 pub(crate) fn decompress(args: &DecompressCommand) -> Result<Outcome, Failure> {
-    let (threads, limits) = (args.rewrite.threads.count(), args.rewrite.input.limits(u64::MAX));
-    let options = Options { threads, limits, ..Options::default() };
-    let repacker = Repacker::decompress().options(options);
-    run(&args.file, &args.rewrite, repacker)
+    let threads = args.rewrite.threads.count();
+    run(&args.file, &args.rewrite, Repacker::decompress(), threads)
 }
 
-fn run(file: &Path, args: &RewriteArgs, repacker: Repacker<'_>) -> Result<Outcome, Failure> {
+fn run(
+    file: &Path,
+    args: &RewriteArgs,
+    repacker: Repacker<'_>,
+    threads: usize,
+) -> Result<Outcome, Failure> {
     let (name, compress) = (input::display(file), repacker.compresses());
     let mut sink = Sink::create(&args.sink, [file])?;
+    let options = |limits| Options { threads, limits, ..Options::default() };
     let done = if input::is_stdin(file) {
         let input::Stream { reader, about } = input::stdin_stream(&args.input)?;
+        let repacker = repacker.options(options(args.input.limits(u64::MAX)));
         repack(PipeSource::new(reader), &about, &mut sink, repacker)?
     } else {
         let mut input = Input::open(file, &args.input)?;
-        let about = input.about().clone();
+        let (about, repacker) = (input.about().clone(), repacker.options(options(input.limits())));
         repack(input.source(), &about, &mut sink, repacker)?
     };
     rewrite::finish(sink, &name, args.format, &Report::new(&done, compress))?;

@@ -108,6 +108,7 @@ pub(crate) struct Layout {
     pub stated_buffers: u32,
     /// Raw timestamp of the session's start, for records without a timestamp.
     pub start: i64,
+    pub limits: Limits,
 }
 
 /// Reads the buffer headers of a file.
@@ -145,6 +146,7 @@ impl BufferWalk {
             mode: header.mode,
             stated_buffers: header.buffers_written,
             start: header.timestamp,
+            limits: *limits,
         };
         BufferWalk {
             layout,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use etl_format::ErrorKind;
-use etl_format::read::{Limits, Mode, Options};
+use etl_format::read::{Budget, Limits, Mode, Options};
 use etl_format::rewrite::merge::{Allow, MergeReport, MergedInput, Merger, Relation};
 use etl_format::write::File;
 use etl_tools::problem::Problem;
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let total: u64 = inputs.iter_mut().map(Input::size).sum();
     let mut progress = Progress::new(total, false);
     let mut sources: Vec<_> = inputs.iter_mut().map(Input::source).collect();
-    let merged = merger(args, share.limits(total))
+    let merged = merger(args, share.limits(total), args.rewrite.input.memory(total) / Budget::PARTS)
         .on_record(|record, _, _| {
             progress.pass(record.bytes().len());
             Ok(())
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     Ok(conditions.fold(Outcome::Success, Outcome::max))
 }
 
-fn merger(args: &Args, limits: Limits) -> Merger<'static> {
+fn merger(args: &Args, limits: Limits, memory: u64) -> Merger<'static> {
     let allows = |mismatch| args.allow_mismatch.contains(&mismatch);
     Merger::new()
         .options(Options {
@@ -115,7 +115,7 @@ fn merger(args: &Args, limits: Limits) -> Merger<'static> {
             pointer_size: allows(Mismatch::PointerSize),
         })
         .compress(args.packing.compressor(&args.rewrite.threads))
-        .max_memory(args.rewrite.input.memory())
+        .max_memory(memory)
 }
 
 fn failure(error: &etl_format::Error, salvage: bool, inputs: &[Input], sink: &Sink) -> Failure {

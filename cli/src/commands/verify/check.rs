@@ -7,10 +7,10 @@ use etl_verify::{Error, Report};
 use super::settings::Settings;
 use crate::error::Failure;
 use crate::input::{self, About, Input, InputArgs};
+use crate::memory;
 use crate::missing_header;
 use crate::process_args::ProcessArgs;
 use crate::progress::Progress;
-use crate::threads;
 
 /// Verifies files, `jobs` at the same time. Returns the reports in the order of the files. `quiet`
 /// hides the progress bar.
@@ -22,10 +22,9 @@ pub(super) fn verify_all(
     quiet: bool,
 ) -> Vec<Result<Report, Failure>> {
     let jobs = jobs.min(files.len());
-    let input = &input.share(jobs);
     let files: Vec<_> = files.iter().zip(settings).collect();
-    threads::map(&files, jobs, |(file, settings)| {
-        verify_one(file, settings, input, quiet || jobs > 1)
+    memory::map(&files, jobs, |(file, settings), at_once| {
+        verify_one(file, settings, &input.share(at_once), quiet || jobs > 1)
     })
 }
 

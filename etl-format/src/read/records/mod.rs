@@ -46,7 +46,7 @@ use crate::headers::FileHeader;
 use super::buffers::Walker;
 use super::damage::{Damage, Mode, Note};
 use super::index::{Index, Layout};
-use super::limits::Limits;
+use super::limits::{Budget, Limits};
 use super::loaded::RecordRef;
 use super::options::{Options, Order};
 use super::record::Record;
@@ -191,6 +191,12 @@ impl<S: Source> Records<S> {
         let Some(run) = self.runs.get_mut(self.current) else { return Ok(None) };
         let Some(&record) = run.records.get(run.returned) else { return Ok(None) };
         run.returned += 1;
+        if self.records % Budget::RECORDS == 0
+            && let Err(error) = self.limits.check(run.loaded.entry.offset)
+        {
+            self.failed = Some(error.clone());
+            return Err(error);
+        }
         if record.timestamp < self.last {
             self.report.late += 1;
         } else {
@@ -407,7 +413,8 @@ impl<S: Source> Records<S> {
         }
         let bytes = run.records.len() as u64 * RecordRef::COST + run.loaded.grown();
         run.held += bytes;
-        self.hold(bytes, offset)
+        self.hold(bytes, offset)?;
+        self.limits.check(offset)
     }
 
     /// Adds `bytes` held for the buffer at `offset`, and checks the limit.
