@@ -215,9 +215,9 @@ pub fn empty_buffers(count: usize) -> Hostile {
     Hostile { name: "buffers.etl".to_owned(), bytes: file.bytes() }
 }
 
-/// A file whose header states buffers of 16 MiB, with a record of each of so many processors.
+/// A file whose header states buffers of 1 MiB, with a record of each of so many processors.
 pub fn processors(count: u16) -> Hostile {
-    let mut file = File::new(16 << 20).compressed(3, super::common::packed::xpress);
+    let mut file = File::new(1 << 20).compressed(3, super::common::packed::xpress);
     file.event.processors = count.into();
     for number in 0..count {
         let records = [Event { timestamp: at(number.into()), ..plain(0) }.bytes()];
