@@ -1,6 +1,6 @@
 //! Traces whose header event is lost: their session, system and clock are unknown.
 
-use etl_format::read::{Options, Order, Records, Source, Trace};
+use etl_format::read::{Limits, Options, Order, Records, Source, Trace};
 
 use crate::error::Failure;
 
@@ -25,8 +25,12 @@ pub(crate) fn warn_if_missing<S: Source>(name: &str, trace: &Trace<S>) {
 ///
 /// # Errors
 /// As [`ensure_records`].
-pub(crate) fn is_missing<S: Source>(name: &str, source: S) -> Result<bool, Failure> {
-    match Records::stream(source, &Options::salvage()) {
+pub(crate) fn is_missing<S: Source>(
+    name: &str,
+    source: S,
+    limits: Limits,
+) -> Result<bool, Failure> {
+    match Records::stream(source, &Options { limits, ..Options::salvage() }) {
         Ok(records) if !records.header().is_known() => first(name, records).map(|()| true),
         _ => Ok(false),
     }

@@ -17,8 +17,10 @@ const TIMES: u64 = 256;
 /// The smallest budget: with less, no command can work.
 const SMALLEST: u64 = 32 << 20;
 
-/// A buffer takes at most one of this many parts of the memory for buffers.
+/// A buffer takes at most one of this many parts of the memory for buffers, but those of Windows
+/// always fit: a larger one counts as damage.
 const PARTS: u64 = 2;
+const BUFFER: u32 = 16 << 20;
 
 /// The arguments of every command that reads a trace.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -55,12 +57,17 @@ impl InputArgs {
         self.max_memory.unwrap_or(tied).max(SMALLEST)
     }
 
+    /// The part of that for the open buffers of a merge, which reads as many traces at once as fit.
+    pub fn merge_memory(&self, size: u64) -> u64 {
+        self.max_memory.unwrap_or_else(|| self.memory(size)) / Budget::PARTS
+    }
+
     /// The bounds for reading traces of `size` bytes together.
     pub fn limits(&self, size: u64) -> Limits {
         let memory = self.memory(size);
         let held = memory / Budget::PARTS / self.at_once.max(1);
         let most = if self.max_memory.is_some() { u32::MAX } else { Limits::default().buffer };
-        let buffer = u32::try_from(held / PARTS).unwrap_or(u32::MAX).min(most);
+        let buffer = u32::try_from(held / PARTS).unwrap_or(u32::MAX).clamp(BUFFER, most);
         Limits { buffer, held, budget: memory::budget(memory) }
     }
 }
@@ -96,7 +103,7 @@ mod tests {
         assert_eq!([held(None, 1), held(None, 4)], [512 << 20, 128 << 20]);
         assert_eq!(held(Some(4 << 30), 2), 1 << 30);
         let buffer = |memory| args(Some(memory)).limits(1).buffer;
-        assert_eq!([buffer(1), buffer(64 << 20), buffer(1 << 40)], [8 << 20, 16 << 20, u32::MAX]);
+        assert_eq!([buffer(1), buffer(1 << 28), buffer(1 << 40)], [16 << 20, 64 << 20, u32::MAX]);
         assert_eq!(InputArgs::default().limits(u64::MAX).buffer, 64 << 20);
     }
 

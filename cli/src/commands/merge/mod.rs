@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use etl_format::ErrorKind;
-use etl_format::read::{Budget, Limits, Mode, Options};
+use etl_format::read::{Limits, Mode, Options};
 use etl_format::rewrite::merge::{Allow, MergeReport, MergedInput, Merger, Relation};
 use etl_format::write::File;
 use etl_tools::problem::Problem;
@@ -71,15 +71,15 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut inputs: Vec<Input> =
         args.files.iter().map(|f| Input::open(f, &share)).collect::<Result<_, _>>()?;
     for input in inputs.iter_mut().filter(|_| args.salvage) {
-        let name = input.about().name.clone();
-        if missing_header::is_missing(&name, input.source())? {
+        let (name, limits) = (input.about().name.clone(), input.limits());
+        if missing_header::is_missing(&name, input.source(), limits)? {
             missing_header::warn(&name);
         }
     }
     let total: u64 = inputs.iter_mut().map(Input::size).sum();
     let mut progress = Progress::new(total, false);
     let mut sources: Vec<_> = inputs.iter_mut().map(Input::source).collect();
-    let merged = merger(args, share.limits(total), args.rewrite.input.memory(total) / Budget::PARTS)
+    let merged = merger(args, share.limits(total), args.rewrite.input.merge_memory(total))
         .on_record(|record, _, _| {
             progress.pass(record.bytes().len());
             Ok(())

@@ -51,7 +51,8 @@ pub(super) fn verify_one(
         .verify(input.source(), &about.name)
         .map_err(|e| not_a_trace(&about, e))?;
     if report.records == 0 {
-        missing_header::is_missing(&about.name, input.source())?;
+        let limits = input.limits();
+        missing_header::is_missing(&about.name, input.source(), limits)?;
     }
     Ok(report)
 }
@@ -72,7 +73,8 @@ pub(super) fn verify_together(
     let abouts: Vec<_> = inputs.iter().map(|input| input.about().clone()).collect();
     // The report mentions a lost header event.
     for (input, about) in inputs.iter_mut().zip(&abouts) {
-        missing_header::is_missing(&about.name, input.source())?;
+        let limits = input.limits();
+        missing_header::is_missing(&about.name, input.source(), limits)?;
     }
     let total = inputs.iter_mut().map(Input::size).sum();
     let mut progress = Progress::new(total, false);

@@ -190,13 +190,14 @@ impl<S: Source> Records<S> {
         }
         let Some(run) = self.runs.get_mut(self.current) else { return Ok(None) };
         let Some(&record) = run.records.get(run.returned) else { return Ok(None) };
-        run.returned += 1;
         if self.records % Budget::RECORDS == 0
             && let Err(error) = self.limits.check(run.loaded.entry.offset)
         {
-            self.failed = Some(error.clone());
+            // From here on, the error is all that is returned.
+            (self.current, self.failed) = (NO_RUN, Some(error.clone()));
             return Err(error);
         }
+        run.returned += 1;
         if record.timestamp < self.last {
             self.report.late += 1;
         } else {
