@@ -88,7 +88,9 @@ pub enum ErrorKind {
         limit: u64,
     },
     /// What is kept of the trace takes more memory than the caller allows.
-    #[error("what is known of the trace by then does not fit into a memory budget of {bytes} bytes")]
+    #[error(
+        "what is known of the trace by then does not fit into a memory budget of {bytes} bytes"
+    )]
     Budget {
         /// Bytes allowed for the whole process.
         bytes: u64,

@@ -137,8 +137,7 @@ impl<'a> Verifier<'a> {
         let facts = Facts::new(machine, records, stacks);
         let selected =
             if self.selector.is_empty() { None } else { Some(self.selector.select(&facts)?) };
-        let mut findings =
-            Check::all(&facts, &self.policy.gates, || recording.check_memory())?;
+        let mut findings = Check::all(&facts, &self.policy.gates, || recording.check_memory())?;
         if let Some(selected) = &selected {
             findings.retain(|f| f.process.is_none_or(|process| selected.contains(&process)));
         }

@@ -20,7 +20,6 @@ use crate::output;
 use crate::progress::Progress;
 use crate::rewrite::{self, RewriteArgs};
 use crate::sink::Sink;
-use crate::threads::ThreadArgs;
 
 /// Bytes that are collected before they are written.
 const CHUNK: usize = 1 << 20;
@@ -92,11 +91,11 @@ impl CompressArgs {
     }
 
     /// A compressor, with `--compress`.
-    pub fn compressor(&self, threads: &ThreadArgs) -> Option<BufferCompressor> {
+    pub fn compressor(&self, threads: usize) -> Option<BufferCompressor> {
         let (format, effort) = self.chosen()?;
         // The library supports all formats that can be chosen.
         let compressor = BufferCompressor::new(format, effort).ok()?;
-        Some(compressor.with_threads(threads.count()))
+        Some(compressor.with_threads(threads))
     }
 }
 
@@ -117,12 +116,12 @@ const LEVELS: &[Choice<Effort>] = &[
 pub(crate) fn compress(args: &CompressCommand) -> Result<Outcome, Failure> {
     let compressor = BufferCompressor::new(args.algorithm, args.compression_level)
         .map_err(|e| Failure::new("", e.to_string()))?;
-    let compressor = compressor.with_threads(args.rewrite.threads.count());
+    let compressor = compressor.with_threads(args.rewrite.threads());
     run(&args.file, &args.rewrite, Repacker::compress(compressor), 1)
 }
 
 pub(crate) fn decompress(args: &DecompressCommand) -> Result<Outcome, Failure> {
-    let threads = args.rewrite.threads.count();
+    let threads = args.rewrite.threads();
     run(&args.file, &args.rewrite, Repacker::decompress(), threads)
 }
 

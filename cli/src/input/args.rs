@@ -14,6 +14,10 @@ const LEAST: u64 = 128 << 20;
 /// four to eight times their size, and what is known of each record takes some of its size again.
 const TIMES: u64 = 256;
 
+/// Memory that a thread may take for buffers of its own: those that it compresses take 4 MiB, and as
+/// much compressed.
+const THREAD: u64 = 32 << 20;
+
 /// The smallest budget: with less, no command can work.
 const SMALLEST: u64 = 32 << 20;
 
@@ -60,6 +64,12 @@ impl InputArgs {
     /// The part of that for the open buffers of a merge, which reads as many traces at once as fit.
     pub fn merge_memory(&self, size: u64) -> u64 {
         self.max_memory.unwrap_or_else(|| self.memory(size)) / Budget::PARTS
+    }
+
+    /// The largest number of threads that may compress buffers.
+    pub fn most_threads(&self) -> usize {
+        let threads = self.max_memory.unwrap_or(MEMORY) / THREAD;
+        usize::try_from(threads).unwrap_or(usize::MAX).max(1)
     }
 
     /// The bounds for reading traces of `size` bytes together.

@@ -48,12 +48,19 @@ pub const KINDS: [(&str, Maker); 22] = [
     }),
     ("stacks", |n| {
         let words = [at(n) as u64, (8 + n % 7) << 32 | (8 + n % 7)];
-        vec![system(true, 0x1820, at(n), &self::words(&words, (0..8).map(|i| 0x1000 * (8 * n + i))))]
+        vec![system(
+            true,
+            0x1820,
+            at(n),
+            &self::words(&words, (0..8).map(|i| 0x1000 * (8 * n + i))),
+        )]
     }),
     ("stack-keys", |n| {
         vec![system(true, 0x1825, at(n), &words(&[at(n) as u64, 8 << 32 | 8, n], []))]
     }),
-    ("samples", |n| vec![perfinfo(true, 0x0f2e, at(n), None, &[], &words(&[0x1000 * n, n % 5], []))]),
+    ("samples", |n| {
+        vec![perfinfo(true, 0x0f2e, at(n), None, &[], &words(&[0x1000 * n, n % 5], []))]
+    }),
     ("schemas", |n| {
         let mut schema = Out::default().u16(0).u8(0).bytes(format!("Event{n}").as_bytes()).u8(0);
         for field in 0..8 {

@@ -58,12 +58,7 @@ fn run(here: &Path, args: &[&str]) -> Ran {
 
 /// Runs commands on a trace; returns those that took more than `budget` and what goes beside it, or
 /// ended in another way than by a result or a refusal.
-fn beyond(
-    commands: &[&[&str]],
-    hostile: &Hostile,
-    options: &[&str],
-    budget: u64,
-) -> Vec<String> {
+fn beyond(commands: &[&[&str]], hostile: &Hostile, options: &[&str], budget: u64) -> Vec<String> {
     let here = tempfile::tempdir().unwrap();
     std::fs::write(here.path().join("t.etl"), &hostile.bytes).unwrap();
     let mut beyond = Vec::new();

@@ -43,7 +43,7 @@ impl Work for CompressWork {
 }
 
 /// Of larger buffers, the memory of two is kept.
-const LARGE: usize = 1 << 20;
+const LARGE: usize = 1 << 17;
 
 /// The buffers under way, and memory for more of them.
 pub(crate) struct Packing<T> {

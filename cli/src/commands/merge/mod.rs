@@ -104,7 +104,7 @@ fn merger(args: &Args, limits: Limits, memory: u64) -> Merger<'static> {
     Merger::new()
         .options(Options {
             mode: if args.salvage { Mode::Salvage } else { Mode::Strict },
-            threads: args.rewrite.threads.count(),
+            threads: args.rewrite.threads(),
             limits,
             ..Options::default()
         })
@@ -114,7 +114,7 @@ fn merger(args: &Args, limits: Limits, memory: u64) -> Merger<'static> {
             clock: allows(Mismatch::Clock),
             pointer_size: allows(Mismatch::PointerSize),
         })
-        .compress(args.packing.compressor(&args.rewrite.threads))
+        .compress(args.packing.compressor(args.rewrite.threads()))
         .max_memory(memory)
 }
 

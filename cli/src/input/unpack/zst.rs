@@ -3,7 +3,9 @@
 use std::io::{self, BufRead, Read};
 
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
-use ruzstd::decoding::{BlockDecodingStrategy, DEFAULT_MAX_WINDOW_SIZE as MAX_WINDOW, FrameDecoder};
+use ruzstd::decoding::{
+    BlockDecodingStrategy, DEFAULT_MAX_WINDOW_SIZE as MAX_WINDOW, FrameDecoder,
+};
 
 /// Reads the content of frames, one after the other.
 ///
