@@ -99,8 +99,8 @@ fn commands_keep_the_budget_that_they_are_given() {
 #[test]
 fn memory_is_tied_to_the_size_of_the_trace() {
     let mut found = Vec::new();
-    for name in ["one-process", "one-image", "one-method", "samples", "stacks", "tiny"] {
-        for (plain, count) in [(1 << 20, 64), (16 << 20, 8), (32 << 20, 4), (64 << 20, 2)] {
+    for name in ["one-process", "samples", "tiny"] {
+        for (plain, count) in [(1 << 20, 48), (32 << 20, 2), (64 << 20, 2)] {
             let hostile = hostile::repeating(name, hostile::kind(name), plain, count);
             let budget = 128 * MIB + 256 * hostile.bytes.len() as u64;
             found.extend(beyond(&KEEPING, &hostile, &[], budget));
