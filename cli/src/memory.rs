@@ -22,15 +22,17 @@ pub(crate) fn budget(bytes: u64) -> Option<Budget> {
 }
 
 /// Calls `f` for every item, for several at the same time, and once more alone for what had too
-/// little memory beside the others: the results do not depend on `at_once`. Returns them in order.
+/// little memory beside the others: the results do not depend on `at_once`. `is_file` is whether an
+/// item can be read again. Returns the results in order.
 pub(crate) fn map<T: Sync, R: Send>(
     items: &[T],
     at_once: usize,
+    is_file: impl Fn(&T) -> bool,
     f: impl Fn(&T, usize) -> Result<R, Failure> + Sync,
 ) -> Vec<Result<R, Failure>> {
     let mut results = threads::map(items, at_once, |item| f(item, at_once));
     for (result, item) in results.iter_mut().zip(items).filter(|_| at_once > 1) {
-        if result.as_ref().is_err_and(Failure::needs_memory) {
+        if is_file(item) && result.as_ref().is_err_and(Failure::needs_memory) {
             *result = f(item, 1);
         }
     }

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::diagnostics::Condition;
 use crate::error::{Failure, print_readable};
-use crate::input::{Input, InputArgs};
+use crate::input::{self, Input, InputArgs};
 use crate::memory;
 use crate::output::{self, ReportFormat};
 use crate::process_args::ProcessArgs;
@@ -92,7 +92,8 @@ fn all(args: &Args) -> Vec<Result<Report, Failure>> {
     let at_once = threads.min(args.files.len()).max(1);
     let options = Options { mode, threads: threads / at_once, ..Options::default() };
     let (processes, options) = (&args.processes, &options);
-    memory::map(&args.files, at_once, |file, at_once| {
+    let is_file = |file: &PathBuf| !input::is_stdin(file);
+    memory::map(&args.files, at_once, is_file, |file, at_once| {
         survey(file, processes, options, &args.input.share(at_once))
     })
 }

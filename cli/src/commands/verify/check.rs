@@ -18,13 +18,14 @@ pub(super) fn verify_all(
     files: &[PathBuf],
     jobs: usize,
     settings: &[Settings],
-    input: &InputArgs,
+    args: &InputArgs,
     quiet: bool,
 ) -> Vec<Result<Report, Failure>> {
     let jobs = jobs.min(files.len());
     let files: Vec<_> = files.iter().zip(settings).collect();
-    memory::map(&files, jobs, |(file, settings), at_once| {
-        verify_one(file, settings, &input.share(at_once), quiet || jobs > 1)
+    let is_file = |(file, _): &(&PathBuf, &Settings)| !input::is_stdin(file);
+    memory::map(&files, jobs, is_file, |(file, settings), at_once| {
+        verify_one(file, settings, &args.share(at_once), quiet || jobs > 1)
     })
 }
 
