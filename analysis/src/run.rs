@@ -60,6 +60,19 @@ impl<S: Source> Recording<S> {
         &mut self.files
     }
 
+    /// Checks that the memory budget of the limits is kept: what is computed after the reading takes
+    /// memory as well.
+    ///
+    /// # Errors
+    /// When it is exceeded.
+    pub fn check_memory(&self) -> Result<()> {
+        let Some((index, (trace, name))) = self.files.iter().enumerate().next_back() else {
+            return Ok(());
+        };
+        let end = trace.buffers().last().map_or(0, |last| last.offset + u64::from(last.stored));
+        trace.options().limits.check(end).map_err(|error| Error::new(index, name, error))
+    }
+
     /// How the times of the files become times of the recording.
     #[must_use]
     pub fn timeline(&self) -> Timeline {
@@ -248,7 +261,11 @@ impl Analysis {
                 }
             }
         }
+        drop(readers);
+        // Deciding what is open takes memory, too.
+        recording.check_memory()?;
         machine.finish();
+        recording.check_memory()?;
         Ok(Some(machine))
     }
 }

@@ -15,11 +15,18 @@ pub(crate) struct Failure {
     message: String,
     hint: Option<String>,
     broken_pipe: bool,
+    needs_memory: bool,
 }
 
 impl Failure {
     pub fn new(subject: impl Into<String>, message: impl Into<String>) -> Self {
-        Failure { subject: subject.into(), message: message.into(), hint: None, broken_pipe: false }
+        Failure {
+            subject: subject.into(),
+            message: message.into(),
+            hint: None,
+            broken_pipe: false,
+            needs_memory: false,
+        }
     }
 
     /// What the user can do about it.
@@ -38,9 +45,12 @@ impl Failure {
 
     /// The failure of reading a trace.
     pub fn trace(subject: &str, error: &etl_format::Error) -> Self {
-        let failure = Failure::new(subject, error.to_string());
+        let mut failure = Failure::new(subject, error.to_string());
         match &error.kind {
-            ErrorKind::Limit { .. } => failure.hint("--max-memory allows more"),
+            ErrorKind::Limit { .. } | ErrorKind::Budget { .. } => {
+                failure.needs_memory = true;
+                failure.hint("--max-memory allows more")
+            }
             _ => failure,
         }
     }
@@ -61,6 +71,11 @@ impl Failure {
 
     pub fn is_broken_pipe(&self) -> bool {
         self.broken_pipe
+    }
+
+    /// Whether more memory would help.
+    pub fn needs_memory(&self) -> bool {
+        self.needs_memory
     }
 }
 

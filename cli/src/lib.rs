@@ -25,6 +25,7 @@ mod error;
 mod escape;
 mod filter;
 mod input;
+mod memory;
 mod missing_header;
 mod output;
 mod process_args;
@@ -52,15 +53,18 @@ pub(crate) enum Outcome {
     Unreadable = 2,
 }
 
-/// Runs `etlkit` with the arguments of the process.
+/// Runs `etlkit` with the arguments of the process. `allocated` returns the bytes that the process
+/// has allocated.
 #[must_use]
-pub fn etlkit_main() -> ExitCode {
+pub fn etlkit_main(allocated: fn() -> u64) -> ExitCode {
+    memory::count_with(allocated);
     run(wild::args_os())
 }
 
-/// Runs `etlverify` with the arguments of the process.
+/// Runs `etlverify` with the arguments of the process; `allocated` as for [`etlkit_main`].
 #[must_use]
-pub fn etlverify_main() -> ExitCode {
+pub fn etlverify_main(allocated: fn() -> u64) -> ExitCode {
+    memory::count_with(allocated);
     ExitCode::from(tool::etlverify(wild::args_os()))
 }
 

@@ -1,7 +1,14 @@
 //! The `etlkit` tool. All of it lives in the library of this package.
 
+use std::alloc::System;
 use std::process::ExitCode;
 
+use cap::Cap;
+
+/// Counts what is allocated, for `--max-memory`.
+#[global_allocator]
+static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
+
 fn main() -> ExitCode {
-    etlkit::etlkit_main()
+    etlkit::etlkit_main(|| ALLOCATOR.allocated() as u64)
 }

@@ -1,6 +1,6 @@
 //! Traces whose header event is lost: their session, system and clock are unknown.
 
-use etl_format::read::{Options, Order, Records, Source, Trace};
+use etl_format::read::{Limits, Options, Order, Records, Source, Trace};
 
 use crate::error::Failure;
 
@@ -13,8 +13,12 @@ pub(crate) const MESSAGE: &str =
 ///
 /// # Errors
 /// As [`ensure_records`].
-pub(crate) fn ensure_records_in<S: Source>(name: &str, source: S) -> Result<(), Failure> {
-    match Records::stream(source, &Options::salvage()) {
+pub(crate) fn ensure_records_in<S: Source>(
+    name: &str,
+    source: S,
+    limits: Limits,
+) -> Result<(), Failure> {
+    match Records::stream(source, &Options { limits, ..Options::salvage() }) {
         Ok(records) if !records.header().is_known() => first(name, records),
         _ => Ok(()),
     }

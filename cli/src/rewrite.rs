@@ -30,6 +30,13 @@ pub(crate) struct RewriteArgs {
     pub input: InputArgs,
 }
 
+impl RewriteArgs {
+    /// The number of threads, the calling one included: each keeps buffers of its own.
+    pub fn threads(&self) -> usize {
+        self.threads.count().min(self.input.most_threads())
+    }
+}
+
 /// A report about a trace that was written. As JSON it follows the members `schema_version`,
 /// `file` and `output`.
 pub(crate) trait Report: Serialize {
@@ -83,7 +90,7 @@ impl<'a> Rewrite<'a> {
         inputs: impl IntoIterator<Item = &'f Path>,
         file: &'f Path,
     ) -> Result<Self, Failure> {
-        let options = Options { threads: args.threads.count(), ..Options::salvage() };
+        let options = Options { threads: args.threads(), ..Options::salvage() };
         let (trace, about) = input.trace(&options)?;
         let sink = Sink::create(&args.sink, inputs.into_iter().chain([file]))?;
         Ok(Rewrite { name: &about.name, trace, sink, format: args.format })

@@ -87,6 +87,14 @@ pub enum ErrorKind {
         /// Bytes allowed.
         limit: u64,
     },
+    /// What is kept of the trace takes more memory than the caller allows.
+    #[error(
+        "what is known of the trace by then does not fit into a memory budget of {bytes} bytes"
+    )]
+    Budget {
+        /// Bytes allowed for the whole process.
+        bytes: u64,
+    },
     /// The caller requested something that the format cannot express.
     #[error("cannot be written: {0}")]
     Unwritable(&'static str),
@@ -153,6 +161,7 @@ impl Error {
             ErrorKind::NotEtl(_) => "not-etl",
             ErrorKind::Compression { .. } => "compression",
             ErrorKind::Limit { .. } => "limit",
+            ErrorKind::Budget { .. } => "budget",
             ErrorKind::Unwritable(_) => "unwritable",
             ErrorKind::NoInput => "no-input",
             ErrorKind::Memory { .. } => "memory",

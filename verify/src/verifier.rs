@@ -87,7 +87,7 @@ impl<'a> Verifier<'a> {
         Verifier { tables, ..self }
     }
 
-    /// Bounds on the memory for the buffers of each file.
+    /// Bounds on the memory for the buffers of each file, and on that of the process.
     #[must_use]
     pub fn limits(self, limits: Limits) -> Self {
         Verifier { limits, ..self }
@@ -137,7 +137,7 @@ impl<'a> Verifier<'a> {
         let facts = Facts::new(machine, records, stacks);
         let selected =
             if self.selector.is_empty() { None } else { Some(self.selector.select(&facts)?) };
-        let mut findings = Check::all(&facts, &self.policy.gates);
+        let mut findings = Check::all(&facts, &self.policy.gates, || recording.check_memory())?;
         if let Some(selected) = &selected {
             findings.retain(|f| f.process.is_none_or(|process| selected.contains(&process)));
         }

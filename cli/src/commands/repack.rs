@@ -20,7 +20,6 @@ use crate::output;
 use crate::progress::Progress;
 use crate::rewrite::{self, RewriteArgs};
 use crate::sink::Sink;
-use crate::threads::ThreadArgs;
 
 /// Bytes that are collected before they are written.
 const CHUNK: usize = 1 << 20;
@@ -92,11 +91,11 @@ impl CompressArgs {
     }
 
     /// A compressor, with `--compress`.
-    pub fn compressor(&self, threads: &ThreadArgs) -> Option<BufferCompressor> {
+    pub fn compressor(&self, threads: usize) -> Option<BufferCompressor> {
         let (format, effort) = self.chosen()?;
         // The library supports all formats that can be chosen.
         let compressor = BufferCompressor::new(format, effort).ok()?;
-        Some(compressor.with_threads(threads.count()))
+        Some(compressor.with_threads(threads))
     }
 }
 
@@ -117,27 +116,31 @@ const LEVELS: &[Choice<Effort>] = &[
 pub(crate) fn compress(args: &CompressCommand) -> Result<Outcome, Failure> {
     let compressor = BufferCompressor::new(args.algorithm, args.compression_level)
         .map_err(|e| Failure::new("", e.to_string()))?;
-    let compressor = compressor.with_threads(args.rewrite.threads.count());
-    let options = Options { limits: args.rewrite.input.limits(u64::MAX), ..Options::default() };
-    run(&args.file, &args.rewrite, Repacker::compress(compressor).options(options))
+    let compressor = compressor.with_threads(args.rewrite.threads());
+    run(&args.file, &args.rewrite, Repacker::compress(compressor), 1)
 }
 
 pub(crate) fn decompress(args: &DecompressCommand) -> Result<Outcome, Failure> {
-    let (threads, limits) = (args.rewrite.threads.count(), args.rewrite.input.limits(u64::MAX));
-    let options = Options { threads, limits, ..Options::default() };
-    let repacker = Repacker::decompress().options(options);
-    run(&args.file, &args.rewrite, repacker)
+    let threads = args.rewrite.threads();
+    run(&args.file, &args.rewrite, Repacker::decompress(), threads)
 }
 
-fn run(file: &Path, args: &RewriteArgs, repacker: Repacker<'_>) -> Result<Outcome, Failure> {
+fn run(
+    file: &Path,
+    args: &RewriteArgs,
+    repacker: Repacker<'_>,
+    threads: usize,
+) -> Result<Outcome, Failure> {
     let (name, compress) = (input::display(file), repacker.compresses());
     let mut sink = Sink::create(&args.sink, [file])?;
+    let options = |limits| Options { threads, limits, ..Options::default() };
     let done = if input::is_stdin(file) {
         let input::Stream { reader, about } = input::stdin_stream(&args.input)?;
+        let repacker = repacker.options(options(args.input.limits(u64::MAX)));
         repack(PipeSource::new(reader), &about, &mut sink, repacker)?
     } else {
         let mut input = Input::open(file, &args.input)?;
-        let about = input.about().clone();
+        let (about, repacker) = (input.about().clone(), repacker.options(options(input.limits())));
         repack(input.source(), &about, &mut sink, repacker)?
     };
     rewrite::finish(sink, &name, args.format, &Report::new(&done, compress))?;

@@ -46,13 +46,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let (name, threads) = (input::display(&args.file), args.rewrite.threads.count());
+    let (name, threads) = (input::display(&args.file), args.rewrite.threads());
     let mut sink = Sink::create(&args.rewrite.sink, [args.file.as_path()])?;
     let mut input = Input::open(&args.file, &args.rewrite.input)?;
     let mut progress = Progress::new(input.size(), false);
     let options = Options { threads, limits: input.limits(), ..Options::default() };
     let done = Repairer::new()
-        .compress(args.packing.compressor(&args.rewrite.threads))
+        .compress(args.packing.compressor(args.rewrite.threads()))
         .options(options)
         .on_record(move |record| progress.pass(record.bytes().len()))
         .run(input.source(), File::new(sink.file()))

@@ -1,16 +1,30 @@
 //! The arguments of every command that reads a trace.
 
-use etl_format::read::Limits;
+use etl_format::read::{Budget, Limits};
 
-/// Memory for buffers unless the user names another: what a small container has left.
+use crate::memory;
+
+/// The most memory that a trace may take unless the user names another: a container of 2 GiB has it.
 const MEMORY: u64 = 1 << 30;
 
-/// Memory for the buffers of the smallest trace.
-const LEAST: u64 = 32 << 20;
+/// Memory for the smallest trace.
+const LEAST: u64 = 128 << 20;
 
 /// A trace needs no more than this many times its size. Compressed traces of Windows decompress to
-/// four to eight times their size, and two buffers of each processor are read at a time.
+/// four to eight times their size, and what is known of each record takes some of its size again.
 const TIMES: u64 = 256;
+
+/// Memory that a thread may take for buffers of its own: those that it compresses take 4 MiB, and as
+/// much compressed.
+const THREAD: u64 = 32 << 20;
+
+/// The smallest budget: with less, no command can work.
+const SMALLEST: u64 = 32 << 20;
+
+/// A buffer takes at most one of this many parts of the memory for buffers, but those of Windows
+/// always fit: a larger one counts as damage.
+const PARTS: u64 = 2;
+const BUFFER: u32 = 16 << 20;
 
 /// The arguments of every command that reads a trace.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -23,8 +37,8 @@ pub(crate) struct InputArgs {
     /// and at most 16G]
     #[arg(long, value_name = "SIZE", value_parser = byte_size)]
     pub max_unpacked: Option<u64>,
-    /// Memory for the buffers of all traces that are read at the same time; a trace that needs more
-    /// is refused [default: 1G, but for a trace at most 32M and 256 times its size]
+    /// Memory for buffers, tables and what is known of the traces; a trace that needs more is refused
+    /// [default: 128M and 256 times the size of the trace, at most 1G]
     #[arg(long, value_name = "SIZE", value_parser = byte_size)]
     pub max_memory: Option<u64>,
     /// Read files in blocks instead of mapping them into memory
@@ -41,20 +55,30 @@ impl InputArgs {
         InputArgs { at_once: count as u64, ..self.clone() }
     }
 
-    /// Memory for the buffers of all traces.
-    pub fn memory(&self) -> u64 {
-        self.max_memory.unwrap_or(MEMORY)
+    /// The memory for traces of `size` bytes together.
+    pub fn memory(&self, size: u64) -> u64 {
+        let tied = size.saturating_mul(TIMES).saturating_add(LEAST).min(MEMORY);
+        self.max_memory.unwrap_or(tied).max(SMALLEST)
     }
 
-    /// The bounds for reading a trace of `size` bytes.
+    /// The part of that for the open buffers of a merge, which reads as many traces at once as fit.
+    pub fn merge_memory(&self, size: u64) -> u64 {
+        self.max_memory.unwrap_or_else(|| self.memory(size)) / Budget::PARTS
+    }
+
+    /// The largest number of threads that may compress buffers.
+    pub fn most_threads(&self) -> usize {
+        let threads = self.max_memory.unwrap_or(MEMORY) / THREAD;
+        usize::try_from(threads).unwrap_or(usize::MAX).max(1)
+    }
+
+    /// The bounds for reading traces of `size` bytes together.
     pub fn limits(&self, size: u64) -> Limits {
-        let share = self.memory() / self.at_once.max(1);
-        let tied = size.saturating_mul(TIMES).saturating_add(LEAST);
-        let (held, buffer) = match self.max_memory {
-            Some(_) => (share.max(LEAST), u32::MAX),
-            None => (share.min(tied).max(LEAST), Limits::default().buffer),
-        };
-        Limits { buffer: u32::try_from(held).unwrap_or(u32::MAX).min(buffer), held }
+        let memory = self.memory(size);
+        let held = memory / Budget::PARTS / self.at_once.max(1);
+        let most = if self.max_memory.is_some() { u32::MAX } else { Limits::default().buffer };
+        let buffer = u32::try_from(held / PARTS).unwrap_or(u32::MAX).clamp(BUFFER, most);
+        Limits { buffer, held, budget: memory::budget(memory) }
     }
 }
 
@@ -78,20 +102,18 @@ mod tests {
 
     #[test]
     fn limits_are_tied_to_the_trace_and_shared() {
-        let held = |max_memory, count, size| {
-            InputArgs { max_memory, ..InputArgs::default() }.share(count).limits(size).held
-        };
-        assert_eq!(held(None, 1, 1 << 20), (256 + 32) << 20);
-        assert_eq!(held(None, 1, u64::MAX), 1 << 30);
-        assert_eq!(held(None, 4, u64::MAX), 256 << 20);
-        assert_eq!(held(None, 1000, u64::MAX), 32 << 20);
-        assert_eq!(held(Some(4 << 30), 1, 1), 4 << 30);
-        assert_eq!(held(Some(4 << 30), 2, 1), 2 << 30);
-        assert_eq!(held(Some(1), 1, 1), 32 << 20);
-        let buffer = |memory| {
-            InputArgs { max_memory: Some(memory), ..InputArgs::default() }.limits(1).buffer
-        };
-        assert_eq!([buffer(1), buffer(48 << 20), buffer(8 << 30)], [32 << 20, 48 << 20, u32::MAX]);
+        let args = |max_memory| InputArgs { max_memory, ..InputArgs::default() };
+        let memory = |max_memory, size| args(max_memory).memory(size);
+        assert_eq!(memory(None, 1 << 20), (256 + 128) << 20);
+        assert_eq!(memory(None, u64::MAX), 1 << 30);
+        assert_eq!(memory(Some(4 << 30), 1), 4 << 30);
+        assert_eq!(memory(Some(1), 1), 32 << 20);
+        // Half of it is for buffers.
+        let held = |max_memory, count| args(max_memory).share(count).limits(u64::MAX).held;
+        assert_eq!([held(None, 1), held(None, 4)], [512 << 20, 128 << 20]);
+        assert_eq!(held(Some(4 << 30), 2), 1 << 30);
+        let buffer = |memory| args(Some(memory)).limits(1).buffer;
+        assert_eq!([buffer(1), buffer(1 << 28), buffer(1 << 40)], [16 << 20, 64 << 20, u32::MAX]);
         assert_eq!(InputArgs::default().limits(u64::MAX).buffer, 64 << 20);
     }
 

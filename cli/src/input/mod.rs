@@ -27,7 +27,7 @@ use unpack::{Bytes, Packing};
 
 /// Bytes of a pipe, or of unpacked input, that are kept in memory. Longer input goes to a temporary
 /// file.
-const MAX_IN_MEMORY: usize = 64 << 20;
+const MAX_IN_MEMORY: usize = 16 << 20;
 
 /// The name of `-` in messages and reports.
 const STDIN: &str = "(standard input)";
@@ -92,6 +92,11 @@ impl Input {
     /// The bounds for reading it.
     pub fn limits(&self) -> Limits {
         self.limits
+    }
+
+    /// Sets the bounds for reading it beside others.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
     }
 
     /// The source of a reader.

@@ -1,4 +1,5 @@
-//! The memory for buffers is tied to the size of a trace, and `--max-memory` changes it.
+//! The memory for buffers is tied to the size of a trace, and `--max-memory` changes it. The test
+//! binary `memory` measures what commands take.
 
 use std::io::Cursor;
 
@@ -12,9 +13,9 @@ use etl_format::write::{BufferCompressor, File, FileHeader, Session, SessionConf
 
 use crate::common::{directory, etlkit};
 
-const PROCESSORS: u16 = 64;
+const PROCESSORS: u16 = 100;
 
-/// A small file whose buffers overlap in time and take 64 MiB together.
+/// A small file whose buffers overlap in time and take 100 MiB together.
 fn expanding() -> Vec<u8> {
     let mut header = FileHeader {
         timestamp: 1_000,
@@ -56,7 +57,7 @@ fn expanding() -> Vec<u8> {
 #[test]
 fn every_command_refuses_what_needs_more_memory_than_the_trace_allows() {
     let bytes = expanding();
-    assert!(bytes.len() < 100_000, "{} bytes", bytes.len());
+    assert!(bytes.len() < 150_000, "{} bytes", bytes.len());
     let here = directory(&[("t.etl", &bytes)]);
     for args in [
         &["verify", "t.etl"][..],
@@ -68,9 +69,8 @@ fn every_command_refuses_what_needs_more_memory_than_the_trace_allows() {
     ] {
         let said = etlkit(here.path(), args);
         assert_eq!(said.code, 2, "{args:?}: {}", said.err);
-        assert!(said.err.contains("the buffers held for time order"), "{args:?}: {}", said.err);
         assert!(said.err.contains("hint: --max-memory allows more"), "{args:?}: {}", said.err);
-        let said = etlkit(here.path(), &[args, &["--max-memory", "256M"]].concat());
+        let said = etlkit(here.path(), &[args, &["--max-memory", "512M"]].concat());
         assert!(!said.err.contains("--max-memory"), "{args:?}: {}", said.err);
         assert!(args[0] == "verify" || said.code == 0, "{args:?}: {}", said.err);
     }

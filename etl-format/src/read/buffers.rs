@@ -39,7 +39,10 @@ impl Walker {
     ) -> Result<Option<BufferEntry>> {
         let next = self.walk.next(source, block, true, &self.limits, &mut self.log)?;
         match next {
-            Some(entry) => self.entries.push(entry),
+            Some(entry) => {
+                self.limits.check(entry.offset)?;
+                self.entries.push(entry);
+            }
             None => {
                 let entries = core::mem::take(&mut self.entries);
                 self.walk.notes.extend(sequence_notes(&entries, self.header.mode));

@@ -110,6 +110,7 @@ pub(crate) struct Layout {
     pub overwrites_from: Option<u64>,
     /// Raw timestamp of the session's start, for records without a timestamp.
     pub start: i64,
+    pub limits: Limits,
 }
 
 /// Reads the buffer headers of a file.
@@ -148,6 +149,7 @@ impl BufferWalk {
             stated_buffers: header.buffers_written,
             overwrites_from: header.overwrites_from(),
             start: header.timestamp,
+            limits: *limits,
         };
         BufferWalk {
             layout,

@@ -1,5 +1,7 @@
 //! Bounds on the memory of a reader.
 
+use crate::error::{Error, ErrorKind, Result};
+
 /// Bounds on the memory of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -7,11 +9,62 @@ pub struct Limits {
     pub buffer: u32,
     /// Memory for all buffers that a time-ordered reader holds at once, in bytes.
     pub held: u64,
+    /// Memory of the whole process. `None`: what a trace makes a program keep is not bounded by the
+    /// reader.
+    pub budget: Option<Budget>,
 }
 
 impl Default for Limits {
-    /// 64 MiB a buffer, 2 GiB held.
+    /// 64 MiB a buffer, 2 GiB held, no budget.
     fn default() -> Self {
-        Limits { buffer: 64 << 20, held: 2 << 30 }
+        Limits { buffer: 64 << 20, held: 2 << 30, budget: None }
+    }
+}
+
+/// A bound on the memory of the whole process: buffers, tables, and what is known of the trace.
+///
+/// A reader asks for it with each buffer and every [`Budget::RECORDS`] records. The program knows
+/// how much it uses, for example from an allocator that counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// Bytes that the process may take.
+    pub bytes: u64,
+    /// How many it takes now.
+    pub used: fn() -> u64,
+}
+
+impl PartialEq for Budget {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes && core::ptr::fn_addr_eq(self.used, other.used)
+    }
+}
+
+impl Eq for Budget {}
+
+impl Budget {
+    /// Records after which the memory is looked at. Each of them makes a program keep some hundred
+    /// bytes at the most.
+    pub const RECORDS: u64 = 1 << 12;
+
+    /// The part of the budget that may be in use while a trace is read is one in this many. A table
+    /// that grows takes three times its size for a while, and results take memory beside what they
+    /// are computed from.
+    pub const PARTS: u64 = 2;
+}
+
+impl Limits {
+    /// Checks that the budget is kept. `offset` is the place in the file that was read last.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Budget`].
+    #[cold]
+    #[inline(never)]
+    pub fn check(&self, offset: u64) -> Result<()> {
+        match self.budget {
+            Some(Budget { bytes, used }) if used() > bytes / Budget::PARTS => {
+                Err(Error::new(offset, ErrorKind::Budget { bytes }))
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 use super::damage::Log;
 use super::index::{BufferEntry, Layout};
+use super::limits::Limits;
 use super::record::{Record, RecordLocation};
 use super::walk::{self, Found, Stop};
 
@@ -27,6 +28,9 @@ impl RecordRef {
     /// same effect on every machine.
     pub const COST: u64 = 24;
 }
+
+/// Records of a buffer after which the memory is looked at.
+const MANY: usize = 1 << 14;
 
 const _: () = assert!(core::mem::size_of::<RecordRef>() as u64 <= RecordRef::COST);
 
@@ -182,7 +186,15 @@ impl<B: AsRef<[u8]>> Loaded<B> {
     }
 
     /// Fills `records` with the remaining records. Returns whether they are in time order.
-    pub fn find_records(&mut self, records: &mut Vec<RecordRef>, log: &mut Log) -> bool {
+    ///
+    /// # Errors
+    /// When the records of the buffer take more memory than `limits` allow.
+    pub fn find_records(
+        &mut self,
+        records: &mut Vec<RecordRef>,
+        limits: &Limits,
+        log: &mut Log,
+    ) -> Result<bool> {
         records.clear();
         let (mut last, mut ordered) = (i64::MIN, true);
         while let Some((found, timestamp)) = self.next(log) {
@@ -190,8 +202,11 @@ impl<B: AsRef<[u8]>> Loaded<B> {
             last = timestamp;
             let Found { at, len, kind, timestamp: own } = found;
             records.push(RecordRef { timestamp, at, len, kind, own_timestamp: own.is_some() });
+            if records.len().is_multiple_of(MANY) {
+                limits.check(self.entry.offset)?;
+            }
         }
-        ordered
+        Ok(ordered)
     }
 
     /// Goes over the remaining records for their faults.

@@ -57,7 +57,7 @@ pub use index::BufferEntry;
 pub use kinds::{
     EventHeader, FullHeader, Header, InstanceHeader, MessageHeader, PerfInfoHeader, SystemHeader,
 };
-pub use limits::Limits;
+pub use limits::{Budget, Limits};
 pub use options::{Options, Order, OrderCheck};
 pub use record::{Identity, Record, RecordLocation};
 pub use records::{OrderReport, Records};

@@ -35,6 +35,7 @@ impl<S: Source> Trace<S> {
         let mut buffers = Vec::new();
         let mut block = S::Block::default();
         while let Some(entry) = walk.next(&mut source, &mut block, false, limits, &mut log)? {
+            limits.check(entry.offset)?;
             buffers.push(entry);
         }
         let BufferWalk { layout, mut notes, .. } = walk;

@@ -42,6 +42,9 @@ impl Work for CompressWork {
     }
 }
 
+/// Of larger buffers, the memory of two is kept.
+const LARGE: usize = 1 << 17;
+
 /// The buffers under way, and memory for more of them.
 pub(crate) struct Packing<T> {
     pool: OrderedPool<CompressWork, T>,
@@ -76,7 +79,8 @@ impl<T> Packing<T> {
 
     /// Returns memory for use again.
     pub fn give_back(&mut self, memory: Vec<u8>) {
-        if self.spare.len() <= 2 * self.pool.max_jobs() {
+        let most = if memory.capacity() > LARGE { 1 } else { 2 * self.pool.max_jobs() };
+        if self.spare.len() <= most {
             self.spare.push(memory);
         }
     }

@@ -9,7 +9,7 @@ use super::made::common::reading::{Outcome, salvage, salvage_within};
 use super::made::common::{Buffer, File, Out, system};
 
 /// Memory limits of a trace.
-const LIMITS: Limits = Limits { buffer: 1 << 20, held: 64 << 20 };
+const LIMITS: Limits = Limits { buffer: 1 << 20, held: 64 << 20, budget: None };
 
 /// Reads a trace in every way, compares the results, and calls every accessor of every record.
 pub(super) fn file(data: &[u8]) {

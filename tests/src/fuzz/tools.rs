@@ -17,7 +17,7 @@ use etl_verify::Format;
 
 use super::choice;
 
-const LIMITS: Limits = Limits { buffer: 1 << 20, held: 64 << 20 };
+const LIMITS: Limits = Limits { buffer: 1 << 20, held: 64 << 20, budget: None };
 
 fn strict() -> Options {
     Options { limits: LIMITS, ..Options::default() }

@@ -34,15 +34,20 @@ pub(crate) struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    /// Everything that breaks a rule, in the order of the rules.
-    pub fn all(facts: &'a Facts, gates: &'a Gates) -> Vec<Finding> {
+    /// Everything that breaks a rule, in the order of the rules. `between` is called after each rule.
+    pub fn all<E>(
+        facts: &'a Facts,
+        gates: &'a Gates,
+        between: impl Fn() -> Result<(), E>,
+    ) -> Result<Vec<Finding>, E> {
         let mut findings = Vec::new();
         for rule in RULES {
             let mut check = Check { facts, gates, rule, findings };
             (rule.check)(&mut check);
             findings = check.findings;
+            between()?;
         }
-        findings
+        Ok(findings)
     }
 
     /// Adds a finding.

@@ -96,6 +96,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let input = args.input.share(2);
     let mut first = Input::open(&args.first, &input)?;
     let mut second = Input::open(&args.second, &input)?;
+    let limits = input.limits(first.size().saturating_add(second.size()));
+    first.set_limits(limits);
+    second.set_limits(limits);
     let filters = [args.processes.filter(&mut first)?, args.processes.filter(&mut second)?];
     let (mut first, about_first) = first.trace(&Options::salvage())?;
     let (mut second, about_second) = second.trace(&Options::salvage())?;

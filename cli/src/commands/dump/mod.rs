@@ -96,8 +96,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut input = Input::open(&args.file, &args.input)?;
     dump.processes = args.filter.processes(&mut input)?;
     if args.file_order {
-        let about = input.about().clone();
-        return dump.file_order(input.source(), &about, &options);
+        let (about, limits) = (input.about().clone(), input.limits());
+        return dump.file_order(input.source(), &about, &Options { limits, ..options });
     }
     dump.ordered(&mut input.trace(&options)?.0)
 }

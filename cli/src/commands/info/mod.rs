@@ -12,11 +12,12 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::diagnostics::Condition;
 use crate::error::{Failure, print_readable};
-use crate::input::{Input, InputArgs};
+use crate::input::{self, Input, InputArgs};
+use crate::memory;
 use crate::output::{self, ReportFormat};
 use crate::process_args::ProcessArgs;
 use crate::progress::Progress;
-use crate::threads::{self, ThreadArgs};
+use crate::threads::ThreadArgs;
 
 /// Incremented when a field of the report changes its meaning or is removed.
 const SCHEMA_VERSION: u32 = 1;
@@ -91,9 +92,11 @@ fn all(args: &Args) -> Vec<Result<Report, Failure>> {
     let threads = args.threads.count();
     let at_once = threads.min(args.files.len()).max(1);
     let options = Options { mode, threads: threads / at_once, ..Options::default() };
-    let input = args.input.share(at_once);
     let (processes, options) = (&args.processes, &options);
-    threads::map(&args.files, at_once, |file| survey(file, processes, options, &input))
+    let is_file = |file: &PathBuf| !input::is_stdin(file);
+    memory::map(&args.files, at_once, is_file, |file, at_once| {
+        survey(file, processes, options, &args.input.share(at_once))
+    })
 }
 
 fn survey(

@@ -71,13 +71,13 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut inputs: Vec<Input> =
         args.files.iter().map(|f| Input::open(f, &share)).collect::<Result<_, _>>()?;
     for input in inputs.iter_mut().filter(|_| args.salvage) {
-        let name = input.about().name.clone();
-        missing_header::ensure_records_in(&name, input.source())?;
+        let (name, limits) = (input.about().name.clone(), input.limits());
+        missing_header::ensure_records_in(&name, input.source(), limits)?;
     }
     let total: u64 = inputs.iter_mut().map(Input::size).sum();
     let mut progress = Progress::new(total, false);
     let mut sources: Vec<_> = inputs.iter_mut().map(Input::source).collect();
-    let merged = merger(args, share.limits(total))
+    let merged = merger(args, share.limits(total), args.rewrite.input.merge_memory(total))
         .on_record(|record, _, _| {
             progress.pass(record.bytes().len());
             Ok(())
@@ -98,12 +98,12 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     Ok(conditions.fold(Outcome::Success, Outcome::max))
 }
 
-fn merger(args: &Args, limits: Limits) -> Merger<'static> {
+fn merger(args: &Args, limits: Limits, memory: u64) -> Merger<'static> {
     let allows = |mismatch| args.allow_mismatch.contains(&mismatch);
     Merger::new()
         .options(Options {
             mode: if args.salvage { Mode::Salvage } else { Mode::Strict },
-            threads: args.rewrite.threads.count(),
+            threads: args.rewrite.threads(),
             limits,
             ..Options::default()
         })
@@ -113,8 +113,8 @@ fn merger(args: &Args, limits: Limits) -> Merger<'static> {
             clock: allows(Mismatch::Clock),
             pointer_size: allows(Mismatch::PointerSize),
         })
-        .compress(args.packing.compressor(&args.rewrite.threads))
-        .max_memory(args.rewrite.input.memory())
+        .compress(args.packing.compressor(args.rewrite.threads()))
+        .max_memory(memory)
 }
 
 fn failure(error: &etl_format::Error, salvage: bool, inputs: &[Input], sink: &Sink) -> Failure {

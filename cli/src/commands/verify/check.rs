@@ -7,10 +7,10 @@ use etl_verify::{Error, Report};
 use super::settings::Settings;
 use crate::error::Failure;
 use crate::input::{self, About, Input, InputArgs};
+use crate::memory;
 use crate::missing_header;
 use crate::process_args::ProcessArgs;
 use crate::progress::Progress;
-use crate::threads;
 
 /// Verifies files, `jobs` at the same time. Returns the reports in the order of the files. `quiet`
 /// hides the progress bar.
@@ -18,14 +18,14 @@ pub(super) fn verify_all(
     files: &[PathBuf],
     jobs: usize,
     settings: &[Settings],
-    input: &InputArgs,
+    args: &InputArgs,
     quiet: bool,
 ) -> Vec<Result<Report, Failure>> {
     let jobs = jobs.min(files.len());
-    let input = &input.share(jobs);
     let files: Vec<_> = files.iter().zip(settings).collect();
-    threads::map(&files, jobs, |(file, settings)| {
-        verify_one(file, settings, input, quiet || jobs > 1)
+    let is_file = |(file, _): &(&PathBuf, &Settings)| !input::is_stdin(file);
+    memory::map(&files, jobs, is_file, |(file, settings), at_once| {
+        verify_one(file, settings, &args.share(at_once), quiet || jobs > 1)
     })
 }
 
@@ -52,7 +52,8 @@ pub(super) fn verify_one(
         .verify(input.source(), &about.name)
         .map_err(|e| not_a_trace(&about, e))?;
     if report.records == 0 {
-        missing_header::ensure_records_in(&about.name, input.source())?;
+        let limits = input.limits();
+        missing_header::ensure_records_in(&about.name, input.source(), limits)?;
     }
     Ok(report)
 }
@@ -72,7 +73,8 @@ pub(super) fn verify_together(
     let mut inputs = files.iter().map(|f| Input::open(f, &share)).collect::<Result<Vec<_>, _>>()?;
     let abouts: Vec<_> = inputs.iter().map(|input| input.about().clone()).collect();
     for (input, about) in inputs.iter_mut().zip(&abouts) {
-        missing_header::ensure_records_in(&about.name, input.source())?;
+        let limits = input.limits();
+        missing_header::ensure_records_in(&about.name, input.source(), limits)?;
     }
     let total = inputs.iter_mut().map(Input::size).sum();
     let mut progress = Progress::new(total, false);

@@ -105,7 +105,11 @@ impl Bytes {
         let count = Count::default();
         let reader = BufReader::with_capacity(1 << 16, Counted { inner, count: count.clone() });
         let (format, unpacked): (_, Box<dyn Read>) = match packing {
-            Packing::Zstandard => ("Zstandard data", Box::new(zst::Frames::new(reader))),
+            Packing::Zstandard => {
+                // The window is only a part of what the command needs.
+                let window = args.max_memory.map(|memory| memory / 4);
+                ("Zstandard data", Box::new(zst::Frames::new(reader, window)))
+            }
             _ => ("gzip data", Box::new(MultiGzDecoder::new(reader))),
         };
         let pipe = Box::new(Guard::new(unpacked, format, count, limit));

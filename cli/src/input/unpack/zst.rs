@@ -3,11 +3,13 @@
 use std::io::{self, BufRead, Read};
 
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
-use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+use ruzstd::decoding::{
+    BlockDecodingStrategy, DEFAULT_MAX_WINDOW_SIZE as MAX_WINDOW, FrameDecoder,
+};
 
 /// Reads the content of frames, one after the other.
 ///
-/// ruzstd limits the window of a frame to 128 MiB.
+/// A window has 128 MiB at most, as `zstd` has it.
 pub(super) struct Frames<R> {
     source: R,
     decoder: FrameDecoder,
@@ -15,8 +17,11 @@ pub(super) struct Frames<R> {
 }
 
 impl<R: BufRead> Frames<R> {
-    pub fn new(source: R) -> Self {
-        Frames { source, decoder: FrameDecoder::new(), inside: false }
+    /// `window` limits the window of a frame to fewer bytes.
+    pub fn new(source: R, window: Option<u64>) -> Self {
+        let mut decoder = FrameDecoder::new();
+        decoder.set_max_window_size(window.map_or(MAX_WINDOW, |window| window.min(MAX_WINDOW)));
+        Frames { source, decoder, inside: false }
     }
 
     /// Starts the next frame that is not skippable; `false` at the end.

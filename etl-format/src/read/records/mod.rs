@@ -46,7 +46,7 @@ use crate::headers::FileHeader;
 use super::buffers::Walker;
 use super::damage::{Damage, Mode, Note};
 use super::index::{Index, Layout};
-use super::limits::Limits;
+use super::limits::{Budget, Limits};
 use super::loaded::RecordRef;
 use super::options::{Options, Order};
 use super::record::Record;
@@ -190,6 +190,13 @@ impl<S: Source> Records<S> {
         }
         let Some(run) = self.runs.get_mut(self.current) else { return Ok(None) };
         let Some(&record) = run.records.get(run.returned) else { return Ok(None) };
+        if self.records % Budget::RECORDS == 0
+            && let Err(error) = self.limits.check(run.loaded.entry.offset)
+        {
+            // From here on, the error is all that is returned.
+            (self.current, self.failed) = (NO_RUN, Some(error.clone()));
+            return Err(error);
+        }
         run.returned += 1;
         if record.timestamp < self.last {
             self.report.late += 1;
@@ -407,7 +414,8 @@ impl<S: Source> Records<S> {
         }
         let bytes = run.records.len() as u64 * RecordRef::COST + run.loaded.grown();
         run.held += bytes;
-        self.hold(bytes, offset)
+        self.hold(bytes, offset)?;
+        self.limits.check(offset)
     }
 
     /// Adds `bytes` held for the buffer at `offset`, and checks the limit.

@@ -28,11 +28,20 @@ const MAX_AHEAD: usize = 16;
 /// Larger buffers are not read ahead, to bound the memory.
 const MAX_BYTES: u64 = 4 << 20;
 
+/// Buffers read ahead take one of this many parts of the memory for buffers, without the records
+/// found in them.
+const PARTS: u64 = 16;
+
 /// More threads would only wait for the one that merges.
 pub(super) const MAX_THREADS: usize = 63;
 
 /// Traces with fewer buffers are not worth a thread.
 pub(super) const MIN_BUFFERS: usize = 16;
+
+/// Bytes of a buffer, stored and decompressed.
+fn bytes(entry: &BufferEntry) -> u64 {
+    u64::from(entry.stored) + u64::from(entry.fill)
+}
 
 /// A buffer under way.
 #[derive(Debug)]
@@ -90,6 +99,9 @@ pub(super) struct Prefetcher<B> {
     begun: Vec<bool>,
     /// How many are under way.
     under_way: usize,
+    /// The bytes that they take, and the largest number of those.
+    bytes: u64,
+    max_bytes: u64,
     /// Memory to be used again.
     spare: Vec<(Loaded<B>, Vec<RecordRef>)>,
     mode: Mode,
@@ -103,15 +115,17 @@ impl<B> Drop for Prefetcher<B> {
 
 impl<B: AsRef<[u8]> + Default + Send> Prefetcher<B> {
     pub fn new(order: Vec<usize>, layout: &Arc<Layout>, mode: Mode, sort: bool) -> Self {
-        let (pool, layout) = (Pool::default(), Arc::clone(layout));
+        let shared = Shared { pool: Pool::default(), layout: Arc::clone(layout), sort };
         Prefetcher {
-            shared: Arc::new(Shared { pool, layout, sort }),
+            shared: Arc::new(shared),
             uncompressed: false,
             window: 0,
             begun: vec![false; order.iter().max().map_or(0, |max| max + 1)],
             order,
             next: 0,
             under_way: 0,
+            bytes: 0,
+            max_bytes: layout.limits.held / PARTS,
             spare: Vec::new(),
             mode,
         }
@@ -155,27 +169,28 @@ impl<B: AsRef<[u8]> + Default> Prefetcher<B> {
             return None;
         }
         self.under_way = self.under_way.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(entries.get(index).map_or(0, bytes));
         // Lost only with a thread that panicked; then the buffer is read again.
         self.shared.pool.take(index, Wait::RunSame, |job| self.shared.decode(job))
     }
 
     /// Takes back memory that a buffer was read into.
     pub fn recycle(&mut self, loaded: Loaded<B>, records: Vec<RecordRef>) {
-        if self.spare.len() < self.window {
+        if self.spare.len() <= self.under_way {
             self.spare.push((loaded, records));
         }
     }
 
     /// Reads buffers ahead as far as the window allows.
     fn fill<S: Source<Block = B>>(&mut self, entries: &[BufferEntry], source: &mut S) {
-        while self.under_way < self.window {
+        while self.under_way < self.window && self.bytes < self.max_bytes {
             let Some(&index) = self.order.get(self.next) else { return };
             self.next += 1;
             let (Some(begun), Some(&entry)) = (self.begun.get_mut(index), entries.get(index))
             else {
                 continue;
             };
-            let large = u64::from(entry.stored) + u64::from(entry.fill) > MAX_BYTES;
+            let large = bytes(&entry) > MAX_BYTES;
             if *begun || large || !(entry.compressed || self.uncompressed) {
                 continue;
             }
@@ -188,6 +203,7 @@ impl<B: AsRef<[u8]> + Default> Prefetcher<B> {
             self.shared.pool.push(index, Job { entry, loaded, records, log, sorted: Ok(false) });
             *begun = true;
             self.under_way += 1;
+            self.bytes += bytes(&entry);
         }
     }
 }

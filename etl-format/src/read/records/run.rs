@@ -74,7 +74,7 @@ pub(in crate::read) fn decode<B: AsRef<[u8]>>(
     sort: bool,
 ) -> Result<bool> {
     loaded.set(entry, layout, log)?;
-    let in_order = loaded.find_records(records, log);
+    let in_order = loaded.find_records(records, &layout.limits, log)?;
     if !in_order && sort {
         records.sort_by_key(|record| record.timestamp);
     }

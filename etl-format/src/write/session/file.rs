@@ -14,6 +14,9 @@ use crate::write::packing::Packed;
 use crate::write::put::{align, overwrite, unwritable};
 use crate::write::record::Record;
 
+/// Bytes of written buffers whose memory is kept for others.
+const MAX_SPARE: usize = 4 << 20;
+
 impl<O: Output> Session<O> {
     /// Writes buffer 0 at the start of a file.
     pub(super) fn begin_file(&mut self) -> Result<()> {
@@ -160,7 +163,7 @@ impl<O: Output> Session<O> {
         } else if full {
             self.summary.buffers_lost += 1;
             self.summary.events_in_lost_buffers += events;
-            self.spare.push(bytes);
+            self.recycle(bytes);
             return Ok(());
         }
         let at = self.at;
@@ -174,12 +177,19 @@ impl<O: Output> Session<O> {
         } else {
             self.buffers.saturating_add(1)
         };
-        if let Some(mut done) = self.held.replace(Held { at, bytes }) {
+        if let Some(done) = self.held.replace(Held { at, bytes }) {
             self.output.write_at(done.at, &done.bytes)?;
-            done.bytes.clear();
-            self.spare.push(done.bytes);
+            self.recycle(done.bytes);
         }
         Ok(())
+    }
+
+    /// Keeps the memory of a buffer for the next ones, but not that of all processors.
+    fn recycle(&mut self, bytes: Vec<u8>) {
+        let size = (self.config.header.buffer_size as usize).max(1);
+        if self.spare.len() < (MAX_SPARE / size).max(1) {
+            self.spare.push(bytes);
+        }
     }
 
     /// Ends a file of mode NEWFILE and begins the next.
@@ -202,8 +212,7 @@ impl<O: Output> Session<O> {
             let marked = flags | BufferFlags::FLUSH_MARKER.0 as u8;
             overwrite(&mut held.bytes, offset::buffer::FLAGS, &[marked]);
             self.output.write_at(held.at, &held.bytes)?;
-            held.bytes.clear();
-            self.spare.push(held.bytes);
+            self.recycle(held.bytes);
         }
         if self.output.is_seekable() {
             // A closed session ends after its start, so that one without events differs from an

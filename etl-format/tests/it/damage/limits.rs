@@ -5,7 +5,7 @@ use super::{SIZE, at, broken};
 use crate::common::reading::{file_order, salvage, spots, strict, time_order};
 use crate::common::{Buffer, File, HeaderEvent, patch, run};
 use etl_format::ErrorKind;
-use etl_format::read::{Limits, Options, Order, Trace};
+use etl_format::read::{Budget, Limits, Options, Order, Records, Trace};
 
 #[test]
 fn buffer_beyond_the_limit_is_an_error_or_damage() {
@@ -64,6 +64,47 @@ fn held_memory_has_a_limit() {
         assert!(outcome.end.is_ok());
         assert_eq!(outcome.order.held, need);
     }
+}
+
+#[test]
+fn budget_ends_reading_where_it_is_exceeded() {
+    let bytes = File::new(0x1_0000).buffer(0, &run(1000, 1)).buffer(0, &run(2000, 1)).bytes();
+    let limits = |used| Limits { budget: Some(Budget { bytes: 200, used }), ..Limits::default() };
+    for options in [strict(), Options::salvage()] {
+        let little = Options { limits: limits(|| 100), ..options };
+        assert!(time_order(bytes.as_slice(), &little).end.is_ok(), "half of it may be in use");
+        let much = Options { limits: limits(|| 101), ..options };
+        let error = Trace::open(bytes.as_slice(), &much).unwrap_err();
+        assert_eq!((error.code(), error.offset), ("budget", 0));
+        assert!(matches!(error.kind, ErrorKind::Budget { bytes: 200 }));
+        let mut stream = Records::stream(bytes.as_slice(), &much).unwrap();
+        assert_eq!(stream.next_record().unwrap_err().code(), "budget");
+        assert_eq!(stream.next_record().unwrap_err().code(), "budget", "it stays");
+    }
+}
+
+#[test]
+fn budget_is_looked_at_inside_a_large_buffer() {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static USED: AtomicU64 = AtomicU64::new(0);
+    let records = run(1000, 3 * Budget::RECORDS as usize);
+    let size = (records.len() * records[0].len() + 0x1000).next_multiple_of(0x1000) as u32;
+    let bytes = File::new(size).buffer(0, &records).bytes();
+    let budget = Some(Budget { bytes: 2, used: || USED.load(Ordering::Relaxed) });
+    let limits = Limits { budget, ..Limits::default() };
+    let mut trace = Trace::open(bytes.as_slice(), &Options { limits, ..strict() }).unwrap();
+    let mut reader = trace.records(Order::Time).unwrap();
+    for _ in 0..100 {
+        assert!(reader.next_record().unwrap().is_some());
+    }
+    USED.store(100, Ordering::Relaxed);
+    let error = loop {
+        match reader.next_record() {
+            Ok(record) => assert!(record.is_some()),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((error.code(), reader.count()), ("budget", Budget::RECORDS));
 }
 
 #[test]
