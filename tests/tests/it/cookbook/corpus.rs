@@ -33,11 +33,8 @@ fn check_decoder(scenario: &Scenario) {
 
 #[test]
 fn decoder_finds_events_of_every_script() {
-    for case in std::fs::read_dir("cases").unwrap() {
-        let path = case.unwrap().path();
-        if path.extension().is_none_or(|extension| extension != "kdl") {
-            continue;
-        }
+    let files = std::fs::read_dir("cases").unwrap().map(|file| file.unwrap().path());
+    for path in files.filter(|path| path.extension().is_some_and(|e| e == "kdl")) {
         let script = std::fs::read_to_string(&path).unwrap();
         let scenario = etl_synth::Script::new(&path.to_string_lossy(), &script).parse();
         check_decoder(&scenario.unwrap());
