@@ -179,7 +179,7 @@ pub(super) const MISSING_LOADS: Rule = Rule {
     id: "filter.missing-loads",
     statement: "Everything that an end rundown lists, and that came to be during the recording, \
                 has a load event.",
-    severity: Severity::Warning,
+    severity: Severity::Error,
     source: "what the CLR logs, compared with its rundown",
     protocol: &["E1", "E2", "R3"],
     meaning: "Load events are missing although their keyword was enabled: they were lost, or \
@@ -236,7 +236,7 @@ fn missing_loads_of(check: &mut Check<'_>, process: &Process) {
                 facts.runtime_span().zip(rundown).is_some_and(|((_, last), at)| last < at);
             let found = check.find(message).of(process, Some(from)).unless_lost(Some(from), None);
             if stopped {
-                found.undecided(
+                found.severity(Severity::Warning).undecided(
                     "the runtime session may have ended before the rundown: it has no later event",
                 );
             }

@@ -83,7 +83,7 @@ fn different_machines(check: &mut Check<'_>) {
 pub(super) const GAP: Rule = Rule {
     id: "merge.gap",
     statement: "The rundown begins before the runtime session ends.",
-    severity: Severity::Warning,
+    severity: Severity::Error,
     source: "merging",
     protocol: &["M2"],
     meaning: "Between the two, no loads and no compilations were recorded: what was loaded then is \

@@ -59,7 +59,7 @@ fn unclosed(check: &mut Check<'_>) {
 pub(in crate::rules) const NO_INIT: Rule = Rule {
     id: "rundown.no-init",
     statement: "A rundown that is completed has a beginning.",
-    severity: Severity::Warning,
+    severity: Severity::Error,
     source: "the CLR's rundown protocol",
     protocol: &["R5"],
     meaning: "The first events of the rundown are missing, perhaps with items that they list.",

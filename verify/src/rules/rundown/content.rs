@@ -171,7 +171,7 @@ pub(in crate::rules) const INCOMPLETE: Rule = Rule {
     id: "rundown.incomplete",
     statement: "A complete end rundown lists everything that was loaded, or listed at the start, \
                 and is still there.",
-    severity: Severity::Warning,
+    severity: Severity::Error,
     source: "the CLR's rundown protocol",
     protocol: &["R3"],
     meaning: "Events inside the rundown are missing, although it has Init and Complete.",
@@ -251,7 +251,7 @@ fn incomplete_of(check: &mut Check<'_>, process: &Process) {
             let is_decided = enabled_before(facts, END_ENUMERATION, opened)
                 || clr.started().is_some_and(|from| enabled_before(facts, LOADER, from));
             if items.is_none() && !is_decided {
-                found.undecided(
+                found.severity(Severity::Warning).undecided(
                     "unloads of methods are logged only with EndEnumeration (0x80), which is not \
                      known to have been enabled",
                 );
@@ -334,7 +334,7 @@ fn missing_methods(
 pub(in crate::rules) const PARTIAL: Rule = Rule {
     id: "rundown.partial",
     statement: "The end rundowns of a CLR, taken together, list methods as well as modules.",
-    severity: Severity::Warning,
+    severity: Severity::Error,
     source: "the CLR's rundown protocol",
     protocol: &["R2", "R3"],
     meaning: "The rundown had the Loader keyword without Jit and NGen, or the reverse: addresses \

@@ -138,7 +138,7 @@ pub(in crate::rules) const JIT_WITHOUT_LOAD: Rule = Rule {
     id: "symbols.jit-without-load",
     statement: "A method that starts to be compiled is loaded, by the same thread; and where both \
                 are logged, a compiled method that is loaded started to be compiled.",
-    severity: Severity::Warning,
+    severity: Severity::Error,
     source: "what the CLR logs",
     protocol: &["E6"],
     meaning: "Methods were being compiled, and their load events never came: they were lost, or \
