@@ -1,6 +1,6 @@
 //! The seam between the runtime session and the rundown, in files that were merged.
 
-use etl_verify::{Report, Verifier};
+use etl_verify::{Enabled, Report, Verifier};
 
 use super::base::{files_of, judge};
 
@@ -37,7 +37,8 @@ fn gaps(report: &Report) -> Vec<&str> {
 
 #[test]
 fn gap_is_found_inside_a_merged_file() {
-    let report = judge(&[merged("3s")], Verifier::new());
+    let enabled = Enabled::parse("runtime:0x98:5").unwrap();
+    let report = judge(&[merged("3s")], Verifier::new().enabled(enabled));
     let found = gaps(&report);
     let why = "the runtime session may have ended before the rundown";
     assert!(found.len() == 1 && found[0].contains(why), "{found:?} {}", report.text());
