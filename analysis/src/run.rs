@@ -60,8 +60,8 @@ impl<S: Source> Recording<S> {
         &mut self.files
     }
 
-    /// Checks that the memory budget of the limits is kept: what is computed after the reading takes
-    /// memory as well.
+    /// Checks that the memory budget of the limits is kept: what is computed after the reading
+    /// takes memory as well.
     ///
     /// # Errors
     /// When it is exceeded.

@@ -1,7 +1,7 @@
 //! Verifies traces: `cargo run --example verify [FILE.etl...]`.
 //!
-//! Without a file it verifies a trace of its own, in which a CLR loads an application domain. Without
-//! addresses and methods in the trace, no rundown is missing.
+//! Without a file it verifies a trace of its own, in which a CLR loads an application domain.
+//! Without addresses and methods in the trace, no rundown is missing.
 
 use etl_verify::{Verdict, Verifier};
 

@@ -21,3 +21,6 @@ pub use origin::{Origin, Tallies, Tally};
 pub(crate) use pending::{MAX_PENDING, Pending, PendingAddresses, Sighting};
 pub use ranges::{Added, History, Range, Ranges, Tag};
 pub(crate) use stack_cache::{CachedStack, Frame, Lookup, Resolved, StackCache};
+
+/// Where addresses of a 64-bit kernel begin; no managed code is there.
+pub(crate) const KERNEL_SPACE: u64 = 0xffff_8000_0000_0000;

@@ -1,7 +1,9 @@
 //! The kernel's lists of processes, threads and images at the start and the end of its session,
 //! held against the starts and ends between.
 
-use super::process::{Counted, Process};
+use super::counted::Counted;
+use super::listed::Listed;
+use super::process::Process;
 use super::{Machine, SYSTEM, Span, widen};
 
 /// What the kernel's lists and its events of starts and ends say of each other.
@@ -41,18 +43,6 @@ impl Census {
     pub(crate) fn listed_at_end(&mut self, time: i64) {
         widen(&mut self.end, time);
     }
-}
-
-/// Which lists of the kernel have a process, and when threads of it started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Listed {
-    /// The list at the start of the session has it.
-    pub at_start: bool,
-    /// The list at its end has it.
-    pub at_end: bool,
-    /// Times of the first and the last start of a thread of it.
-    pub threads: Span,
 }
 
 impl Process {

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::counted::Counted;
 use super::images::Images;
-use super::process::{Counted, Process, UnresolvedCause};
-use super::resolve::KERNEL_SPACE;
+use super::process::{Process, UnresolvedCause};
 use super::runtime::Clr;
 use super::{Machine, widen};
-use crate::address::{History, Origin, Pending, Tag};
+use crate::address::{History, KERNEL_SPACE, Origin, Pending, Tag};
 
 /// An address that resolved to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

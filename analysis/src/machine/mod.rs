@@ -2,9 +2,11 @@
 
 mod census;
 mod changes;
+mod counted;
 mod drives;
 mod finish;
 pub mod images;
+mod listed;
 pub mod names;
 mod process;
 mod resolve;
@@ -32,11 +34,13 @@ use names::Names;
 use resolve::Resolver;
 use threads::Threads;
 
-pub use census::{Census, Listed};
+pub use census::Census;
 pub use changes::{Change, ClrEvent, Life, StateObserver};
+pub use counted::Counted;
 pub use drives::Volume;
 pub use finish::UnresolvedAddress;
-pub use process::{Counted, Process, UnfinishedJit, UnresolvedCause};
+pub use listed::Listed;
+pub use process::{Process, UnfinishedJit, UnresolvedCause};
 pub use runtime::{Bracket, Clr, Counts, Item, Items, ModuleFacts};
 pub use signs::MethodSign;
 pub use threads::Thread;

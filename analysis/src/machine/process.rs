@@ -11,13 +11,15 @@ use etl_schema::views::{clr, kernel};
 use foldhash::HashMap;
 use serde::Serialize;
 
-use super::census::Listed;
+use super::counted::Counted;
 use super::images::KernelHits;
+use super::listed::Listed;
 use super::names::text;
-use super::resolve::KERNEL_SPACE;
 use super::runtime::{Bracket, Clr, Counts, Listing, listed_by};
 use super::signs::{MethodSign, MethodSigns};
-use crate::address::{Added, Origin, PendingAddresses, Ranges, Sighting, Tag, Tallies, Tally};
+use crate::address::{
+    Added, KERNEL_SPACE, Origin, PendingAddresses, Ranges, Sighting, Tag, Tallies, Tally,
+};
 
 /// Why an address does not resolve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -61,23 +63,6 @@ impl UnresolvedCause {
             UnresolvedCause::Unknown => "not in any known method, module or image",
             UnresolvedCause::TooManyAddresses => "more distinct addresses than are tracked",
         }
-    }
-}
-
-/// Events of one kind that were counted, and when the first of them was.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
-    /// How many.
-    pub count: u64,
-    /// Timestamp of the first.
-    pub first: Option<i64>,
-}
-
-impl Counted {
-    /// One more.
-    pub fn add(&mut self, timestamp: i64) {
-        self.count += 1;
-        self.first.get_or_insert(timestamp);
     }
 }
 
@@ -263,8 +248,8 @@ impl Process {
     /// CLRs of a process that are kept apart; the others count as one. A process has a handful
     /// at the most.
     const CLRS: usize = 256;
-    /// Bytes of code of a method. The largest methods are tables that programs generate; they have a
-    /// few MiB.
+    /// Bytes of code of a method. The largest methods are tables that programs generate; they have
+    /// a few MiB.
     pub const MAX_CODE: u64 = 64 << 20;
     /// Brackets of a process that are kept; collectors ask for two or three.
     const BRACKETS: usize = 1 << 12;

@@ -4,12 +4,9 @@ use etl_schema::views::Frames;
 
 use super::process::Process;
 use crate::address::{
-    AddressCache, CachedAddress, CachedStack, Frame, KeyUse, Lookup, MAX_PENDING, Origin, Owner,
-    ProcessOrigin, Ranges, Resolved, Sighting, StackCache, Tag, Tally,
+    AddressCache, CachedAddress, CachedStack, Frame, KERNEL_SPACE, KeyUse, Lookup, MAX_PENDING,
+    Origin, Owner, ProcessOrigin, Ranges, Resolved, Sighting, StackCache, Tag, Tally,
 };
-
-/// Where addresses of a 64-bit kernel begin; no managed code is there.
-pub(crate) const KERNEL_SPACE: u64 = 0xffff_8000_0000_0000;
 
 /// Frames of a stack that has a key, which counts for every process that used the key. The kernel
 /// takes 192.

@@ -7,8 +7,8 @@ use etl_schema::views::clr::{self, Module};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::counted::Counted;
 use super::names::file_name;
-use super::process::Counted;
 use crate::address::Tag;
 
 /// An event was about it.

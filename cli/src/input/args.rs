@@ -4,7 +4,8 @@ use etl_format::read::{Budget, Limits};
 
 use crate::memory;
 
-/// The most memory that a trace may take unless the user names another: a container of 2 GiB has it.
+/// The most memory that a trace may take unless the user names another: a container of 2 GiB has
+/// it.
 const MEMORY: u64 = 1 << 30;
 
 /// Memory for the smallest trace.
@@ -14,8 +15,8 @@ const LEAST: u64 = 128 << 20;
 /// four to eight times their size, and what is known of each record takes some of its size again.
 const TIMES: u64 = 256;
 
-/// Memory that a thread may take for buffers of its own: those that it compresses take 4 MiB, and as
-/// much compressed.
+/// Memory that a thread may take for buffers of its own: those that it compresses take 4 MiB, and
+/// as much compressed.
 const THREAD: u64 = 32 << 20;
 
 /// The smallest budget: with less, no command can work.
@@ -37,8 +38,8 @@ pub(crate) struct InputArgs {
     /// and at most 16G]
     #[arg(long, value_name = "SIZE", value_parser = byte_size)]
     pub max_unpacked: Option<u64>,
-    /// Memory for buffers, tables and what is known of the traces; a trace that needs more is refused
-    /// [default: 128M and 256 times the size of the trace, at most 1G]
+    /// Memory for buffers, tables and what is known of the traces; a trace that needs more is
+    /// refused [default: 128M and 256 times the size of the trace, at most 1G]
     #[arg(long, value_name = "SIZE", value_parser = byte_size)]
     pub max_memory: Option<u64>,
     /// Read files in blocks instead of mapping them into memory
@@ -50,7 +51,7 @@ pub(crate) struct InputArgs {
 }
 
 impl InputArgs {
-    /// The arguments for one of `count` traces that are read at the same time.
+    /// The arguments of each of `count` traces that are read at the same time.
     pub fn share(&self, count: usize) -> Self {
         InputArgs { at_once: count as u64, ..self.clone() }
     }

@@ -116,18 +116,16 @@ fn commands_never_overwrite_inputs() {
     assert!(std::fs::symlink_metadata(at("soft.etl")).unwrap().is_symlink());
 }
 
-/// The names of signals, and their numbers.
-#[cfg(unix)]
-const SIGNALS: [(&str, i32); 2] = [("INT", 2), ("TERM", 15)];
 
 #[test]
 #[cfg(unix)]
 fn signals_remove_unfinished_files() {
+    use rustix::process::{Pid, Signal, kill_process};
     use std::os::unix::process::ExitStatusExt;
     let file = large();
     let here = directory(&[("t.etl", &file)]);
     for (nth, tool) in TOOLS.into_iter().enumerate() {
-        let (signal, number) = SIGNALS[nth % 2];
+        let signal = [Signal::INT, Signal::TERM][nth % 2];
         let (mut ended, mut wait) = (0, Duration::from_millis(2));
         for round in 0..24 {
             let mut child = Command::new(env!("CARGO_BIN_EXE_etlkit"))
@@ -138,11 +136,10 @@ fn signals_remove_unfinished_files() {
                 .spawn()
                 .unwrap();
             std::thread::sleep(wait);
-            let pid = child.id().to_string();
-            let kill = Command::new("kill").args(["-s", signal, &pid]).status().unwrap();
+            kill_process(Pid::from_child(&child), signal).unwrap();
             let status = child.wait().unwrap();
             let done = status.code().is_some();
-            assert!(done || kill.success() && status.signal() == Some(number), "{tool:?}");
+            assert!(done || status.signal() == Some(signal.as_raw()), "{tool:?}");
             ended += u32::from(!done);
             let left = crate::common::names(here.path());
             let expected = ["out.etl", "t.etl"];

@@ -1,4 +1,4 @@
-//! Small files that make commands hold much: records each of which is about something new, and
+//! Small files that make commands hold much: records that are each about something new, and
 //! compressed buffers that repeat a few records.
 
 use super::common::event::{Event, chain};

@@ -354,7 +354,7 @@ mod tests {
                 all.step(10, (1, 0), step, 100);
             }
         };
-        // Whoever does it in another way at first is not judged.
+        // What is done in another way at first is not judged.
         suspension(&mut all, Some(2));
         (0..4).for_each(|_| suspension(&mut all, None));
         assert_eq!(all.clrs[&(1, 0)].steps.count, 0);

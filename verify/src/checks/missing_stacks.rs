@@ -1,8 +1,8 @@
 //! Events of the CLR without their stack, although stacks are enabled (E9 in docs/protocol.md).
 //!
-//! Mostly only stacks show that StackKeyword is enabled. A stack is missing if its thread had stacks
-//! before (some threads have none yet when the CLR first logs events of them) and its process has
-//! stacks later, so that the keyword was not disabled.
+//! Mostly only stacks show that StackKeyword is enabled. A stack is missing if its thread had
+//! stacks before (some threads have none yet when the CLR first logs events of them) and its
+//! process has stacks later, so that the keyword was not disabled.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

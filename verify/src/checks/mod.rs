@@ -17,6 +17,7 @@ mod walked;
 
 use std::ops::Deref;
 
+use etl_analysis::machine::Process;
 use etl_analysis::{ClrEvent, Machine, RecordObserver, StateObserver};
 use etl_format::cursor::Bytes;
 use etl_format::read::{EventHeader, ExtendedItem, Record};
@@ -92,6 +93,14 @@ impl Facts {
             walked: records.walked,
             memory: records.memory,
         }
+    }
+
+    /// Whether a process has neither methods nor addresses, and no session is known to have
+    /// requested a rundown: a trace of collections alone, for example, is not about code.
+    pub fn has_nothing_to_name(&self, process: &Process) -> bool {
+        process.methods() == 0
+            && process.tallies().iter().all(|tally| tally.frames == 0)
+            && self.admission.of(CLR_RUNDOWN).next().is_none()
     }
 
     /// The name of a provider, or its GUID.

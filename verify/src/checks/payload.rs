@@ -129,8 +129,8 @@ impl Payloads {
         self.store.from_tables(provider, Identity::Modern { id: d.id, version: d.version })
     }
 
-    /// Whether an event is one of the CLR's with an opcode, a level or keywords that neither its schema nor an
-    /// older runtime has.
+    /// Whether an event is one of the CLR's with an opcode, a level or keywords that neither its
+    /// schema nor an older runtime has.
     fn is_wrong_descriptor(&self, provider: Guid, d: EventDescriptor, decoder: &Decoder) -> bool {
         let clr = provider == CLR_RUNTIME || provider == CLR_RUNDOWN;
         let schema = decoder.schema();

@@ -57,8 +57,8 @@ impl Walked {
         let (Some(at), Some(&first)) = (record.payload().i64_at(0), self.times.first()) else {
             return;
         };
-        // What is before the first record, or was forgotten, is not known. A stack that comes before
-        // its event is another matter.
+        // What is before the first record, or was forgotten, is not known. A stack that comes
+        // before its event is another matter.
         if self.is_mixed || at < first || at > record.timestamp() {
             return;
         }

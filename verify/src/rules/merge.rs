@@ -5,7 +5,6 @@ use etl_format::clock::iso_utc;
 use etl_format::constants::FILETIME_PER_SECOND;
 
 use super::commands::{MERGE, MERGE_KERNEL, RECORDING, RUNTIME_CLOCK};
-use super::rundown::coverage::has_nothing_to_name;
 use super::{Check, Rule, plural};
 use crate::facts::Facts;
 use crate::facts::source::Session;
@@ -145,7 +144,7 @@ fn one_sided(check: &mut Check<'_>) {
         _ => return,
     };
     let managed = || facts.processes().iter().filter(|process| process.is_managed());
-    let is_needless = managed().all(|process| has_nothing_to_name(facts, process));
+    let is_needless = managed().all(|process| facts.has_nothing_to_name(process));
     if !is_joined(facts) || resolves_everything(facts) || is_needless {
         return;
     }

@@ -34,7 +34,8 @@ pub(crate) struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    /// Everything that breaks a rule, in the order of the rules. `between` is called after each rule.
+    /// Everything that breaks a rule, in the order of the rules. `between` is called after each
+    /// rule.
     pub fn all<E>(
         facts: &'a Facts,
         gates: &'a Gates,

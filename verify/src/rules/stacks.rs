@@ -61,7 +61,8 @@ fn unused_definition(check: &mut Check<'_>) {
     check.find(message).at(unused.first).unless_lost(None, unused.first);
 }
 
-/// Whether something is so rare among others that it may have a reason that the trace does not show.
+/// Whether something is so rare among others that it may have a reason that the trace does not
+/// show.
 fn is_rare(count: u64, of: u64) -> bool {
     count.saturating_mul(100) <= of
 }
@@ -179,7 +180,8 @@ const MIN_EVENTS: u64 = 10;
 /// The same for events before the first stack of a process, and after the last one.
 const MIN_IN_ROW: u64 = 100;
 
-/// Processes without any stack, or without one at their beginning or end, although a session is known to have enabled them.
+/// Processes without any stack, or without one at their beginning or end, although a session is
+/// known to have enabled them.
 fn all_missing(check: &mut Check<'_>) {
     let facts = check.facts;
     let enabled = [CLR_RUNTIME, CLR_RUNDOWN].map(|guid| {

@@ -159,7 +159,7 @@ fn verify_agrees_with_a_naive_count_on_a_merged_trace() {
     assert_eq!(test.name, "Test.x64.exe");
     assert!(test.rundowns.is_empty());
     assert_eq!((test.loaded.methods, test.unloaded.methods, test.methods), (288, 288, 288));
-    // It lived and ended in the session, whose load events tell all of it.
+    // It lived and ended in the session, whose load events are all there.
     assert!(report.findings.iter().all(|f| f.rule != "rundown.process-exited"));
 
     // A few addresses belong to nothing (stubs that the runtime generates, freed memory): these are

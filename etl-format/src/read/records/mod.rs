@@ -190,7 +190,7 @@ impl<S: Source> Records<S> {
         }
         let Some(run) = self.runs.get_mut(self.current) else { return Ok(None) };
         let Some(&record) = run.records.get(run.returned) else { return Ok(None) };
-        if self.records % Budget::RECORDS == 0
+        if self.records.is_multiple_of(Budget::RECORDS)
             && let Err(error) = self.limits.check(run.loaded.entry.offset)
         {
             // From here on, the error is all that is returned.

@@ -5,8 +5,8 @@ use etl_verify::Verifier;
 
 use super::base::{files_of, judge};
 
-/// A recording from 2 s to 7 s with an end rundown at 4.5 s, one process that is in it, and one that
-/// runs in the given time.
+/// A recording from 2 s to 7 s with an end rundown at 4.5 s, one process that is in it, and one
+/// that runs in the given time.
 fn recorded(clr: &str, kernel: bool, (start, exit): (&str, &str)) -> Vec<u8> {
     let script = r#"
 machine processors=2

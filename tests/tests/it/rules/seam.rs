@@ -28,7 +28,7 @@ at "5.5s" { merge "kernel.etl clr1.etl clr2.etl" into="merged.etl" }
     files_of("seam", &script).remove("merged.etl").unwrap()
 }
 
-/// Why methods of the rundown without a load event are no certain loss. A merged file does not tell
+/// Why methods of the rundown without a load event are no certain loss. A merged file does not say
 /// when its sessions ended.
 fn gaps(report: &Report) -> Vec<&str> {
     let gaps = report.findings.iter().filter(|f| f.rule == "filter.missing-loads");

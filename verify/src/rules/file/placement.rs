@@ -11,7 +11,7 @@ pub(in crate::rules) const MISNUMBERED: Rule = Rule {
     severity: Severity::Warning,
     source: "the file format; it holds in every real trace seen",
     protocol: &[],
-    meaning: "The numbers of buffers were changed or exchanged: gaps in them tell nothing about \
+    meaning: "The numbers of buffers were changed or exchanged: gaps in them do not show \
               what is missing. The records were sorted by their times before they were checked.",
     remedy: "Use the file that the session wrote.",
     commands: &[],

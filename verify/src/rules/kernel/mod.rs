@@ -7,7 +7,7 @@ use etl_format::constants::LogFileMode;
 
 use crate::facts::Facts;
 
-/// Whether a program left out events as it saw fit: what is missing then tells nothing.
+/// Whether a program left out events as it saw fit: what is missing then means nothing.
 pub(super) fn is_selection(facts: &Facts) -> bool {
     facts.files().iter().any(|file| file.is_selection())
 }

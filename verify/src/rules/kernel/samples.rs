@@ -136,8 +136,8 @@ fn sample_interval(check: &mut Check<'_>) {
     }
     let part = |numerator: u64, denominator: u64| interval.unsigned_abs() * numerator / denominator;
     let few = all / 50;
-    // Where idle processors have no samples, they are as far apart as the work is. Two sessions that
-    // both sample log each sample twice.
+    // Where idle processors have no samples, they are as far apart as the work is. Two sessions
+    // that both sample log each sample twice.
     let idle: u64 = sampling.processors().map(|(_, p)| p.idle).sum();
     let is_slow = idle >= all / 10 && sampling.shorter(part(3, 2)) <= few;
     let is_fast = sampling.shorter(part(3, 4)) * 2 > all && sampling.shorter(part(1, 10)) <= few;

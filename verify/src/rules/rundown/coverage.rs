@@ -36,19 +36,11 @@ fn absence(facts: &Facts, process: &Process, listings: &[Listing]) -> Option<Abs
             Verdict::Sound => None,
         };
     }
-    if has_nothing_to_name(facts, process) {
+    if facts.has_nothing_to_name(process) {
         return None;
     }
     let is_recorded = process.is_recorded_from_start();
     Some(if is_recorded { Absence::NotNeeded } else { Absence::NoRundown })
-}
-
-/// Whether a process has neither methods nor addresses, and no session is known to have requested a
-/// rundown: a trace of collections alone, for example, is not about code.
-pub(in crate::rules) fn has_nothing_to_name(facts: &Facts, process: &Process) -> bool {
-    process.methods() == 0
-        && process.tallies().iter().all(|tally| tally.frames == 0)
-        && facts.admission.of(CLR_RUNDOWN).next().is_none()
 }
 
 /// The timestamp of the first event of the process's CLRs.
