@@ -116,7 +116,6 @@ fn commands_never_overwrite_inputs() {
     assert!(std::fs::symlink_metadata(at("soft.etl")).unwrap().is_symlink());
 }
 
-
 #[test]
 #[cfg(unix)]
 fn signals_remove_unfinished_files() {

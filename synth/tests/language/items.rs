@@ -474,12 +474,12 @@ edit "s.etl" { delete "ContentionStart" nth=1; copy "ContentionStop" nth=-1 time
         &[("id 81 v1", 3), ("id 81 v1 level 4 keyword 0x4000 hook 0x0 pid 1", 3), ("id 91 v1", 7)],
     ),
     (
-        "edit alter, edit alter.set-pid, edit alter.set-tid, edit alter.set-processor, edit alter.set-provider, edit alter.set-id, edit alter.set-version, edit alter.set-level, edit alter.set-keyword, edit alter.set-hook, edit alter.shift, edit alter.cut, edit alter.keep, edit alter.grow",
+        "edit alter, edit alter.set-pid, edit alter.set-tid, edit alter.set-processor, edit alter.set-provider, edit alter.set-id, edit alter.set-version, edit alter.set-level, edit alter.set-opcode, edit alter.set-keyword, edit alter.set-hook, edit alter.shift, edit alter.cut, edit alter.keep, edit alter.grow",
         r#"<<process>>; at "2s" { contend 4; throw } }
 <<session>>
 edit "s.etl" {
     alter "ContentionStart" nth=1 set-pid=7 set-tid=8 set-id=9 set-version=3 set-level=2 set-keyword=0x77 shift=5 grow=2 { ContentionFlags 1 }
-    alter "ContentionStop" nth=1 cut=4
+    alter "ContentionStop" nth=1 cut=4 set-opcode=7
     alter "ContentionStop" nth=2 keep=1 set-provider="rundown"
     alter "ExceptionThrown" set-processor=0
     alter "DCEnd" nth=1 set-hook=0x502

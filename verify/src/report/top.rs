@@ -108,7 +108,7 @@ fn event_name(facts: &Facts, provider: Guid, id: u16) -> Option<String> {
     let mut tables = tables.flat_map(|table| &table.events).map(|event| &event.schema);
     let name = |schema: &EventSchema| schema.name.to_string();
     let learned = || facts.payloads.store().learned().map(AsRef::as_ref).find(is_it).map(name);
-    tables.find(|schema| is_it(&schema)).map(name).or_else(learned)
+    tables.find(|schema| is_it(schema)).map(name).or_else(learned)
 }
 
 /// Whether an event has this id or type.

@@ -48,9 +48,8 @@ fn samples_missing(check: &mut Check<'_>) {
     let last = sampling.ended.unwrap_or(last);
     for (number, processor) in sampling.processors() {
         let at_end = processor.span.map(|(_, own)| processor.open_gap(last.max(own)));
-        let gaps = [Some(processor.gap), at_end].into_iter().flatten();
-        let Some(gap) = gaps.filter(|gap| is_missing(facts, processor, gap, interval)).next()
-        else {
+        let mut gaps = [Some(processor.gap), at_end].into_iter().flatten();
+        let Some(gap) = gaps.find(|gap| is_missing(facts, processor, gap, interval)) else {
             continue;
         };
         let seconds = gap.ticks() as f64 / frequency(facts) as f64;
