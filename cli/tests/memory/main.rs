@@ -84,7 +84,7 @@ fn commands_keep_the_budget_that_they_are_given() {
         found.extend(beyond(commands, hostile, &["--max-memory", "64M"], 64 * MIB));
     };
     for (name, make) in hostile::KINDS {
-        judge(&KEEPING, &hostile::growing(name, make, 8 << 20));
+        judge(&KEEPING, &hostile::growing(name, make, 3 << 20));
     }
     for name in ["tiny", "events"] {
         judge(&COPYING, &hostile::growing(name, hostile::kind(name), 8 << 20));
@@ -100,7 +100,7 @@ fn commands_keep_the_budget_that_they_are_given() {
 fn memory_is_tied_to_the_size_of_the_trace() {
     let mut found = Vec::new();
     for name in ["samples", "tiny"] {
-        for (plain, count) in [(1 << 20, 16), (32 << 20, 1)] {
+        for (plain, count) in [(1 << 20, 6), (16 << 20, 1)] {
             let hostile = hostile::repeating(name, hostile::kind(name), plain, count);
             let budget = 128 * MIB + 256 * hostile.bytes.len() as u64;
             found.extend(beyond(&KEEPING, &hostile, &[], budget));
