@@ -145,6 +145,12 @@ pub trait RecordObserver {
         let _ = (record, header, time);
     }
 
+    /// A sample of the thread `tid`.
+    #[inline]
+    fn sample(&mut self, record: &Record<'_>, tid: u32, time: i64) {
+        let _ = (record, tid, time);
+    }
+
     /// Any other record.
     #[inline]
     fn other(&mut self, record: &Record<'_>, time: i64) {

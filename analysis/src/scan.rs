@@ -4,6 +4,7 @@
 use etl_format::constants::{EventFlags, PointerSize, hook};
 use etl_format::read::{EventHeader, Header, Record};
 use etl_schema::providers::{IMAGE_ID, SYSTEM_CONFIG_EX};
+use etl_schema::views::clr::PlainEvent;
 use etl_schema::views::{clr, kernel};
 
 use crate::address::DirectMapped;
@@ -49,11 +50,13 @@ impl Scan {
         self.records += 1;
         if let Some(id) = record.hook() {
             widen(&mut self.kernel_span, time);
-            observer.other(record, time);
-            if id == hook::SAMPLE {
-                let (address, tid) = kernel::sample(record)?;
+            if id == hook::SAMPLE
+                && let Some((address, tid)) = kernel::sample(record)
+            {
+                observer.sample(record, tid, time);
                 return Some(Step::Words(Words::Sample { address, tid }));
             }
+            observer.other(record, time);
             // A session's header is looked at as well.
             (id == hook::HEADER || kernel::is_read(id)).then_some(Step::Record(record))
         } else if let Some(header) = record.event() {
@@ -86,9 +89,12 @@ impl Scan {
         let (id, version) = (header.descriptor.id, header.descriptor.version);
         let wide = record.pointer_size() == Some(PointerSize::P8);
         let head = ClrHead { pid, tid, known, id, version, rundown, wide };
-        Some(match clr::min_size_without_fields(rundown, id) {
+        Some(match clr::plain_event(rundown, id) {
             None => Step::ClrEvent(head, payload),
-            Some(min) => Step::Words(Words::ClrEvent { head, is_short: payload.len() < min }),
+            Some(PlainEvent { min_size, is_il_map }) => {
+                let is_short = payload.len() < min_size;
+                Step::Words(Words::ClrEvent { head, is_short, is_il_map })
+            }
         })
     }
 }

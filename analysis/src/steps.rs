@@ -31,6 +31,8 @@ pub(crate) enum Words {
         head: ClrHead,
         /// Whether its payload is too short for its event.
         is_short: bool,
+        /// Whether it is a map from IL to native code.
+        is_il_map: bool,
     },
 }
 

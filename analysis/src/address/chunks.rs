@@ -1,10 +1,8 @@
 //! A sorted map of addresses with long leaves: for millions of ranges.
 //!
-//! Keys are kept in sorted runs of up to [`MAX_KEYS`], and the runs in a tree. A tree of the keys
-//! themselves has nodes of at most eleven: more levels, each in another part of the memory, and
-//! more unused capacity. Keys that come in order fill their runs.
-
-use std::collections::BTreeMap;
+//! Keys are kept in sorted runs of up to [`MAX_KEYS`], in order. A tree of the keys has nodes of
+//! at most eleven: more levels, each in another part of the memory, and more unused capacity. Keys
+//! that come in order fill their runs.
 
 /// Keys of a run.
 const MAX_KEYS: usize = 128;
@@ -22,14 +20,16 @@ struct Run<V> {
 /// A map from addresses, in their order.
 #[derive(Clone, Debug)]
 pub(super) struct Chunks<V> {
-    /// Runs by a key that none of theirs is below, and all of the run before are; none is empty.
-    runs: BTreeMap<u64, Run<V>>,
+    /// For each run a key that none of its keys is below, and all of the run before are.
+    bounds: Vec<u64>,
+    /// None is empty. Boxes are moved when one comes in between.
+    runs: Vec<Box<Run<V>>>,
     len: usize,
 }
 
 impl<V> Default for Chunks<V> {
     fn default() -> Self {
-        Chunks { runs: BTreeMap::new(), len: 0 }
+        Chunks { bounds: Vec::new(), runs: Vec::new(), len: 0 }
     }
 }
 
@@ -39,9 +39,16 @@ impl<V: Copy> Chunks<V> {
         self.len
     }
 
+    /// The number of the run that a key belongs to; `None` below all others.
+    #[inline]
+    fn run_of(&self, key: u64) -> Option<usize> {
+        self.bounds.partition_point(|&bound| bound <= key).checked_sub(1)
+    }
+
     /// The value of a key.
     pub fn get_mut(&mut self, key: u64) -> Option<&mut V> {
-        let (_, run) = self.runs.range_mut(..=key).next_back()?;
+        let run = self.run_of(key)?;
+        let run = self.runs.get_mut(run)?;
         let at = run.keys.binary_search(&key).ok()?;
         run.values.get_mut(at)
     }
@@ -49,13 +56,13 @@ impl<V: Copy> Chunks<V> {
     /// The last one whose key is not above `key`.
     #[inline]
     pub fn at_or_before(&self, key: u64) -> Option<(u64, V)> {
-        let mut runs = self.runs.range(..=key);
-        let (_, run) = runs.next_back()?;
+        let own = self.run_of(key)?;
+        let run = self.runs.get(own)?;
         match run.keys.partition_point(|&k| k <= key).checked_sub(1) {
             Some(at) => Some((*run.keys.get(at)?, *run.values.get(at)?)),
             // What begins the run has gone; the one before is not empty.
             None => {
-                let (_, run) = runs.next_back()?;
+                let run = self.runs.get(own.checked_sub(1)?)?;
                 Some((*run.keys.last()?, *run.values.last()?))
             }
         }
@@ -64,36 +71,39 @@ impl<V: Copy> Chunks<V> {
     /// As [`Chunks::at_or_before`], for changing the value.
     #[inline]
     pub fn at_or_before_mut(&mut self, key: u64) -> Option<(u64, &mut V)> {
-        let mut runs = self.runs.range_mut(..=key);
-        let (_, mut run) = runs.next_back()?;
-        let mut after = run.keys.partition_point(|&k| k <= key);
+        let mut own = self.run_of(key)?;
+        let mut after = self.runs.get(own)?.keys.partition_point(|&k| k <= key);
         if after == 0 {
-            (_, run) = runs.next_back()?;
-            after = run.keys.len();
+            own = own.checked_sub(1)?;
+            after = self.runs.get(own)?.keys.len();
         }
+        let run = self.runs.get_mut(own)?;
         let at = after.checked_sub(1)?;
         Some((*run.keys.get(at)?, run.values.get_mut(at)?))
     }
 
     /// The first key that is not below `key`.
     pub fn at_or_after(&self, key: u64) -> Option<u64> {
-        let own = self.runs.range(..=key).next_back();
-        let found = own.and_then(|(_, run)| run.keys.get(run.keys.partition_point(|&k| k < key)));
-        let after = || self.runs.range(key..).find_map(|(_, run)| run.keys.first());
+        let own = self.run_of(key);
+        let run = own.and_then(|own| self.runs.get(own));
+        let found = run.and_then(|run| run.keys.get(run.keys.partition_point(|&k| k < key)));
+        let next = own.map_or(0, |own| own + 1);
+        let after = || self.runs.get(next).and_then(|run| run.keys.first());
         found.or_else(after).copied()
     }
 
     /// Adds a key, or changes its value; returns the value that it had.
     pub fn insert(&mut self, key: u64, value: V) -> Option<V> {
-        let Some((&bound, run)) = self.runs.range_mut(..=key).next_back() else {
-            // Below all others: the first run takes it, if there is one.
-            let run = self.runs.pop_first().map(|(_, run)| run);
-            let mut run = run.unwrap_or(Run { keys: Vec::new(), values: Vec::new() });
-            run.put(0, key, value);
-            self.len += 1;
-            let upper = (run.keys.len() > MAX_KEYS).then(|| run.split());
-            self.runs.insert(key, run);
-            self.add(upper);
+        // What is below all others is the first run's.
+        let own = self.run_of(key).unwrap_or_else(|| {
+            if let Some(first) = self.bounds.first_mut() {
+                *first = key;
+            }
+            0
+        });
+        let Some(run) = self.runs.get_mut(own) else {
+            self.len = 1;
+            self.put(0, Run { keys: vec![key], values: vec![value] });
             return None;
         };
         let at = match run.keys.binary_search(&key) {
@@ -112,35 +122,36 @@ impl<V: Copy> Chunks<V> {
             run.put(at, key, value);
             run.split()
         };
-        debug_assert!(upper.keys.first().is_some_and(|&first| first > bound));
-        self.add(Some(upper));
+        self.put(own + 1, upper);
         None
     }
 
-    fn add(&mut self, run: Option<Run<V>>) {
-        if let Some(run) = run
-            && let Some(&first) = run.keys.first()
-        {
-            self.runs.insert(first, run);
+    fn put(&mut self, at: usize, run: Run<V>) {
+        if let Some(&first) = run.keys.first() {
+            debug_assert!(at == 0 || self.bounds.get(at - 1).is_some_and(|&bound| bound < first));
+            self.bounds.insert(at, first);
+            self.runs.insert(at, Box::new(run));
         }
     }
 
     /// Takes a key out.
     pub fn remove(&mut self, key: u64) -> Option<V> {
-        let (&bound, run) = self.runs.range_mut(..=key).next_back()?;
+        let own = self.run_of(key)?;
+        let run = self.runs.get_mut(own)?;
         let at = run.keys.binary_search(&key).ok()?;
         run.keys.remove(at);
         let value = run.values.remove(at);
         self.len -= 1;
         if run.keys.is_empty() {
-            self.runs.remove(&bound);
+            self.runs.remove(own);
+            self.bounds.remove(own);
         }
         Some(value)
     }
 
     /// All of them, in order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &V)> {
-        self.runs.values().flat_map(|run| run.keys.iter().copied().zip(&run.values))
+        self.runs.iter().flat_map(|run| run.keys.iter().copied().zip(&run.values))
     }
 }
 
@@ -167,6 +178,8 @@ impl<V: Copy> Run<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
 
     #[derive(Clone, Debug)]
@@ -223,7 +236,7 @@ mod tests {
         for key in 0..100_000u64 {
             chunks.insert(key, key);
         }
-        let capacity: usize = chunks.runs.values().map(|r| r.keys.capacity()).sum();
+        let capacity: usize = chunks.runs.iter().map(|r| r.keys.capacity()).sum();
         assert!(capacity < 115_000, "{capacity}");
     }
 }

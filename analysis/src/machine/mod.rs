@@ -273,8 +273,8 @@ impl Machine {
         match step {
             Step::Words(Words::Sample { address, tid }) => self.sample(address, tid, time),
             Step::Words(Words::Thread { pid, tid }) => self.threads.seen(tid, pid),
-            Step::Words(Words::ClrEvent { head, is_short }) => {
-                self.clr_header(head, is_short, time, observer);
+            Step::Words(Words::ClrEvent { head, is_short, is_il_map }) => {
+                self.clr_header(head, (is_short, is_il_map), time, observer);
             }
             Step::ClrEvent(head, payload) => {
                 if !head.known {
@@ -368,7 +368,7 @@ impl Machine {
     fn clr_header(
         &mut self,
         head: ClrHead,
-        is_short: bool,
+        (is_short, is_il_map): (bool, bool),
         time: i64,
         observer: &mut impl StateObserver,
     ) {
@@ -381,7 +381,7 @@ impl Machine {
             widen(self.clr_span(head.rundown), time);
             if let Some(process) = self.processes.get_mut(index) {
                 process.clr_seen(head.rundown, time);
-                if clr::is_il_map(head.rundown, head.id) {
+                if is_il_map {
                     process.map_seen(head.rundown, time);
                 }
             }

@@ -45,20 +45,35 @@ impl MethodSign {
 
 /// Counts of method events by their signs: a handful, and never more than signs differ.
 #[derive(Clone, Debug, Default)]
-pub struct MethodSigns(Vec<(MethodSign, Counted)>);
+pub struct MethodSigns {
+    counts: Vec<(MethodSign, Counted)>,
+    /// Where the last one is counted: like events come one after the other.
+    recent: usize,
+}
 
 impl MethodSigns {
     /// One more event.
+    #[inline]
     pub fn add(&mut self, sign: MethodSign, timestamp: i64) {
-        match self.0.iter_mut().find(|(known, _)| *known == sign) {
+        match self.counts.get_mut(self.recent) {
+            Some((recent, counted)) if *recent == sign => counted.add(timestamp),
+            _ => self.add_other(sign, timestamp),
+        }
+    }
+
+    #[inline(never)]
+    fn add_other(&mut self, sign: MethodSign, timestamp: i64) {
+        let known = self.counts.iter().position(|(known, _)| *known == sign);
+        self.recent = known.unwrap_or(self.counts.len());
+        match self.counts.get_mut(self.recent) {
             Some((_, counted)) => counted.add(timestamp),
-            None => self.0.push((sign, Counted { count: 1, first: Some(timestamp) })),
+            None => self.counts.push((sign, Counted { count: 1, first: Some(timestamp) })),
         }
     }
 
     /// All of them.
     pub fn list(&self) -> &[(MethodSign, Counted)] {
-        &self.0
+        &self.counts
     }
 }
 

@@ -27,6 +27,12 @@ impl RecordRef {
     /// Bytes that one counts for in [`super::Limits::held`]. It is fixed, so that the limit has the
     /// same effect on every machine.
     pub const COST: u64 = 24;
+
+    #[inline(always)]
+    fn new(found: Found, timestamp: i64) -> Self {
+        let Found { at, len, kind, timestamp: own } = found;
+        RecordRef { timestamp, at, len, kind, own_timestamp: own.is_some() }
+    }
 }
 
 /// Records of a buffer after which the memory is looked at.
@@ -196,17 +202,39 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         log: &mut Log,
     ) -> Result<bool> {
         records.clear();
-        let (mut last, mut ordered) = (i64::MIN, true);
-        while let Some((found, timestamp)) = self.next(log) {
-            ordered &= last <= timestamp;
-            last = timestamp;
-            let Found { at, len, kind, timestamp: own } = found;
-            records.push(RecordRef { timestamp, at, len, kind, own_timestamp: own.is_some() });
-            if records.len().is_multiple_of(MANY) {
+        let mut ordered = true;
+        loop {
+            // What the loop over the records changes is not in memory.
+            let (data, fill, from) = (self.data(), self.fill, records.len());
+            let (mut at, mut timestamp) = (self.at, self.timestamp);
+            let mut last = records.last().map_or(i64::MIN, |last| last.timestamp);
+            let stop = loop {
+                if records.len() - from >= MANY {
+                    break None;
+                }
+                let found = match walk::record_at(data, at, fill) {
+                    Ok(found) => found,
+                    Err(stop) => break Some(stop),
+                };
+                at = walk::next_at(found.at, found.len);
+                timestamp = found.timestamp.unwrap_or(timestamp);
+                ordered &= last <= timestamp;
+                last = timestamp;
+                records.push(RecordRef::new(found, timestamp));
+            };
+            (self.at, self.timestamp) = (at, timestamp);
+            self.passed += (records.len() - from) as u64;
+            let Some(stop) = stop else {
                 limits.check(self.entry.offset)?;
+                continue;
+            };
+            if stop == Stop::End {
+                return Ok(ordered);
             }
+            let Some((found, timestamp)) = self.next_after(stop, log) else { return Ok(ordered) };
+            ordered &= last <= timestamp;
+            records.push(RecordRef::new(found, timestamp));
         }
-        Ok(ordered)
     }
 
     /// Goes over the remaining records for their faults.

@@ -356,13 +356,6 @@ pub fn is_stack(rundown: bool, id: u16) -> bool {
     newest(rundown, id).is_some_and(|event| matches!(event.kind, Kind::Stack(_)))
 }
 
-/// Whether an event (by id) is a map from IL to native code.
-#[must_use]
-#[inline]
-pub fn is_il_map(rundown: bool, id: u16) -> bool {
-    newest(rundown, id).is_some_and(|event| matches!(event.kind, Kind::IlMap(_)))
-}
-
 /// For a map from IL to native code, how to check that a payload ends where its fields do; `None`
 /// for other events, by provider, id and version.
 #[must_use]
@@ -396,14 +389,23 @@ fn is_exact_il_map(layout: &Layout, count: Position, payload: &[u8]) -> bool {
     layout.prefix() + 8 * usize::from(count) + layout.tail() == payload.len()
 }
 
-/// The number of bytes that a payload needs, for an event from which [`decode_event`] reads no
-/// identity of an object; `None` for all other events.
+/// An event from which [`decode_event`] reads no identity of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlainEvent {
+    /// Bytes that its payload needs.
+    pub min_size: usize,
+    /// Whether it is a map from IL to native code.
+    pub is_il_map: bool,
+}
+
+/// Whether an event (by id) is one from which [`decode_event`] reads no identity of an object.
 #[must_use]
 #[inline]
-pub fn min_size_without_fields(rundown: bool, id: u16) -> Option<usize> {
-    match newest(rundown, id) {
-        None => Some(0),
-        Some(event) => matches!(event.kind, Kind::IlMap(_)).then_some(size_of::<u64>()),
+pub fn plain_event(rundown: bool, id: u16) -> Option<PlainEvent> {
+    match newest(rundown, id).map(|event| &event.kind) {
+        None => Some(PlainEvent { min_size: 0, is_il_map: false }),
+        Some(Kind::IlMap(_)) => Some(PlainEvent { min_size: size_of::<u64>(), is_il_map: true }),
+        Some(_) => None,
     }
 }
 

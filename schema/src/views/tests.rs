@@ -272,7 +272,8 @@ fn every_hook_that_is_read_has_a_layout() {
         }
     }
     assert!(kernel::Fields::new(hook::CSWITCH, 4, &[1; 24], PointerSize::P8).is_some());
-    assert_eq!(clr::min_size_without_fields(false, 1), Some(0));
-    assert_eq!(clr::min_size_without_fields(false, 190), Some(8));
-    assert_eq!(clr::min_size_without_fields(false, 80), None);
+    let size = |event: clr::PlainEvent| (event.min_size, event.is_il_map);
+    assert_eq!(clr::plain_event(false, 1).map(size), Some((0, false)));
+    assert_eq!(clr::plain_event(false, 190).map(size), Some((8, true)));
+    assert_eq!(clr::plain_event(false, 80), None);
 }

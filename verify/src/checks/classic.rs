@@ -2,17 +2,17 @@
 
 use etl_format::Guid;
 use etl_format::constants::group_guid;
-use etl_format::read::Record;
+use etl_format::read::{Header, InstanceHeader, Record};
 use foldhash::HashMap;
 
-/// Counts by type.
-type Types = [u64; 256];
+/// Types of a group of the kernel's events.
+const TYPES: usize = 256;
 
 /// How often each kind of event occurs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ClassicCounts {
-    /// Events of the kernel, by group, up to the highest one that occurs.
-    kernel: Vec<Option<Box<Types>>>,
+    /// Events of the kernel, by group and type, up to the highest group that occurs.
+    kernel: Vec<u64>,
     /// Other events, by class and type, or by the number of a message.
     others: HashMap<(Guid, u16), u64>,
 }
@@ -37,30 +37,30 @@ impl ClassicCounts {
     /// Counts an event of the kernel.
     #[inline(always)]
     pub fn add_kernel(&mut self, hook: u16) {
-        let [id, group] = hook.to_le_bytes().map(usize::from);
-        if self.kernel.get(group).is_none_or(Option::is_none) {
-            self.add_group(group);
-        }
-        let types = self.kernel.get_mut(group).and_then(Option::as_mut);
-        if let Some(count) = types.and_then(|types| types.get_mut(id)) {
-            *count += 1;
+        match self.kernel.get_mut(usize::from(hook)) {
+            Some(count) => *count += 1,
+            None => self.first_of_group(hook),
         }
     }
 
-    /// Makes a place for the counts of a group.
     #[cold]
-    fn add_group(&mut self, group: usize) {
-        self.kernel.resize(self.kernel.len().max(group + 1), None);
-        if let Some(place) = self.kernel.get_mut(group) {
-            *place = Some(Box::new([0; 256]));
+    #[inline(never)]
+    fn first_of_group(&mut self, hook: u16) {
+        self.kernel.resize((usize::from(hook) / TYPES + 1) * TYPES, 0);
+        if let Some(count) = self.kernel.get_mut(usize::from(hook)) {
+            *count = 1;
         }
     }
 
     /// Counts another event.
     pub fn add(&mut self, record: &Record<'_>) {
-        let identity = record.identity();
-        let id = if identity.id == 0 { identity.opcode.into() } else { identity.id };
-        let key = (identity.provider, id);
+        let key = match record.header() {
+            Header::Full(h) | Header::Instance(InstanceHeader { full: h, .. }) => {
+                (h.class, h.opcode.into())
+            }
+            Header::Message(h) => (record.provider().unwrap_or(Guid::ZERO), h.number),
+            _ => (Guid::ZERO, 0),
+        };
         if self.others.len() < Self::MAX_KINDS || self.others.contains_key(&key) {
             *self.others.entry(key).or_insert(0) += 1;
         }
@@ -68,13 +68,12 @@ impl ClassicCounts {
 
     /// The kinds with events, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = ClassicCount> {
-        let groups = (0..=u8::MAX).zip(&self.kernel);
+        let groups = (0..=u8::MAX).zip(self.kernel.chunks(TYPES));
+        let groups = groups.filter(|(_, types)| types.iter().any(|count| *count > 0));
         let kernel = groups.flat_map(|(group, types)| {
-            let types = types.iter().flat_map(|types| (0..).zip(types.iter()));
-            types.filter(|(_, count)| **count > 0).map(move |(id, &count)| {
-                let class = group_guid(group).unwrap_or(Guid::ZERO);
-                ClassicCount { class, group: Some(group), id, count }
-            })
+            let types = (0..).zip(types).filter(|(_, count)| **count > 0);
+            let class = group_guid(group).unwrap_or(Guid::ZERO);
+            types.map(move |(id, &count)| ClassicCount { class, group: Some(group), id, count })
         });
         let others = self.others.iter();
         kernel.chain(others.map(|(&(class, id), &count)| ClassicCount {

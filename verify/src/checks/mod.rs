@@ -19,6 +19,7 @@ use std::ops::Deref;
 
 use etl_analysis::machine::Process;
 use etl_analysis::{ClrEvent, Machine, RecordObserver, StateObserver};
+use etl_format::constants::hook;
 use etl_format::cursor::Bytes;
 use etl_format::read::{EventHeader, ExtendedItem, Record};
 use etl_format::{Clock, Guid};
@@ -209,6 +210,14 @@ impl RecordObserver for RecordChecks<'_> {
         if !plain || !kind.fits(payload.unwrap_or_default(), record.pointer_size()) {
             payloads.event(record, header, &kind.layout, time);
         }
+    }
+
+    #[inline(always)]
+    fn sample(&mut self, record: &Record<'_>, tid: u32, time: i64) {
+        self.progress.add(record);
+        self.walked.add(record.timestamp());
+        self.classic.add_kernel(hook::SAMPLE);
+        self.sampling.sample(record.processor(), tid, time);
     }
 
     #[inline(always)]

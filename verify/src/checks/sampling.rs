@@ -4,7 +4,6 @@ use etl_format::Clock;
 use etl_format::constants::{FILETIME_PER_SECOND, hook};
 use etl_format::cursor::Bytes;
 use etl_format::read::Record;
-use etl_schema::views::kernel;
 
 /// Bit of the second group mask by which a session asks for samples (PERF_PROFILE, 0x20000002).
 const PROFILE: u32 = 2;
@@ -61,14 +60,18 @@ pub(crate) struct Processor {
     pub count: u64,
     /// How many of them while it was idle.
     pub idle: u64,
-    /// Times of the first and the last.
-    pub span: Option<(i64, i64)>,
+    /// Time of the first, if there is one.
+    pub first: i64,
+    /// Time of the last.
+    pub last: i64,
     /// The longest time without one between the first and the last.
     pub gap: Gap,
-    /// What it did since the last one.
-    since: Gap,
+    /// Signs of work since the last one, as in [`Gap`].
+    signs: u64,
+    /// Ticks for which it ran threads since the last one.
+    busy: i64,
     /// When it showed the last sign of work.
-    last_sign: Option<i64>,
+    last_sign: i64,
     /// Since when it runs a thread, or is idle.
     running: Option<(bool, i64)>,
     /// How many are how far apart: four steps for each power of two.
@@ -83,24 +86,32 @@ impl Distances {
     /// Steps of all distances.
     const STEPS: usize = 256;
 
-    fn step(ticks: u64) -> usize {
-        let power = 63 - (ticks | 1).leading_zeros() as usize;
-        let fraction = if power >= 2 { ticks >> (power - 2) & 3 } else { 0 };
-        power * 4 + fraction as usize
+    /// The exponent and the first two bits of the fraction of a floating point number.
+    fn step(ticks: i64) -> usize {
+        const FRACTION: u32 = f64::MANTISSA_DIGITS - 3;
+        let bits = (ticks.max(1) as f64).to_bits() >> FRACTION;
+        bits as usize - (1.0_f64.to_bits() >> FRACTION) as usize
     }
 
-    #[inline]
-    fn add(&mut self, ticks: u64) {
-        if self.0.is_empty() {
-            self.0 = vec![0; Self::STEPS];
+    #[inline(always)]
+    fn add(&mut self, ticks: i64) {
+        match self.0.get_mut(Self::step(ticks)) {
+            Some(count) => *count = count.saturating_add(1),
+            None => self.first(ticks),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn first(&mut self, ticks: i64) {
+        self.0 = vec![0; Self::STEPS];
         if let Some(count) = self.0.get_mut(Self::step(ticks)) {
-            *count = count.saturating_add(1);
+            *count = 1;
         }
     }
 
     /// Those whose step is below that of a distance.
-    fn below(&self, ticks: u64) -> u64 {
+    fn below(&self, ticks: i64) -> u64 {
         self.0.iter().take(Self::step(ticks)).map(|&count| u64::from(count)).sum()
     }
 }
@@ -120,15 +131,9 @@ impl Sampling {
         }
     }
 
-    /// Adds a record of the kernel with this hook.
+    /// Adds a record of the kernel with this hook that is no sample.
     #[inline]
     pub fn record(&mut self, record: &Record<'_>, hook: u16, time: i64) {
-        if hook == hook::SAMPLE {
-            if let Some((_, tid)) = kernel::sample(record) {
-                self.sample(usize::from(record.processor()), tid == 0, time);
-            }
-            return;
-        }
         if let Some(processor) = self.processors.get_mut(usize::from(record.processor()))
             && self.ended.is_none()
         {
@@ -146,13 +151,23 @@ impl Sampling {
         }
     }
 
-    #[inline]
-    fn sample(&mut self, processor: usize, is_idle: bool, time: i64) {
-        if let Some(processor) = self.processors.get_mut(processor) {
-            processor.sample(is_idle, time);
-        } else if processor < MAX_PROCESSORS {
+    /// Adds a sample of a thread that ran on a processor.
+    #[inline(always)]
+    pub fn sample(&mut self, processor: u16, tid: u32, time: i64) {
+        match self.processors.get_mut(usize::from(processor)) {
+            Some(processor) => processor.sample(tid == 0, time),
+            None => self.first_sample(processor.into(), tid, time),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn first_sample(&mut self, processor: usize, tid: u32, time: i64) {
+        if processor < MAX_PROCESSORS {
             self.processors.resize_with(processor + 1, Processor::default);
-            self.sample(processor, is_idle, time);
+        }
+        if let Some(processor) = self.processors.get_mut(processor) {
+            processor.sample(tid == 0, time);
         }
     }
 
@@ -193,7 +208,7 @@ impl Sampling {
 
     /// Time of the last sample.
     pub fn last(&self) -> Option<i64> {
-        self.processors().filter_map(|(_, p)| Some(p.span?.1)).max()
+        self.processors().map(|(_, p)| p.last).max()
     }
 
     /// How many distances between samples there are.
@@ -202,52 +217,45 @@ impl Sampling {
     }
 
     /// Distances that are shorter than this.
-    pub fn shorter(&self, ticks: u64) -> u64 {
+    pub fn shorter(&self, ticks: i64) -> u64 {
         self.processors().map(|(_, p)| p.distances.below(ticks)).sum()
     }
 }
 
 impl Processor {
-    #[inline]
+    #[inline(always)]
     fn sample(&mut self, is_idle: bool, time: i64) {
-        self.count += 1;
         self.idle += u64::from(is_idle);
-        let Some((first, last)) = self.span.replace((time, time)) else {
-            self.restart(time);
-            return;
-        };
-        self.span = Some((first, time));
-        let ticks = time.saturating_sub(last);
-        self.distances.add(ticks.unsigned_abs());
-        if ticks > self.gap.ticks() && self.since.signs > 0 {
-            self.gap = self.open_gap(time);
+        if self.count > 0 {
+            let ticks = time.saturating_sub(self.last);
+            self.distances.add(ticks);
+            if self.signs > 0 && ticks > self.gap.ticks() {
+                self.gap = self.open_gap(time);
+            }
+        } else {
+            self.first = time;
         }
-        self.restart(time);
-    }
-
-    /// A sample was taken.
-    #[inline]
-    fn restart(&mut self, time: i64) {
-        self.since = Gap { from: time, to: time, ..Gap::default() };
-        self.last_sign = Some(time);
+        self.count += 1;
+        (self.signs, self.busy) = (0, 0);
+        (self.last, self.last_sign) = (time, time);
         if let Some((_, since)) = &mut self.running {
             *since = time;
         }
     }
 
-    /// Another event of the kernel.
+    /// Another event of the kernel. What is before the first sample does not count.
     #[inline]
     fn other(&mut self, time: i64, sign: i64) {
-        if self.last_sign.is_none_or(|last| time.saturating_sub(last) >= sign) {
-            self.last_sign = Some(time);
-            self.since.signs += 1;
+        if time.saturating_sub(self.last_sign) >= sign {
+            self.last_sign = time;
+            self.signs += 1;
         }
     }
 
     /// The processor switches to a thread, or to idling.
     fn switch(&mut self, is_busy: bool, time: i64) {
         if let Some((true, since)) = self.running.replace((is_busy, time)) {
-            self.since.busy += time.saturating_sub(since);
+            self.busy += time.saturating_sub(since);
         }
     }
 
@@ -255,7 +263,7 @@ impl Processor {
     pub fn open_gap(&self, to: i64) -> Gap {
         let running = self.running.filter(|(is_busy, _)| *is_busy);
         let busy = running.map_or(0, |(_, since)| to.saturating_sub(since).max(0));
-        Gap { to, busy: self.since.busy + busy, ..self.since }
+        Gap { from: self.last, to, busy: self.busy + busy, signs: self.signs }
     }
 
     /// Whether the kernel logs its context switches.
@@ -271,7 +279,7 @@ mod tests {
     #[test]
     fn distances_are_kept_in_four_steps_for_each_power_of_two() {
         let steps = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 1 << 40].map(Distances::step);
-        assert_eq!(steps, [0, 0, 4, 4, 8, 9, 10, 11, 12, 12, 13, 160]);
+        assert_eq!(steps, [0, 0, 4, 6, 8, 9, 10, 11, 12, 12, 13, 160]);
         let mut distances = Distances::default();
         for ticks in [10_000, 10_001, 20_000] {
             distances.add(ticks);

@@ -21,8 +21,8 @@ pub(crate) type EventId = (Guid, u16, u8);
 
 /// Whether an event with this decoder of the tables is checked here.
 pub(super) fn is_checked_here(provider: Guid, id: u16, decoder: &Decoder) -> bool {
-    let is_decoded = clr::rundown_of(provider)
-        .is_some_and(|rundown| clr::min_size_without_fields(rundown, id).is_none());
+    let is_decoded =
+        clr::rundown_of(provider).is_some_and(|rundown| clr::plain_event(rundown, id).is_none());
     is_decoded && decoder.fixed_size(PointerSize::P8).is_none()
 }
 

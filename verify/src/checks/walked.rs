@@ -9,11 +9,18 @@ use etl_format::read::Record;
 /// comes when its thread leaves the kernel, which may be after many other records.
 const KEPT: usize = 1 << 15;
 
+/// Records among which the event of a stack is looked for first.
+const RECENT: usize = 4;
+
 /// Times of records, and stacks that belong to none of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Walked {
-    /// Raw timestamps of the last records, in order.
+    /// Raw timestamps of the last records, in order, and free places.
     times: Vec<i64>,
+    /// How many of the places are taken.
+    taken: usize,
+    /// The last timestamp.
+    last: i64,
     /// Whether files with different clocks are read together.
     is_mixed: bool,
     /// Stacks whose event would have come while times were kept.
@@ -24,22 +31,28 @@ pub(crate) struct Walked {
 
 impl Walked {
     /// Adds a record that may have a stack.
-    #[inline]
+    #[inline(always)]
     pub fn add(&mut self, timestamp: i64) {
-        match self.times.last() {
-            Some(&last) if last == timestamp => return,
-            Some(&last) if last > timestamp => self.is_mixed = true,
-            _ => {}
+        self.is_mixed |= timestamp < self.last;
+        self.last = timestamp;
+        if self.taken == self.times.len() {
+            self.make_place();
         }
-        if self.times.len() >= 2 * KEPT {
-            self.forget();
+        if let Some(place) = self.times.get_mut(self.taken) {
+            *place = timestamp;
+            self.taken += 1;
         }
-        self.times.push(timestamp);
     }
 
     #[cold]
-    fn forget(&mut self) {
-        self.times.drain(..KEPT);
+    #[inline(never)]
+    fn make_place(&mut self) {
+        if self.times.len() < 2 * KEPT {
+            self.times.resize(self.times.len() + KEPT, 0);
+        } else {
+            self.times.copy_within(KEPT.., 0);
+            self.taken = KEPT;
+        }
     }
 
     /// Whether a hook is that of a stack, and not of an event.
@@ -54,16 +67,18 @@ impl Walked {
         if !matches!(hook, hook::STACK | hook::STACK_KEY_KERNEL | hook::STACK_KEY_USER) {
             return;
         }
-        let (Some(at), Some(&first)) = (record.payload().i64_at(0), self.times.first()) else {
-            return;
-        };
+        let times = self.times.get(..self.taken).unwrap_or_default();
+        let (Some(at), Some(&first)) = (record.payload().i64_at(0), times.first()) else { return };
         // What is before the first record, or was forgotten, is not known. A stack that comes
         // before its event is another matter.
         if self.is_mixed || at < first || at > record.timestamp() {
             return;
         }
+        // Most of them follow their event at once.
+        let (_, recent) = times.split_at(times.len().saturating_sub(RECENT));
+        let is_missing = !recent.contains(&at) && times.binary_search(&at).is_err();
         self.stacks += 1;
-        if self.times.binary_search(&at).is_err() {
+        if is_missing {
             self.without_event.add(time);
         }
     }

@@ -47,8 +47,8 @@ fn samples_missing(check: &mut Check<'_>) {
     let Some(interval) = interval(facts) else { return };
     let last = sampling.ended.unwrap_or(last);
     for (number, processor) in sampling.processors() {
-        let at_end = processor.span.map(|(_, own)| processor.open_gap(last.max(own)));
-        let mut gaps = [Some(processor.gap), at_end].into_iter().flatten();
+        let at_end = processor.open_gap(last.max(processor.last));
+        let mut gaps = [processor.gap, at_end].into_iter();
         let Some(gap) = gaps.find(|gap| is_missing(facts, processor, gap, interval)) else {
             continue;
         };
@@ -72,7 +72,7 @@ fn is_missing(facts: &Facts, processor: &Processor, gap: &Gap, interval: i64) ->
         return gap.busy >= shortest;
     }
     // Where idle processors are sampled, too, idling is no reason.
-    let Some((first, last)) = processor.span else { return false };
+    let &Processor { first, last, .. } = processor;
     let inside = if gap.to <= last { gap.ticks() } else { 0 };
     let expected = last.saturating_sub(first).saturating_sub(inside) / interval.max(1);
     let count = i64::try_from(processor.count).unwrap_or(i64::MAX);
@@ -133,7 +133,7 @@ fn sample_interval(check: &mut Check<'_>) {
     if all < MIN_DISTANCES {
         return;
     }
-    let part = |numerator: u64, denominator: u64| interval.unsigned_abs() * numerator / denominator;
+    let part = |numerator, denominator| interval.saturating_mul(numerator) / denominator;
     let few = all / 50;
     // Where idle processors have no samples, they are as far apart as the work is. Two sessions
     // that both sample log each sample twice.
