@@ -9,6 +9,7 @@ use crate::source::read;
 /// that its row names.
 const CRATES: &[(u8, &str, &str, &[&str])] = &[
     (1, "etl-format", "etl-format", &[]),
+    (1, "etl-providers", "providers", &[]),
     (2, "etl-schema", "schema", &[]),
     (3, "etl-control", "control", &[]),
     (4, "etl-analysis", "analysis", &[]),
