@@ -96,7 +96,10 @@ pub fn name(guid: Guid) -> Option<&'static str> {
         return Some(name);
     }
     let group = KERNEL_GROUPS.iter().position(|g| *g == Some(guid));
-    group.and_then(|group| group_name(u8::try_from(group).ok()?))
+    match group {
+        Some(group) => group_name(u8::try_from(group).ok()?),
+        None => etl_providers::find(guid.to_bytes()).map(|provider| provider.name()),
+    }
 }
 
 /// The provider or kernel event class of a name (case does not matter), where it is built in.
@@ -109,7 +112,26 @@ pub fn by_name(name: &str) -> Option<Guid> {
         return Some(*guid);
     }
     let is_named = |group| group_name(group).is_some_and(|n| n.eq_ignore_ascii_case(name));
-    (0..=u8::MAX).find(|&group| is_named(group)).and_then(group_guid)
+    if let Some(group) = (0..=u8::MAX).find(|&group| is_named(group)) {
+        return group_guid(group);
+    }
+    let mut of_windows = etl_providers::all().iter();
+    let found = of_windows.find(|provider| provider.name().eq_ignore_ascii_case(name))?;
+    Some(Guid::from_bytes(found.guid()))
+}
+
+/// All providers and classes of a name (case does not matter), where it is built in: classes of
+/// older providers of Windows have the name of their provider.
+#[must_use]
+pub fn all_by_name(name: &str) -> Vec<Guid> {
+    let mut guids: Vec<Guid> = by_name(name).into_iter().collect();
+    for provider in etl_providers::all().iter().filter(|p| p.name().eq_ignore_ascii_case(name)) {
+        let guid = Guid::from_bytes(provider.guid());
+        if !guids.contains(&guid) {
+            guids.push(guid);
+        }
+    }
+    guids
 }
 
 /// The provider's name from the traits that the record itself carries.

@@ -5,10 +5,14 @@
 //! allocating. In order of precedence:
 //!
 //! 1. metadata in the event itself (TraceLogging),
-//! 2. schemas from files ([`SchemaStore::add_schemas`]),
-//! 3. the tables of this crate,
-//! 4. `TRACE_EVENT_INFO` records that a merge added,
-//! 5. manifests that `EventSource`s wrote into the trace.
+//! 2. `TRACE_EVENT_INFO` records that a merge added,
+//! 3. manifests that `EventSource`s wrote into the trace,
+//! 4. schemas from files ([`SchemaStore::add_schemas`]),
+//! 5. the tables of this crate,
+//! 6. the tables of the providers that Windows ships ([`SchemaStore::with_windows_tables`]).
+//!
+//! Where the first source of these does not take a payload exactly and the next one does, the next
+//! one counts.
 //!
 //! What is learned from a trace is bounded by [`StoreLimits`].
 
@@ -18,9 +22,9 @@ use crate::providers::EVENT_METADATA;
 use crate::sources::eventsource::{Chunk, Reassembler};
 use crate::sources::tracelogging::{self, ProviderTraits};
 use crate::sources::{manifest, trace_event_info};
-use crate::tables::{Registry, TableSet};
+use crate::tables::{Registry, TableSet, windows};
 use etl_format::Guid;
-use etl_format::constants::{EventFlags, ExtendedType, PointerSize};
+use etl_format::constants::{EventFlags, ExtendedType, PointerSize, RecordKind};
 use etl_format::read::{EventHeader, Header, Record};
 // Keys of the trace are hashed with a seed, those of the tables need none.
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
@@ -124,6 +128,8 @@ fn missing_maps(fields: &[Field], out: &mut Vec<String>) {
 pub struct SchemaStore {
     limits: StoreLimits,
     tables: &'static Registry,
+    /// Whether the tables of Windows' providers are used.
+    windows: bool,
     given: Known,
     self_describing: SelfDescribing,
     merged: Learned,
@@ -136,6 +142,7 @@ pub struct SchemaStore {
     /// Providers with a known classic event.
     classic_providers: HashSet<Guid>,
     string_only: Decoder,
+    manifest_chunk: Decoder,
 }
 
 impl Default for SchemaStore {
@@ -153,6 +160,7 @@ impl SchemaStore {
         SchemaStore {
             limits,
             tables: Registry::builtin(),
+            windows: false,
             given: Known::new(),
             self_describing: SelfDescribing::default(),
             merged: Learned::default(),
@@ -163,6 +171,7 @@ impl SchemaStore {
             provider_names: HashMap::new(),
             classic_providers: HashSet::new(),
             string_only: Decoder::new(Arc::new(text)),
+            manifest_chunk: Decoder::new(Arc::new(Chunk::schema())),
         }
     }
 
@@ -174,9 +183,18 @@ impl SchemaStore {
         self
     }
 
+    /// With the tables of the providers that Windows ships as well. They say how other builds of
+    /// Windows lay out their events, so that a payload can differ from them without a fault.
+    #[must_use]
+    pub fn with_windows_tables(mut self) -> Self {
+        self.windows = true;
+        self
+    }
+
     /// Adds schemas from a file (a manifest, TMF text). Later ones replace earlier ones.
     pub fn add_schemas(&mut self, schemas: impl IntoIterator<Item = EventSchema>) {
-        for schema in schemas {
+        for mut schema in schemas {
+            schema.complete_name();
             self.name_provider(schema.provider, &schema.provider_name);
             let key = (schema.provider, schema.identity);
             self.note_classic(key);
@@ -199,7 +217,9 @@ impl SchemaStore {
     #[must_use]
     pub fn provider_name(&self, provider: Guid) -> Option<&str> {
         let learned = self.provider_names.get(&provider).map(String::as_str);
-        learned.or_else(|| Some(self.tables.provider(provider)?.name.as_str()))
+        learned.or_else(|| Some(self.tables.provider(provider)?.name.as_str())).or_else(|| {
+            self.windows.then(|| etl_providers::find(provider.to_bytes()))?.map(|p| p.name())
+        })
     }
 
     /// The providers with this name in the schemas of the store; case does not matter.
@@ -333,12 +353,28 @@ impl SchemaStore {
         for mut schema in schemas {
             // Records name the provider by the GUID that counts.
             schema.provider = provider;
+            schema.complete_name();
             let name = schema.provider_name.clone();
             // Two versions of a source may take turns; each takes the place of the other.
             if !self.event_source.insert(schema, &self.limits) {
                 return;
             }
             self.name_provider(provider, &name);
+        }
+    }
+
+    /// Names an event as the tables do, if they have it: it has one name whatever describes it.
+    fn name_as_tables_do(&self, schema: &mut EventSchema) {
+        let event = self.registry(schema.identity).event(schema.provider, schema.identity);
+        if let Some(event) = event {
+            schema.name = event.schema.name.clone();
+        }
+    }
+
+    fn registry(&self, identity: Identity) -> &'static Registry {
+        match identity {
+            Identity::Classic { .. } => Registry::classic(),
+            _ => self.tables,
         }
     }
 
@@ -353,7 +389,8 @@ impl SchemaStore {
         merged.bytes += payload.len();
         match opcode {
             EVENT_INFO => {
-                let Ok(info) = trace_event_info::parse(payload, &self.maps) else { return };
+                let Ok(mut info) = trace_event_info::parse(payload, &self.maps) else { return };
+                self.name_as_tables_do(&mut info);
                 self.name_provider(info.provider, &info.provider_name);
                 let key = (info.provider, info.identity);
                 self.note_classic(key);
@@ -401,8 +438,7 @@ impl SchemaStore {
                 if header.flags.has(EventFlags::STRING_ONLY) {
                     return Some(&self.string_only);
                 }
-                let d = header.descriptor;
-                self.by_identity(header.provider, Identity::Modern { id: d.id, version: d.version })
+                self.modern(record, &header)
             }
             Header::Message(header) => {
                 let number = Identity::Message { number: header.number };
@@ -410,14 +446,57 @@ impl SchemaStore {
             }
             Header::Full(_) | Header::Instance(_) | Header::System(_) | Header::PerfInfo(_) => {
                 let id = record.identity();
-                self.classic(record.provider()?, id.opcode, id.version)
+                let provider = record.provider()?;
+                self.classic(record, provider, id.opcode, id.version).or_else(|| {
+                    let named = || windows::class_event(provider, id.opcode, id.version);
+                    self.windows.then(named)?
+                })
             }
             _ => None,
         }
     }
 
-    /// A classic event: its own version, or the nearest older layout, which newer ones only extend.
-    fn classic(&self, provider: Guid, opcode: u8, version: u16) -> Option<&Decoder> {
+    /// A manifest-based or EventSource event.
+    fn modern(&self, record: &Record<'_>, header: &EventHeader) -> Option<&Decoder> {
+        let (provider, d) = (header.provider, header.descriptor);
+        let key = (provider, Identity::Modern { id: d.id, version: d.version });
+        let payload = record.payload();
+        if d.id == MANIFEST_EVENT && Chunk::parse(payload).is_some() {
+            return Some(&self.manifest_chunk);
+        }
+        let sources = [self.learned_by(&key), self.given_by(&key), self.table_of(&key)];
+        let mut known = sources.into_iter().flatten();
+        let (first, second) = (known.next(), known.next());
+        if first.is_some() && second.is_none() && !self.windows {
+            return first;
+        }
+        let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
+        let is_exact = |decoder: &&Decoder| decoder.check(payload, pointers).is_exact();
+        let windows = || {
+            self.windows.then(|| windows::decoder(provider, d.id, d.version, payload, pointers))?
+        };
+        match first {
+            None => windows(),
+            Some(first) if is_exact(&first) => Some(first),
+            Some(first) => {
+                let mut others = second.into_iter().chain(known);
+                let other = others.find(is_exact).or_else(|| windows().filter(is_exact));
+                other.or(Some(first))
+            }
+        }
+    }
+
+    /// A classic event: its own version, or the nearest older layout where that takes the payload.
+    ///
+    /// Newer versions mostly have further fields at the end, but not all: without a layout that is
+    /// known to fit, the event has no fields.
+    fn classic(
+        &self,
+        record: &Record<'_>,
+        provider: Guid,
+        opcode: u8,
+        version: u16,
+    ) -> Option<&Decoder> {
         // Without this most records of a kernel trace would be looked up in vain, version by
         // version.
         if !classic_of_tables().contains(&provider)
@@ -425,39 +504,82 @@ impl SchemaStore {
         {
             return None;
         }
-        let older = (0..version.min(16)).rev();
-        std::iter::once(version)
-            .chain(older)
-            .find_map(|version| self.by_identity(provider, Identity::Classic { opcode, version }))
+        let of_version = |version| {
+            let identity = Identity::Classic { opcode, version };
+            Some((self.by_identity(provider, identity)?, identity))
+        };
+        if let Some((decoder, _)) = of_version(version) {
+            return Some(decoder);
+        }
+        let mut older = (0..version.min(16)).rev().filter_map(of_version);
+        let (nearest, identity) = older.next()?;
+        let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
+        let note = nearest.check(record.payload(), pointers);
+        let mut grows = || {
+            older.next().is_some_and(|(older, _)| {
+                nearest.schema().fields.starts_with(&older.schema().fields)
+            })
+        };
+        if note.is_exact() || !note.is_short() && grows() {
+            return Some(nearest);
+        }
+        Registry::classic().without_fields(provider, identity)
     }
 
-    /// The decoder for a provider's event, TraceLogging aside.
+    /// The decoder for a provider's event, TraceLogging aside: whatever payloads it has, and
+    /// without the tables of Windows' providers.
     #[must_use]
     pub fn by_identity(&self, provider: Guid, identity: Identity) -> Option<&Decoder> {
         let key = (provider, identity);
-        if !self.given.is_empty()
-            && let Some(found) = self.given.get(&key)
-        {
-            return Some(found);
-        }
-        let tables = match identity {
-            Identity::Classic { .. } => Registry::classic(),
-            _ => self.tables,
-        };
-        if let Some(found) = tables.decoder(provider, identity) {
-            return Some(found);
-        }
-        let mut learned = [&self.merged.decoders, &self.event_source.decoders].into_iter();
-        learned.find_map(|known| known.get(&key)).map(|found| &**found)
+        self.learned_by(&key).or_else(|| self.given_by(&key)).or_else(|| self.table_of(&key))
+    }
+
+    /// The schema that the trace or a file has for a provider's event.
+    #[must_use]
+    pub fn learned_schema(&self, provider: Guid, identity: Identity) -> Option<&EventSchema> {
+        let key = (provider, identity);
+        let found = self.learned_by(&key).or_else(|| self.given_by(&key));
+        found.map(|decoder| &**decoder.schema())
+    }
+
+    fn learned_by(&self, key: &(Guid, Identity)) -> Option<&Decoder> {
+        let learned = [&self.merged.decoders, &self.event_source.decoders].into_iter();
+        let mut learned = learned.filter(|known| !known.is_empty());
+        learned.find_map(|known| known.get(key)).map(|found| &**found)
+    }
+
+    fn given_by(&self, key: &(Guid, Identity)) -> Option<&Decoder> {
+        if self.given.is_empty() { None } else { self.given.get(key).map(|found| &**found) }
+    }
+
+    fn table_of(&self, key: &(Guid, Identity)) -> Option<&Decoder> {
+        self.registry(key.1).decoder(key.0, key.1)
     }
 
     /// The schema and the fields of a record's payload; pointers are as wide as the record says, or
     /// 8 bytes where it does not.
     #[must_use]
     pub fn fields<'a>(&'a self, record: &Record<'a>) -> Option<(&'a EventSchema, Fields<'a>)> {
+        let (decoder, pointers) = self.decoder_and_pointers(record)?;
+        Some((decoder.schema(), decoder.fields(record.payload(), pointers)))
+    }
+
+    /// The decoder of a record's payload, and the pointer size with which it takes the payload.
+    ///
+    /// That is what the record says, or 8 bytes where it says nothing. A program of 32 bits can log
+    /// events of the kernel again on 64-bit Windows: then the record is one of 32 bits, and its
+    /// payload is not.
+    #[must_use]
+    pub fn decoder_and_pointers(&self, record: &Record<'_>) -> Option<(&Decoder, PointerSize)> {
         let decoder = self.decoder(record)?;
         let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
-        Some((decoder.schema(), decoder.fields(record.payload(), pointers)))
+        if record.kind() == RecordKind::FULL32 {
+            let is_exact = |pointers| decoder.check(record.payload(), pointers).is_exact();
+            if !is_exact(pointers) && is_exact(PointerSize::P8) {
+                return Some((decoder, PointerSize::P8));
+            }
+        }
+        Some((decoder, pointers))
     }
 }
 

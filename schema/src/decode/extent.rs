@@ -93,15 +93,24 @@ pub(super) fn text_span(shape: Shape, length: Length, data: &[u8]) -> Option<Spa
 pub(super) fn sid_span(shape: Shape, data: &[u8]) -> Option<Span> {
     let start = match shape {
         Shape::WbemSid(pointer) => {
-            if data.u32_at(0)? == 0 {
+            let start = pointer.checked_mul(2)?;
+            if data.u32_at(0)? == 0 && !is_sid_after_zeros(data, start) {
                 return Some(Span { start: 4, end: 4, next: 4, clipped: false });
             }
-            pointer.checked_mul(2)?
+            start
         }
         _ => 0,
     };
     let end = start + 8 + usize::from(data.u8_at(start + 1)?) * 4;
     (end <= data.len()).then_some(Span { start, end, next: end, clipped: false })
+}
+
+/// Whether zeros stand in place of the pointers before a SID: events of the kernel that a program
+/// logs again can have lost them.
+fn is_sid_after_zeros(data: &[u8], pointers: usize) -> bool {
+    let Some((zeros, sid)) = data.split_at_checked(pointers) else { return false };
+    // Revision 1, up to 15 sub-authorities, and an authority below 256.
+    matches!(sid, [1, 1..=15, 0, 0, 0, 0, 0, _, ..]) && zeros.iter().all(|byte| *byte == 0)
 }
 
 /// The bytes of the kernel's SID field at the start of `data`, for pointers of this width.

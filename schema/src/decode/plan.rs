@@ -240,7 +240,11 @@ fn list(
                     structs: nesting.structs + 1,
                     arrays: nesting.arrays + usize::from(field.count != Count::One),
                 };
-                (Shape::Struct, list(members, &slots, top, pointers, inner))
+                let mut members = list(members, &slots, top, pointers, inner);
+                if field.aligned {
+                    pad(&mut members);
+                }
+                (Shape::Struct, members)
             }
         };
         let size = fixed_size(shape, length, &members);
@@ -250,6 +254,24 @@ fn list(
         ops.push(Op { shape, count, length, keep, size, empty, members, run });
     }
     ops
+}
+
+/// Adds to each member the padding that C has after it. Structs with members of variable size have
+/// none.
+fn pad(members: &mut [Op]) {
+    let alignment = |op: &Op| op.size.filter(|size| matches!(size, 2 | 4 | 8)).unwrap_or(1);
+    let Some(widest) = members.iter().map(alignment).max() else { return };
+    let after = members.iter().skip(1).map(alignment).chain([widest]).collect::<Vec<_>>();
+    let mut end = 0usize;
+    for (member, after) in members.iter_mut().zip(after) {
+        let Some(size) = member.size.as_mut().filter(|_| member.count == Count::One) else {
+            return;
+        };
+        end = end.saturating_add(*size);
+        let next = end.next_multiple_of(after);
+        *size += next - end;
+        end = next;
+    }
 }
 
 fn fixed_size(shape: Shape, length: Length, members: &[Op]) -> Option<usize> {

@@ -161,6 +161,34 @@ impl Writer<'_> {
         Ok(())
     }
 
+    /// Members as in C: each at a multiple of its size, and all of them together a multiple of the
+    /// largest.
+    fn aligned(
+        &mut self,
+        members: &[Field],
+        values: &[OwnedValue],
+        here: &Counts,
+        top: &Counts,
+    ) -> Result<(), EncodeError> {
+        if members.len() != values.len() {
+            return self.list(members, values, here, top);
+        }
+        let width = |field: &Field| field.in_type().map_or(1, |ty| ty.width(self.pointers));
+        let widths: Vec<usize> = members.iter().map(width).collect();
+        let widest = widths.iter().copied().max().unwrap_or(1);
+        let start = self.out.len();
+        let pad = |out: &mut Vec<u8>, to: usize| {
+            let size = (out.len() - start).next_multiple_of(to.max(1));
+            out.resize(start + size, 0);
+        };
+        for ((field, value), width) in members.iter().zip(values).zip(widths) {
+            pad(self.out, width);
+            self.field(field, value, here, top)?;
+        }
+        pad(self.out, widest);
+        Ok(())
+    }
+
     fn field(
         &mut self,
         field: &Field,
@@ -218,6 +246,9 @@ impl Writer<'_> {
                     _ => return Err(fail(EncodeProblem::WrongType { expected: "struct" })),
                 };
                 let counts = Counts::gather(members, values, Some(top));
+                if field.aligned {
+                    return self.aligned(members, values, &counts, top);
+                }
                 self.list(members, values, &counts, top)
             }
             FieldKind::Value(ty) if is_text(*ty) => {

@@ -110,10 +110,47 @@ impl EventSchema {
         }
     }
 
+    /// Names an event without a name by its task and opcode, or by its number:
+    /// `Method/LoadVerbose`, `EventID(160)`. Names that every provider has (`win:Start`) count
+    /// without their prefix, those that say nothing (`win:Info`) do not count.
+    pub fn complete_name(&mut self) {
+        if !self.name.is_empty() {
+            return;
+        }
+        let task = own_name(&self.task.name);
+        let opcode = own_name(&self.opcode.name);
+        self.name = match (task, opcode) {
+            ("", "") => number_name(self.identity, self.opcode.value).into(),
+            (task, "") => task.to_owned().into(),
+            ("", opcode) => opcode.to_owned().into(),
+            (task, opcode) => format!("{task}/{opcode}").into(),
+        };
+    }
+
     /// The position of the top-level field with this name (exact case).
     #[must_use]
     pub fn field_index(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|f| f.name == name)
+    }
+}
+
+/// A name of a task or opcode without its prefix; empty where it says nothing.
+fn own_name(name: &str) -> &str {
+    match name.trim().strip_prefix("win:") {
+        Some("Info" | "None") => "",
+        Some(name) => name,
+        None => name.trim(),
+    }
+}
+
+/// What an event is called if only its number is known: `EventID(160)`, `Opcode(33)`.
+#[must_use]
+pub fn number_name(identity: Identity, opcode: u8) -> String {
+    match identity {
+        Identity::Modern { id, .. } => format!("EventID({id})"),
+        Identity::Classic { opcode, .. } => format!("Opcode({opcode})"),
+        Identity::SelfDescribing => format!("Opcode({opcode})"),
+        Identity::Message { number } => format!("Message({number})"),
     }
 }
 
@@ -165,6 +202,9 @@ pub enum Identity {
 pub enum SchemaSource {
     /// A spec table of this crate.
     Table,
+    /// The tables of the providers that Windows ships. A task or opcode with a name and the number
+    /// 0 may have any number: the source of the tables did not have it.
+    Windows,
     /// Metadata in the event itself.
     TraceLogging,
     /// A manifest that an EventSource wrote into the trace.
@@ -194,6 +234,9 @@ pub struct Field {
     pub map: Option<Arc<ValueMap>>,
     /// TraceLogging tags (28 bits); 0 = none.
     pub tags: u32,
+    /// Whether the members of a struct stand as in C, at multiples of their sizes, with padding
+    /// between and after them.
+    pub aligned: bool,
 }
 
 impl Field {
@@ -208,6 +251,7 @@ impl Field {
             out: OutType::Default,
             map: None,
             tags: 0,
+            aligned: false,
         }
     }
 
@@ -260,7 +304,7 @@ impl Field {
 pub enum FieldKind {
     /// One typed value.
     Value(InType),
-    /// Members, one after the other without padding.
+    /// Members, one after the other, without padding unless [`Field::aligned`] is set.
     Struct(Vec<Field>),
 }
 

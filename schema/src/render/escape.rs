@@ -12,21 +12,44 @@ pub fn is_terminal_unsafe(c: char) -> bool {
             | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
 }
 
-/// Writes text on one line, with what a terminal could act on (and `\`) as `\u{..}`.
+/// Writes text on one line, with what a terminal could act on as `\u{..}`. A backslash stands for
+/// itself, but before `u{`, so that nothing looks like such an escape.
 pub fn escape_line(out: &mut Vec<u8>, text: &str) {
     // Most text is plain; it goes in one piece.
     if text.bytes().all(|b| is_plain(b) || b == b'"') {
         out.extend_from_slice(text.as_bytes());
         return;
     }
-    for c in text.chars() {
-        if is_terminal_unsafe(c) || c == '\\' {
-            out.extend(c.escape_unicode().map(|c| c as u8));
-        } else {
-            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+    escape_chars(out, text.chars().map(Ok));
+}
+
+/// As [`escape_line`], of characters and unpaired surrogates.
+pub(super) fn escape_chars(out: &mut Vec<u8>, chars: impl Iterator<Item = Result<char, u16>>) {
+    // A backslash that was not written yet, and whether a `u` followed it.
+    let (mut slash, mut u) = (false, false);
+    for c in chars.chain([Ok('\0')]) {
+        if slash && !u && c == Ok('u') {
+            u = true;
+            continue;
+        }
+        if slash {
+            out.extend_from_slice(if u && c == Ok('{') { b"\\u{5c}" } else { b"\\" });
+            out.extend_from_slice(if u { b"u" } else { b"" });
+            (slash, u) = (false, false);
+        }
+        match c {
+            Ok('\\') => slash = true,
+            Ok(c) if is_terminal_unsafe(c) => out.extend(c.escape_unicode().map(|c| c as u8)),
+            Ok(c) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            Err(lone) => drop(write!(out, "\\u{{{lone:x}}}")),
         }
     }
+    // The end, which let a last backslash out.
+    out.truncate(out.len().saturating_sub(END.len()));
 }
+
+/// What the character after the end becomes.
+const END: &[u8] = b"\\u{0}";
 
 /// Writes a JSON string with its quotes.
 pub fn escape_json(out: &mut Vec<u8>, text: &str) {

@@ -2,12 +2,13 @@
 
 use super::digits::{decimal, hex_bytes, hexadecimal, signed};
 use super::escape::{escape_json, is_plain, json_char, json_text};
-use super::{filetime, shown, shown_bytes, sid, socket_address, system_time};
+use super::{filetime, name_with, shown, shown_bytes, sid, socket_address, system_time, width};
 use crate::decode::{Fields, Utf16, Value};
 use crate::model::{Field, OutType};
 use std::io::Write;
 
-/// Writes the fields as a JSON object, in payload order. Names that come twice come twice.
+/// Writes the fields as a JSON object, in payload order. Names that come twice come twice. A value
+/// with a name in a map is followed by a member `FIELD_name` with the name.
 ///
 /// Arrays are given up to 16 MiB of text in all: their members' names come with every element, so
 /// that a payload could ask for far more.
@@ -27,8 +28,25 @@ fn fields_to(out: &mut Vec<u8>, fields: &mut Fields<'_>, end: usize) {
         escape_json(out, &field.name);
         out.push(b':');
         value_to(out, field, value, end);
+        if field.map.is_some() {
+            name_to(out, field, value);
+        }
     }
     out.push(b'}');
+}
+
+/// The name of a value as a member of its own.
+fn name_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
+    let (Some(map), Some(bits)) = (&field.map, value.bits(width(field))) else { return };
+    let start = out.len();
+    out.extend(b",\"");
+    json_text(out, &field.name);
+    out.extend(b"_name\":\"");
+    if name_with(out, map, bits, json_text) {
+        out.push(b'"');
+    } else {
+        out.truncate(start);
+    }
 }
 
 /// Writes one value: integers as numbers whatever map they have, addresses, GUIDs, times, SIDs and

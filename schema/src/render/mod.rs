@@ -14,6 +14,7 @@ mod escape;
 mod json;
 mod message;
 mod plain;
+mod readable;
 mod status;
 mod time;
 
@@ -22,6 +23,7 @@ pub use escape::{escape_json, escape_line, is_terminal_unsafe};
 pub use json::{json_fields, json_value};
 pub use message::{Prefix, message, plain_message, wpp_message};
 pub use plain::plain_value;
+pub use readable::readable_text;
 pub use status::{hresult, ntstatus, win32};
 pub use time::{filetime, system_time};
 
@@ -32,32 +34,35 @@ const SHOWN: usize = 8;
 /// values; members of structs bring their names with every element, and those may be of any length.
 pub const MAX_LEN: usize = 16 << 20;
 
-/// Writes fields as ` Name=value`, names of values where they have some.
+/// Writes fields as ` Name=value`, after values the names that they have.
 ///
 /// Arrays of structs end early where they have become 16 MiB.
 pub fn text_fields(out: &mut Vec<u8>, fields: &mut Fields<'_>) {
     Text::new(out, true).fields(out, fields);
 }
 
-/// Writes one value: text in quotes, names of values and bits, addresses in hexadecimal.
+/// Writes one value: text in quotes, after values and bits the names that they have (`2(Forced)`),
+/// addresses in hexadecimal.
 pub fn text_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
     Text::new(out, true).value(out, field, value);
 }
 
-/// Writes one value as it stands in running text: without quotes.
+/// Writes one value as it stands in running text: without quotes, names in place of values.
 pub fn unquoted_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
-    Text::new(out, false).value(out, field, value);
+    Text { names_alone: true, ..Text::new(out, false) }.value(out, field, value);
 }
 
 struct Text {
     quotes: bool,
+    /// Whether a value that has a name is written by its name alone.
+    names_alone: bool,
     /// Length of the output after which arrays end.
     end: usize,
 }
 
 impl Text {
     fn new(out: &[u8], quotes: bool) -> Self {
-        Text { quotes, end: out.len().saturating_add(MAX_LEN) }
+        Text { quotes, names_alone: false, end: out.len().saturating_add(MAX_LEN) }
     }
 
     fn fields(&self, out: &mut Vec<u8>, fields: &mut Fields<'_>) {
@@ -66,17 +71,32 @@ impl Text {
             escape_line(out, &field.name);
             out.push(b'=');
             // Within a struct text is quoted, however its own value would stand.
-            Text { quotes: true, end: self.end }.value(out, field, value);
+            Text { quotes: true, ..*self }.value(out, field, value);
         }
     }
 
     fn value(&self, out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
-        if let Some(map) = &field.map
-            && let Some(bits) = value.bits(width(field))
-            && name(out, map, bits)
-        {
+        let name_of = |out: &mut Vec<u8>| match (&field.map, value.bits(width(field))) {
+            (Some(map), Some(bits)) => name(out, map, bits),
+            _ => false,
+        };
+        if self.names_alone && name_of(out) {
             return;
         }
+        self.number(out, field, value);
+        if !self.names_alone && field.map.is_some() {
+            let start = out.len();
+            out.push(b'(');
+            if name_of(out) {
+                out.push(b')');
+            } else {
+                out.truncate(start);
+            }
+        }
+    }
+
+    /// A value without the name that a map has for it.
+    fn number(&self, out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
         match value {
             Value::Null => out.extend(b"null"),
             Value::Bool(b) => out.extend(if b { &b"true"[..] } else { b"false" }),
@@ -173,11 +193,17 @@ fn shown_bytes<'a>(field: &Field, bytes: &'a [u8]) -> &'a [u8] {
     }
 }
 
-/// The name of a value; of a combination of bits the names with `|` between, and what has no name
-/// in hexadecimal. Writes nothing and returns `false` when nothing of it has a name.
-fn name(out: &mut Vec<u8>, map: &ValueMap, value: u64) -> bool {
+/// The name of a value: of a combination of bits the names with `|` between, and what has no name
+/// in hexadecimal. `write` writes names with its own escaping. Writes nothing and returns `false`
+/// when nothing of the value has a name.
+fn name_with(
+    out: &mut Vec<u8>,
+    map: &ValueMap,
+    value: u64,
+    write: impl Fn(&mut Vec<u8>, &str),
+) -> bool {
     if let Some(name) = map.get(value) {
-        escape_line(out, name);
+        write(out, name);
         return true;
     }
     if map.kind() != MapKind::Bits || map.bits(value).next().is_none() {
@@ -187,7 +213,7 @@ fn name(out: &mut Vec<u8>, map: &ValueMap, value: u64) -> bool {
         if i > 0 {
             out.push(b'|');
         }
-        escape_line(out, name);
+        write(out, name);
     }
     let rest = map.unnamed(value);
     if rest != 0 {
@@ -197,6 +223,10 @@ fn name(out: &mut Vec<u8>, map: &ValueMap, value: u64) -> bool {
     true
 }
 
+fn name(out: &mut Vec<u8>, map: &ValueMap, value: u64) -> bool {
+    name_with(out, map, value, escape_line)
+}
+
 fn unsigned(out: &mut Vec<u8>, field: &Field, n: u64) {
     let narrow = n as u32;
     match (field.out, field.in_type()) {
@@ -204,12 +234,24 @@ fn unsigned(out: &mut Vec<u8>, field: &Field, n: u64) {
         (OutType::NtStatus, _) => status_text(out, n, ntstatus(narrow)),
         (OutType::HResult, _) => status_text(out, n, hresult(narrow)),
         (OutType::DateTime | OutType::DateTimeUtc, Some(InType::UInt64)) => filetime(out, n),
+        _ if field.map.as_ref().is_some_and(|map| map.kind() == MapKind::Bits) => {
+            hexadecimal(out, n);
+        }
         (OutType::Hex | OutType::CodePointer, _)
         | (_, Some(InType::HexInt32 | InType::HexInt64)) => hexadecimal(out, n),
-        // Ids and addresses are what large numbers are.
-        _ if n > u64::from(u32::MAX) => hexadecimal(out, n),
+        (_, Some(InType::UInt64)) if is_identifier(&field.name) => hexadecimal(out, n),
         _ => decimal(out, n),
     }
+}
+
+/// Whether a number of 64 bits with this name identifies something or has bits of its own: an id,
+/// an address, a mask. Such a number is hexadecimal, whatever its value.
+fn is_identifier(name: &str) -> bool {
+    const ENDS: [&str; 12] = [
+        "ID", "Id", "Address", "Addr", "Base", "Pointer", "Ptr", "Handle", "Object", "Key", "Mask",
+        "Flags",
+    ];
+    ENDS.iter().any(|end| name.ends_with(end))
 }
 
 fn integer(out: &mut Vec<u8>, field: &Field, n: i64) {
@@ -238,12 +280,7 @@ fn utf16(out: &mut Vec<u8>, text: Utf16<'_>) {
         out.extend(units.iter().map(|&[low, _]| low));
         return;
     }
-    for c in text.chars() {
-        match c {
-            Ok(c) => escape_line(out, c.encode_utf8(&mut [0; 4])),
-            Err(lone) => drop(write!(out, "\\u{{{lone:x}}}")),
-        }
-    }
+    escape::escape_chars(out, text.chars());
 }
 
 /// Eight-bit text: UTF-8 where it is valid, other bytes as `\x..`.

@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 /// Passes the characters of one value to `sink`, in order and not escaped: text as it stands in the
 /// payload (an unpaired surrogate comes as `Err` with its code unit; bytes that are no UTF-8 as the
-/// characters U+0080 to U+00FF), everything else as [`super::unquoted_value`] writes it. Arrays are
+/// characters U+0080 to U+00FF), everything else as [`super::text_value`] writes it. Arrays are
 /// `[a,b]` with all their elements up to [`super::MAX_LEN`] characters, structs `{Name=a,Other=b}`.
 ///
 /// `scratch` is memory for values that are not text; it is kept by the caller so that nothing is

@@ -94,13 +94,14 @@ fn text_value_prints_every_kind_of_value() {
     let fields = decoder.fields(&bytes, PointerSize::P8);
     assert_eq!(
         text(|out| text_fields(out, &mut fields.clone())),
-        " Name=\"a\\u{d800}\\\"\\u{5c}\" Flags=one|two|0x8 Signed=minus one \
+        " Name=\"a\\u{d800}\\\"\\\" Flags=0xb(one|two|0x8) Signed=-1(minus one) \
          Status=0xc0000005(STATUS_ACCESS_VIOLATION) Result=0x80070005(ERROR_ACCESS_DENIED) \
          Sid=S-1-5-32-544 Socket=127.0.0.1:8080 Host=\"pc\" List=[0xa,0xb] Text=\"x\\xe9\\u{1b}\""
     );
     assert_eq!(
         text(|out| json_fields(out, &mut fields.clone())),
-        "{\"Name\":\"a\\ud800\\\"\\\\\",\"Flags\":11,\"Signed\":-1,\"Status\":3221225477,\
+        "{\"Name\":\"a\\ud800\\\"\\\\\",\"Flags\":11,\"Flags_name\":\"one|two|0x8\",\
+         \"Signed\":-1,\"Signed_name\":\"minus one\",\"Status\":3221225477,\
          \"Result\":-2147024891,\"Sid\":\"S-1-5-32-544\",\"Socket\":\"127.0.0.1:8080\",\
          \"Host\":\"pc\",\"List\":[10,11],\"Text\":\"x\u{e9}\\u001b\"}"
     );

@@ -3,6 +3,7 @@
 //! Event 0xFFFE carries a header of 8 bytes and a piece of UTF-8 XML. Sources repeat their manifest
 //! when another session starts, chunks of several processes interleave, and some may be lost.
 
+use crate::model::{EventSchema, Field, Identity, InType, Length, OutType, SchemaSource};
 use etl_format::Guid;
 use etl_format::cursor::Cursor;
 use std::collections::HashMap;
@@ -36,6 +37,21 @@ impl<'a> Chunk<'a> {
         let (total, number) = (c.u16()?, c.u16()?);
         let sound = format == FORMAT && magic == MAGIC && number < total && total <= MAX_CHUNKS;
         sound.then(|| Chunk { version: (major, minor), total, number, text: c.rest() })
+    }
+
+    /// The schema of the manifest event itself.
+    pub(crate) fn schema() -> EventSchema {
+        let identity = Identity::Modern { id: u16::MAX - 1, version: 1 };
+        let mut schema = EventSchema::new(Guid::ZERO, identity, SchemaSource::EventSource);
+        schema.name = "ManifestData".into();
+        let bytes = ["Format", "MajorVersion", "MinorVersion", "Magic"];
+        schema.fields = bytes.map(|name| Field::new(name, InType::UInt8)).into();
+        for name in ["TotalChunks", "ChunkNumber"] {
+            schema.fields.push(Field::new(name, InType::UInt16));
+        }
+        let text = Field::new("Data", InType::Ansi).with_length(Length::Rest);
+        schema.fields.push(text.with_out(OutType::Utf8));
+        schema
     }
 
     /// The payload of the manifest event that carries this chunk.

@@ -2,6 +2,7 @@
 
 mod errata;
 mod parse;
+pub mod windows;
 
 use std::sync::{Arc, OnceLock};
 
@@ -170,6 +171,8 @@ pub struct Registry {
     events: ByIdentity,
     /// A decoder for each event of each provider. Most traces need few of them.
     decoders: Vec<Vec<OnceLock<Decoder>>>,
+    /// The same without fields.
+    without_fields: Vec<Vec<OnceLock<Decoder>>>,
 }
 
 impl Registry {
@@ -218,8 +221,8 @@ impl Registry {
             }
         }
         let none = |p: &Provider| p.events.iter().map(|_| OnceLock::new()).collect();
-        let decoders = providers.iter().map(none).collect();
-        Registry { providers, events, decoders }
+        let [decoders, without_fields] = [(); 2].map(|()| providers.iter().map(none).collect());
+        Registry { providers, events, decoders, without_fields }
     }
 
     /// All providers.
@@ -257,6 +260,17 @@ impl Registry {
     #[inline]
     pub fn decoder(&self, provider: Guid, identity: Identity) -> Option<&Decoder> {
         self.entry(provider, identity).map(Entry::decoder)
+    }
+
+    /// A decoder with the names of an event but without its fields, for payloads of other layouts.
+    pub(crate) fn without_fields(&self, provider: Guid, identity: Identity) -> Option<&Decoder> {
+        let &(p, e) = self.events.get(&key(provider, identity))?;
+        let mut schema = self.providers.get(p)?.events.get(e)?.schema.clone();
+        let decoder = self.without_fields.get(p)?.get(e)?;
+        Some(decoder.get_or_init(|| {
+            schema.fields.clear();
+            Decoder::new(Arc::new(schema))
+        }))
     }
 
     #[inline]

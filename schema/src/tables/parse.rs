@@ -7,7 +7,7 @@ use etl_format::Guid;
 
 use crate::model::{
     Count, EventSchema, Field, FieldKind, FieldRef, Identity, InType, Length, MapEntry, MapKind,
-    Named, OutType, SchemaSource, ValueMap,
+    Named, OutType, SchemaSource, Text, ValueMap,
 };
 
 use super::{Provider, TableEvent};
@@ -49,36 +49,44 @@ pub(super) fn provider(file: &str, text: &str) -> Result<Provider, TableError> {
     lines_of(file, 0, text.lines())
 }
 
+/// The event of one part of a table of Windows' providers; `head` is what stands before its events.
+pub(super) fn event_of_windows(head: &str, event: &str, fields: &str) -> Option<EventSchema> {
+    let mut table = Table { file: WINDOWS, source: SchemaSource::Windows, ..Table::default() };
+    let lines = [head, event, fields].into_iter().flat_map(str::lines);
+    table.lines(0, lines).ok()?;
+    table.events.pop().map(|event| event.schema)
+}
+
+/// A whole table of Windows' providers.
+pub(super) fn provider_of_windows(text: &str) -> Result<Provider, TableError> {
+    let table = Table { file: WINDOWS, source: SchemaSource::Windows, ..Table::default() };
+    table.read(0, text.lines())
+}
+
+/// The origin of an event in the tables of Windows' providers.
+const WINDOWS: &str = "tables of Windows";
+
 /// One provider or class; `first` lines are before it in the file.
 fn lines_of<'a>(
     file: &str,
     first: usize,
     lines: impl Iterator<Item = &'a str>,
 ) -> Result<Provider, TableError> {
-    let mut table = Table { file, ..Table::default() };
-    let mut words = Vec::new();
-    for (n, line) in lines.enumerate() {
-        words.clear();
-        words.extend(line.split_ascii_whitespace());
-        if words.first().is_some_and(|word| !word.starts_with('#')) {
-            let indent = line.len() - line.trim_ascii_start().len();
-            table
-                .line(indent, &words)
-                .map_err(|what| TableError::new(file, first + n + 1, what))?;
-        }
-    }
-    table.close_layout();
-    let Some((name, guid)) = table.provider else {
-        let what = "expected a line `provider NAME GUID`".to_owned();
-        return Err(TableError::new(file, 1, what));
-    };
-    Ok(Provider { name, guid, keywords: table.keywords, events: table.events })
+    Table { file, ..Table::default() }.read(first, lines)
 }
 
-#[derive(Default)]
+/// A name as it is: in tables a blank is written as `%20`.
+pub(super) fn name(word: &str) -> Text {
+    if word.contains('%') {
+        return word.replace("%20", " ").replace("%25", "%").into();
+    }
+    word.to_owned().into()
+}
+
 struct Table<'a> {
     file: &'a str,
-    provider: Option<(String, Guid)>,
+    source: SchemaSource,
+    provider: Option<(Text, Guid)>,
     keywords: Vec<(u64, String)>,
     maps: HashMap<String, Arc<ValueMap>>,
     /// The map whose values are being read.
@@ -87,9 +95,63 @@ struct Table<'a> {
     ids: HashSet<Identity>,
     /// Other events that share the layout which is being read: name and type.
     sharing: Vec<(String, Identity)>,
+    /// Whether the fields of this event are known up to here only, or belong to another layout.
+    ended: bool,
+}
+
+impl Default for Table<'_> {
+    fn default() -> Self {
+        Table {
+            file: "",
+            source: SchemaSource::Table,
+            provider: None,
+            keywords: Vec::new(),
+            maps: HashMap::new(),
+            open_map: None,
+            events: Vec::new(),
+            ids: HashSet::new(),
+            sharing: Vec::new(),
+            ended: false,
+        }
+    }
 }
 
 impl Table<'_> {
+    fn read<'t>(
+        mut self,
+        first: usize,
+        lines: impl Iterator<Item = &'t str>,
+    ) -> Result<Provider, TableError> {
+        self.lines(first, lines)?;
+        let Some((name, guid)) = self.provider else {
+            let what = "expected a line `provider NAME GUID`".to_owned();
+            return Err(TableError::new(self.file, 1, what));
+        };
+        let name = name.into_owned();
+        Ok(Provider { name, guid, keywords: self.keywords, events: self.events })
+    }
+
+    /// Reads lines; `first` lines are before them in the file.
+    fn lines<'t>(
+        &mut self,
+        first: usize,
+        lines: impl Iterator<Item = &'t str>,
+    ) -> Result<(), TableError> {
+        let mut words = Vec::new();
+        for (n, line) in lines.enumerate() {
+            words.clear();
+            words.extend(line.split_ascii_whitespace());
+            if words.first().is_some_and(|word| !word.starts_with('#')) {
+                let indent = line.len() - line.trim_ascii_start().len();
+                self.line(indent, &words)
+                    .map_err(|what| TableError::new(self.file, first + n + 1, what))?;
+            }
+        }
+        self.close_map();
+        self.close_layout();
+        Ok(())
+    }
+
     fn line(&mut self, indent: usize, words: &[&str]) -> Result<(), String> {
         if indent == 0 {
             self.close_map();
@@ -98,12 +160,17 @@ impl Table<'_> {
         match (indent, words) {
             (0, ["provider" | "class", name, guid]) => {
                 let guid = guid.parse().map_err(|e| format!("{e}"))?;
-                self.provider = Some(((*name).to_owned(), guid));
+                self.provider = Some((self::name(name), guid));
             }
             (0, ["layout", version, events @ ..]) if !events.is_empty() => {
                 self.layout(version, events)?;
             }
-            (0, ["keyword", mask, name]) => self.keywords.push((number(mask)?, (*name).to_owned())),
+            (0, ["keyword", mask, name]) => {
+                self.keywords.push((number(mask)?, self::name(name).into_owned()));
+            }
+            // What a provider of Windows is, and another layout of the event before.
+            (0, ["kind" | "guid" | "builds" | "also" | "of" | "type", ..]) => {}
+            (0, ["other", _]) => self.ended = true,
             (0, [kind @ ("values" | "bits"), name]) => {
                 if self.maps.contains_key(*name) {
                     return Err(format!("the map {name} is given twice"));
@@ -121,7 +188,7 @@ impl Table<'_> {
 
     fn value(&mut self, words: &[&str]) -> Result<(), String> {
         let [value, name] = words else { return Err("expected a line `VALUE NAME`".to_owned()) };
-        let entry = MapEntry { value: number(value)?, name: (*name).to_owned().into() };
+        let entry = MapEntry { value: number(value)?, name: self::name(name) };
         if let Some((.., entries)) = &mut self.open_map {
             entries.push(entry);
         }
@@ -180,12 +247,13 @@ impl Table<'_> {
     }
 
     fn begin(&mut self, key: Identity, symbol: &str) -> Result<(), String> {
-        let Some((name, provider)) = &self.provider else {
+        let Some((provider_name, provider)) = &self.provider else {
             return Err("a line `provider NAME GUID` has to come first".to_owned());
         };
-        let mut schema = EventSchema::new(*provider, key, SchemaSource::Table);
-        schema.provider_name = name.clone().into();
-        schema.name = symbol.to_owned().into();
+        let mut schema = EventSchema::new(*provider, key, self.source);
+        schema.provider_name = provider_name.clone();
+        schema.name = name(symbol);
+        self.ended = false;
         self.events.push(TableEvent::new(schema, self.file));
         Ok(())
     }
@@ -197,19 +265,26 @@ impl Table<'_> {
                 let mask = self.mask(names)?;
                 let schema = &mut self.last()?.schema;
                 schema.keywords = mask;
-                schema.keyword_names = names.iter().map(|n| (*n).to_owned().into()).collect();
+                schema.keyword_names = names.iter().map(|word| name(word)).collect();
             }
             ["was", "level", level, "keywords", names @ ..] => {
                 let mask = self.mask(names)?;
                 self.last()?.older = Some((number(level)?, mask));
             }
+            ["field", ..] if self.ended => {}
+            // What follows cannot be found, so that the rest of the payload is left over.
+            ["field", _, _, options @ ..] if options.contains(&"unknown") => self.ended = true,
             ["field", name, kind, options @ ..] => self.field(indent, name, kind, options)?,
-            ["task", value, name @ ..] => {
-                self.last()?.schema.task = Named::new(number(value)?, name.join(" "));
+            ["task", value, words @ ..] => {
+                self.last()?.schema.task = Named::new(number_or_0(value)?, name(&words.join(" ")));
             }
-            ["opcode", value, name @ ..] => {
-                self.last()?.schema.opcode = Named::new(number(value)?, name.join(" "));
+            ["opcode", value, words @ ..] => {
+                self.last()?.schema.opcode =
+                    Named::new(number_or_0(value)?, name(&words.join(" ")));
             }
+            ["channel", channel] => self.last()?.schema.channel = Named::new(0, name(channel)),
+            // Keywords whose masks are not known.
+            ["unmasked", ..] => {}
             ["level", value] => self.last()?.schema.level = Named::new(number(value)?, ""),
             ["stack"] => self.last()?.stack = true,
             ["shipped", id, version] => {
@@ -234,7 +309,8 @@ impl Table<'_> {
 
     fn mask(&self, names: &[&str]) -> Result<u64, String> {
         names.iter().try_fold(0, |mask, name| {
-            let found = self.keywords.iter().find(|(_, n)| n == name);
+            let wanted = self::name(name);
+            let found = self.keywords.iter().find(|(_, n)| *n == wanted);
             found.map(|(bit, _)| mask | bit).ok_or_else(|| format!("no keyword is called {name}"))
         })
     }
@@ -260,6 +336,12 @@ impl Table<'_> {
         };
         let mut field = match kind {
             "Struct" => Field::structure(name.to_owned(), Vec::new()),
+            "CountedUtf16String" => {
+                Field::new(name.to_owned(), InType::Utf16).with_length(Length::U16)
+            }
+            "CountedMbcsString" => {
+                Field::new(name.to_owned(), InType::Ansi).with_length(Length::U16)
+            }
             other => {
                 let unknown = || format!("no type is called {other}");
                 Field::new(name.to_owned(), InType::from_name(other).ok_or_else(unknown)?)
@@ -283,6 +365,7 @@ impl Table<'_> {
                         Err(_) => Length::Field(place(value)?),
                     }
                 }
+                "align" if *value == "c" => field.aligned = true,
                 "out" => {
                     let out = OutType::from_name(value);
                     field.out = out.ok_or_else(|| format!("no out-type is called {value}"))?;
@@ -302,6 +385,11 @@ impl Table<'_> {
         }
         Ok(())
     }
+}
+
+/// A number; 0 if it is not known.
+fn number_or_0<T: TryFrom<u64> + Default>(text: &str) -> Result<T, String> {
+    if text == "?" { Ok(T::default()) } else { number(text) }
 }
 
 pub(super) fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {

@@ -349,7 +349,7 @@ mod tests {
         let kept = Snapshot::new().keep_times().keep_ids().keep_addresses();
         let text = kept.render(trace.as_slice()).unwrap();
         assert!(text.starts_with("##1 2019-04-17T18:40:00.0001000Z 4/8 Microsoft-"), "{text}");
-        assert!(text.contains("  AppDomainID=2130710528\n"), "{text}");
+        assert!(text.contains("  AppDomainID=0x7f001000\n"), "{text}");
         let unordered = Snapshot::new().without_ordinals().render(trace.as_slice()).unwrap();
         assert!(unordered.starts_with("## Microsoft-"), "{unordered}");
         let none = Snapshot::new().provider(Guid::ZERO).render(trace.as_slice()).unwrap();

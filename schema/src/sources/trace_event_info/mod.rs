@@ -121,10 +121,8 @@ pub fn parse(blob: &[u8], maps: &Maps) -> Result<EventSchema, Error> {
     schema.keywords = blob.u64_at(0x28).ok_or_else(|| cut(HEADER))?;
     schema.keyword_names = keyword_names(blob);
     schema.message = Some(name(0x4c)).filter(|m| !m.is_empty());
-    schema.name = match name(0x5c) {
-        given if !given.is_empty() => given,
-        _ => joined(&schema.task.name, &schema.opcode.name),
-    };
+    schema.name = name(0x5c);
+    schema.complete_name();
     let count = usize::try_from(u32_at(0x64)?).unwrap_or(usize::MAX);
     let top = usize::try_from(u32_at(0x68)?).unwrap_or(usize::MAX);
     let need = count.saturating_mul(PROPERTY).saturating_add(HEADER);
@@ -135,14 +133,6 @@ pub fn parse(blob: &[u8], maps: &Maps) -> Result<EventSchema, Error> {
         Properties { blob, texts: &texts, maps, provider: owner, count, top, left: MAX_FIELDS };
     schema.fields = reader.list(0, top, 0)?;
     Ok(schema)
-}
-
-/// `Task/Opcode`, or what there is of it.
-fn joined(task: &str, opcode: &str) -> Text {
-    match (task.is_empty(), opcode.is_empty()) {
-        (false, false) => format!("{task}/{opcode}").into(),
-        _ => format!("{task}{opcode}").into(),
-    }
 }
 
 fn keyword_names(blob: &[u8]) -> Vec<Text> {

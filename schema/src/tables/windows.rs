@@ -1,0 +1,326 @@
+//! The tables of the providers that Windows ships (crate `etl-providers`): the layouts of an event,
+//! and the one that takes a payload.
+//!
+//! Builds of Windows have different fields for the same version of an event, mostly further ones at
+//! the end. The layout of the newest build counts where it takes the payload to its last byte, else
+//! the first other one that does.
+
+use std::iter;
+use std::sync::{Arc, OnceLock};
+
+use etl_format::Guid;
+use etl_format::constants::PointerSize;
+
+use super::{Provider, TableError, parse};
+use crate::decode::Decoder;
+use crate::model::{EventSchema, Identity, Named, SchemaSource};
+
+/// The whole table of a provider, or `None` where no events of it are known.
+///
+/// # Errors
+/// None for the tables as they are: a test reads them all.
+pub fn provider(guid: Guid) -> Option<Result<Provider, TableError>> {
+    let found = etl_providers::find(guid.to_bytes())?;
+    (found.event_count() > 0).then(|| parse::provider_of_windows(found.table()))
+}
+
+/// The provider with this name (case does not matter), this GUID, or the only one whose name ends
+/// so after a hyphen (`Kernel-Process`).
+#[must_use]
+pub fn find(text: &str) -> Option<Guid> {
+    let guid = |p: &etl_providers::Provider| Guid::from_bytes(p.guid());
+    if let Ok(guid) = text.parse::<Guid>() {
+        return etl_providers::find(guid.to_bytes()).map(|_| guid);
+    }
+    let all = etl_providers::all();
+    let exact = all.iter().find(|p| p.name().eq_ignore_ascii_case(text));
+    let ending = format!("-{text}").to_ascii_lowercase();
+    let mut ends = all.iter().filter(|p| p.name().to_ascii_lowercase().ends_with(&ending));
+    exact.or_else(|| ends.next().filter(|_| ends.next().is_none())).map(guid)
+}
+
+/// The decoder of an event's payload: with the fields of the layout that takes it exactly, else
+/// with those of the newest one. A payload without any known layout has a decoder without fields.
+///
+/// For a version that no table has, another version counts only if it takes the payload exactly.
+#[must_use]
+pub fn decoder(
+    provider: Guid,
+    id: u16,
+    version: u8,
+    payload: &[u8],
+    pointers: PointerSize,
+) -> Option<&'static Decoder> {
+    let table = Table::of(provider)?;
+    let of_id = table.with_id(id);
+    let at = of_id.partition_point(|event| event.version < version);
+    let is_exact = |decoder: &&Decoder| decoder.check(payload, pointers).is_exact();
+    match of_id.get(at).filter(|event| event.version == version) {
+        // Some events come without any payload although they have fields.
+        Some(event) if payload.is_empty() => event.without_fields(table),
+        Some(event) => match event.layouts.as_slice() {
+            [only] => event.decoder(table, only),
+            layouts => {
+                let mut decoders = layouts.iter().filter_map(|layout| event.decoder(table, layout));
+                decoders.find(is_exact).or_else(|| event.decoder(table, layouts.first()?))
+            }
+        },
+        None => {
+            let (older, newer) = of_id.split_at_checked(at)?;
+            let others = || older.iter().rev().chain(newer);
+            let decoders = others().flat_map(|event| {
+                event.layouts.iter().filter_map(move |layout| event.decoder(table, layout))
+            });
+            let mut exact = decoders.filter(|_| !payload.is_empty());
+            exact.find(is_exact).or_else(|| others().next()?.without_fields(table))
+        }
+    }
+}
+
+/// The decoder of a classic event that only has a name in the tables: without fields. If no table
+/// has the version of a type, another version names it.
+#[must_use]
+pub fn class_event(class: Guid, opcode: u8, version: u16) -> Option<&'static Decoder> {
+    let types = &Table::of(class)?.types;
+    let of_opcode = || types.iter().filter(|t| t.opcode == opcode);
+    let exact = of_opcode().find(|t| t.version == version);
+    let found = exact.or_else(|| of_opcode().next_back())?;
+    Some(found.decoder.get_or_init(|| {
+        let identity = Identity::Classic { opcode, version };
+        let mut schema = EventSchema::new(class, identity, SchemaSource::Windows);
+        let provider = etl_providers::find(class.to_bytes());
+        schema.provider_name = provider.map_or("", |provider| provider.name()).into();
+        schema.name = parse::name(found.event);
+        schema.opcode = Named::new(opcode, parse::name(found.name));
+        Decoder::new(Arc::new(schema))
+    }))
+}
+
+/// The events of a provider, by id and version, and those of a class.
+struct Table {
+    /// Lines before the first event: keywords and maps.
+    head: &'static str,
+    events: Vec<Event>,
+    types: Vec<Type>,
+}
+
+/// A type of classic events: its names.
+struct Type {
+    opcode: u8,
+    version: u16,
+    event: &'static str,
+    name: &'static str,
+    decoder: OnceLock<Decoder>,
+}
+
+impl Type {
+    /// `line` is what follows `type `.
+    fn new(line: &'static str) -> Option<Type> {
+        let mut words = line.split_ascii_whitespace();
+        let (opcode, version) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let (event, name) = (words.next()?, words.next()?);
+        Some(Type { opcode, version, event, name, decoder: OnceLock::new() })
+    }
+}
+
+struct Event {
+    id: u16,
+    version: u8,
+    /// Its lines but for the fields.
+    head: &'static str,
+    /// The newest first.
+    layouts: Vec<Layout>,
+    without_fields: OnceLock<Option<Decoder>>,
+}
+
+struct Layout {
+    /// The lines of the fields.
+    fields: &'static str,
+    decoder: OnceLock<Option<Decoder>>,
+}
+
+impl Table {
+    /// Finds the lines of all events when it is first asked for a provider.
+    fn of(provider: Guid) -> Option<&'static Table> {
+        static TABLES: OnceLock<Vec<OnceLock<Table>>> = OnceLock::new();
+        let at = etl_providers::position(provider.to_bytes())?;
+        let provider = etl_providers::all().get(at)?;
+        let all = || iter::repeat_with(OnceLock::new).take(etl_providers::all().len()).collect();
+        let table = TABLES.get_or_init(all).get(at)?;
+        Some(table.get_or_init(|| Table::read(provider.table())))
+    }
+
+    fn read(text: &'static str) -> Table {
+        let mut table = Table { head: text, events: Vec::new(), types: Vec::new() };
+        let (mut rest, mut start) = (text, 0);
+        // Lines that are not indented begin an event or another layout of it.
+        while !rest.is_empty() {
+            let end = rest.find('\n').map_or(rest.len(), |at| at + 1);
+            let next = end + indented(rest.get(end..).unwrap_or_default());
+            let (part, after) = rest.split_at_checked(next).unwrap_or((rest, ""));
+            let (first, lines) = part.split_at_checked(end).unwrap_or((part, ""));
+            if let Some(event) = first.strip_prefix("event ") {
+                if table.events.is_empty() {
+                    table.head = text.get(..start).unwrap_or_default();
+                }
+                let fields = first.len() + lines.find("  field ").unwrap_or(lines.len());
+                let (head, fields) = part.split_at_checked(fields).unwrap_or((part, ""));
+                table.events.extend(Event::new(event, head, fields));
+            } else if let Some(line) = first.strip_prefix("type ") {
+                table.types.extend(Type::new(line));
+            } else if first.starts_with("other ")
+                && let Some(event) = table.events.last_mut()
+            {
+                event.layouts.push(Layout { fields: lines, decoder: OnceLock::new() });
+            }
+            start += next;
+            rest = after;
+        }
+        table.events.sort_by_key(|event| (event.id, event.version));
+        table
+    }
+
+    fn with_id(&self, id: u16) -> &[Event] {
+        let from = self.events.partition_point(|event| event.id < id);
+        let to = self.events.partition_point(|event| event.id <= id);
+        self.events.get(from..to).unwrap_or_default()
+    }
+}
+
+/// Bytes of the indented lines at the start of a text.
+fn indented(text: &str) -> usize {
+    text.split_inclusive('\n').take_while(|line| line.starts_with(' ')).map(str::len).sum()
+}
+
+impl Event {
+    /// `line` is what follows `event `.
+    fn new(line: &str, head: &'static str, fields: &'static str) -> Option<Event> {
+        let mut words = line.split(' ');
+        let (id, version) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let layouts = vec![Layout { fields, decoder: OnceLock::new() }];
+        Some(Event { id, version, head, layouts, without_fields: OnceLock::new() })
+    }
+
+    fn decoder(&self, table: &Table, layout: &'static Layout) -> Option<&'static Decoder> {
+        let compile = || self.compile(table, layout.fields);
+        layout.decoder.get_or_init(compile).as_ref()
+    }
+
+    fn without_fields(&'static self, table: &Table) -> Option<&'static Decoder> {
+        self.without_fields.get_or_init(|| self.compile(table, "")).as_ref()
+    }
+
+    fn compile(&self, table: &Table, fields: &str) -> Option<Decoder> {
+        let schema = parse::event_of_windows(table.head, self.head, fields)?;
+        Some(Decoder::new(Arc::new(schema)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KERNEL_PROCESS: Guid =
+        Guid::new(0x22fb_2cd6, 0x0e7b, 0x422b, [0xa0, 0xc7, 0x2f, 0xad, 0x1f, 0xd0, 0xe7, 0x16]);
+
+    fn decode(
+        provider: Guid,
+        id: u16,
+        version: u8,
+        payload: &[u8],
+    ) -> Option<(String, Vec<String>)> {
+        let decoder = decoder(provider, id, version, payload, PointerSize::P8)?;
+        let fields = decoder.fields(payload, PointerSize::P8);
+        let names = fields.map(|(field, _)| field.name.to_string()).collect();
+        Some((decoder.schema().name.to_string(), names))
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+    fn every_table_is_read() {
+        let mut events = 0;
+        for described in etl_providers::all().iter().filter(|p| p.event_count() > 0) {
+            let guid = Guid::from_bytes(described.guid());
+            let provider = provider(guid).unwrap().unwrap();
+            assert_eq!(provider.name, described.name());
+            assert_eq!(provider.events.len(), described.event_count() as usize);
+            let table = Table::of(guid).unwrap();
+            assert_eq!(table.events.len(), provider.events.len(), "{}", provider.name);
+            for event in &table.events {
+                for layout in &event.layouts {
+                    let decoder = event.decoder(table, layout);
+                    let schema = decoder.unwrap_or_else(|| panic!("{}", event.head)).schema();
+                    let id = Identity::Modern { id: event.id, version: event.version };
+                    assert_eq!(schema.identity, id);
+                    events += 1;
+                }
+            }
+        }
+        assert_eq!(events, 73_203 + 1_922);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+    fn decoder_has_the_fields_of_the_event() {
+        let payload = [&[7, 0, 0, 0][..], &[0; 8], &[8, 0, 0, 0, 1, 0, 0, 0], b"a\0\0\0"].concat();
+        let (name, fields) = decode(KERNEL_PROCESS, 1, 0, &payload).unwrap();
+        assert_eq!(name, "ProcessStart");
+        assert_eq!(
+            fields,
+            ["ProcessID", "CreateTime", "ParentProcessID", "SessionID", "ImageName"]
+        );
+    }
+
+    #[test]
+    fn class_event_names_types_of_classes() {
+        let heap = "222962ab-6180-4b88-a825-346b75f2a24a".parse().unwrap();
+        let named = |opcode, version| {
+            let schema = class_event(heap, opcode, version)?.schema();
+            Some((schema.provider_name.to_string(), schema.name.to_string()))
+        };
+        let alloc = ("Heap Trace Provider".to_owned(), "Heap_Alloc".to_owned());
+        assert_eq!((named(33, 2), named(33, 9)), (Some(alloc.clone()), Some(alloc)));
+        assert_eq!(named(1, 2), None);
+    }
+
+    #[test]
+    fn find_takes_names_ends_of_names_and_guids() {
+        for text in ["microsoft-windows-kernel-process", "Kernel-Process"] {
+            assert_eq!(find(text), Some(KERNEL_PROCESS));
+        }
+        assert_eq!(find(&KERNEL_PROCESS.to_string()), Some(KERNEL_PROCESS));
+        assert_eq!(find("no such provider"), None);
+    }
+
+    /// Windows 11 24H2 added two fields to an event without a new version.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+    fn another_layout_counts_only_where_it_takes_the_payload_exactly() {
+        let lsa = "199fe037-2b82-40a9-82ac-e1d46c792b99".parse().unwrap();
+        let (_, exact) = decode(lsa, 6156, 0, &[0; 12]).unwrap();
+        assert_eq!(exact, ["HardwareChecks", "ADDomainJoin", "AADDomainJoin"]);
+        let table = Table::of(lsa).unwrap();
+        let event = &table.with_id(6156)[0];
+        let size = |at: usize| {
+            event.decoder(table, &event.layouts[at]).unwrap().fixed_size(PointerSize::P8)
+        };
+        assert_eq!((event.layouts.len(), size(1)), (2, Some(12)));
+        // No layout has 13 bytes: the newest one is cut short or leaves a byte over.
+        let chosen = decoder(lsa, 6156, 0, &[0; 13], PointerSize::P8).unwrap();
+        assert_eq!(chosen.schema().fields.len(), 5);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+    fn an_unknown_version_has_fields_only_if_a_known_one_takes_the_payload() {
+        let stop = |payload: &[u8]| decode(KERNEL_PROCESS, 5, 200, payload).unwrap();
+        let known = decoder(KERNEL_PROCESS, 5, 0, &[0; 4], PointerSize::P8).unwrap();
+        let image_load = [0; 36];
+        assert_eq!(known.schema().name, "ImageLoad");
+        assert_eq!(stop(&[0; 3]), ("ImageLoad".to_owned(), Vec::new()));
+        let (name, fields) = stop(&[&image_load[..], b"a\0\0\0"].concat());
+        assert_eq!(name, "ImageLoad");
+        assert_eq!(fields.len(), 7);
+        assert!(decoder(KERNEL_PROCESS, 9_999, 0, &[], PointerSize::P8).is_none());
+    }
+}
