@@ -1,6 +1,9 @@
 //! The arguments of `dump` and `slice` that select events.
 
-use clap::Args;
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, Args, Command};
 use etl_control::enable::Enablement;
 use etl_format::Clock;
 use etl_format::read::{Order, Source, Trace};
@@ -18,7 +21,8 @@ use crate::process_args::ProcessArgs;
 pub(crate) struct FilterArgs {
     /// Select events of this provider; can be repeated, like all options of this
     /// section except --level, --keyword, --from and --to
-    #[arg(long, short, value_name = "GUID|NAME")]
+    #[arg(long, short, value_name = "GUID|NAME", value_parser = ProviderName,
+        hide_possible_values = true)]
     provider: Vec<String>,
     /// Select events with this id
     #[arg(long, value_name = "N", value_parser = number::<u16>)]
@@ -49,6 +53,31 @@ pub(crate) struct FilterArgs {
     to: Option<String>,
 }
 
+/// Takes any text, and offers the names of providers to the completions of shells.
+#[derive(Clone, Debug)]
+struct ProviderName;
+
+impl TypedValueParser for ProviderName {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        argument: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        // A blank ends a word.
+        let names = etl_providers::all().iter().map(|provider| provider.name());
+        let mut names: Vec<&str> = names.filter(|name| !name.contains(' ')).collect();
+        names.dedup();
+        Some(Box::new(names.into_iter().map(PossibleValue::new)))
+    }
+}
+
 /// A decimal number, or a hexadecimal one after `0x`.
 pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
@@ -63,6 +92,11 @@ impl FilterArgs {
     /// The processes that --process and --children select, of those in a trace.
     pub fn processes(&self, input: &mut Input) -> Result<Filter, Failure> {
         self.processes.filter(input)
+    }
+
+    /// Names and GUIDs of the providers that are selected.
+    pub fn providers(&self) -> &[String] {
+        &self.provider
     }
 
     /// Whether processes have to be found in the trace first.

@@ -31,9 +31,11 @@ mod output;
 mod process_args;
 mod progress;
 mod rewrite;
+mod schemas;
 mod sink;
 mod threads;
 mod tool;
+mod trace_files;
 mod unfinished;
 
 use std::ffi::OsString;

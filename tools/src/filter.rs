@@ -59,10 +59,14 @@ impl Filter {
         let mut filter = Filter::default();
         for provider in providers {
             let provider = provider.as_ref();
-            match provider.parse().ok().or_else(|| providers::by_name(provider)) {
-                Some(guid) => filter.providers.push(guid),
-                None => filter.names.push(provider.to_owned()),
+            let guids = match provider.parse() {
+                Ok(guid) => vec![guid],
+                Err(_) => providers::all_by_name(provider),
+            };
+            if guids.is_empty() {
+                filter.names.push(provider.to_owned());
             }
+            filter.providers.extend(guids);
         }
         filter
     }

@@ -1,5 +1,7 @@
 //! What the headers of records of all kinds say of their events.
 
+use std::fmt::Write;
+
 use etl_format::Guid;
 use etl_format::read::{Header, Record};
 
@@ -18,6 +20,18 @@ pub(crate) struct HeaderFields {
 }
 
 impl HeaderFields {
+    /// Writes what an event is called if only its numbers are known: `EventID(160)`.
+    pub fn write_number_name(&self, out: &mut String, record: &Record<'_>) {
+        let (word, number) = match (self.id, self.opcode) {
+            (Some(number), _) if !record.is_event() => ("Message", number),
+            (Some(id), _) => ("EventID", id),
+            (None, Some(opcode)) => ("Opcode", opcode.into()),
+            (None, None) => ("Unknown", 0),
+        };
+        // Writing to a string does not fail.
+        let _ = write!(out, "{word}({number})");
+    }
+
     #[inline]
     pub fn of(record: &Record<'_>) -> Self {
         let classic = |opcode: u8, version: u16, level: u8| HeaderFields {

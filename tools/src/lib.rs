@@ -5,7 +5,7 @@
 //! * [`scrub`](mod@scrub): a trace without names, paths and other private data.
 //! * [`merge`], [`repair`], [`compress`]: several traces in one, a valid trace from a damaged one,
 //!   and compressed or decompressed buffers.
-//! * [`survey`]: a summary of a trace.
+//! * [`survey`], [`processes`](mod@processes): a summary of a trace, and its processes.
 //! * [`filter`], [`rows`]: events selected, and written as text, JSON lines, CSV or XML.
 //!
 //! Each operation is a builder with a method `run`:
@@ -43,6 +43,7 @@ pub mod filter;
 mod header_fields;
 mod on_record;
 pub mod problem;
+pub mod processes;
 pub mod rows;
 pub mod scrub;
 pub mod slice;

@@ -2,27 +2,29 @@
 //!
 //! ```
 //! use etl_format::read::{Options, Order, Trace};
+//! use etl_schema::store::SchemaStore;
 //! use etl_tools::survey::Survey;
 //!
 //! fn survey(trace: &[u8]) -> etl_tools::Result<Survey> {
 //!     let mut trace = Trace::open(trace, &Options::salvage())?;
-//!     Survey::of(&mut trace, |record| { /* show progress */ })
+//!     Survey::of(&mut trace, SchemaStore::default(), |record| { /* show progress */ })
 //! }
 //! ```
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
-use etl_format::Clock;
 use etl_format::clock::iso_utc;
-use etl_format::constants::RecordKind;
-use etl_format::read::{BufferEntry, Damage, Identity, Note, Order, Record, Source, Trace};
-use etl_schema::providers;
+use etl_format::constants::{ExtendedType, RecordKind};
+use etl_format::read::{BufferEntry, Damage, Header, Identity, Note, Order, Record, Source, Trace};
+use etl_format::{Clock, Guid};
 use etl_schema::store::SchemaStore;
+use etl_schema::{EventSchema, providers};
 use serde::Serialize;
 
 use crate::Result;
 use crate::filter::Filter;
+use crate::header_fields::HeaderFields;
 use crate::problem::Problem;
 
 /// Identities that are counted one by one; a hostile file could hold any number.
@@ -94,6 +96,8 @@ pub struct Survey {
     pub buffers_lost: Option<u32>,
     /// Records by kind.
     pub kinds: BTreeMap<String, u64>,
+    /// Providers, those with the most events first.
+    pub providers: Vec<ProviderCount>,
     /// Counts of events, the most frequent first.
     pub events: Vec<EventCount>,
     /// Gaps in the sequence of buffers.
@@ -108,6 +112,24 @@ pub struct Survey {
     pub notes: Vec<Note>,
 }
 
+/// How many events a provider has, and when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ProviderCount {
+    /// GUID of the provider, or of the kernel group.
+    pub provider_guid: String,
+    /// Name of the provider.
+    pub provider: Option<String>,
+    /// Number of different events.
+    pub kinds: u64,
+    /// Number of records.
+    pub count: u64,
+    /// Time of its first record, UTC.
+    pub first_event_time: Option<String>,
+    /// Time of its last record, UTC.
+    pub last_event_time: Option<String>,
+}
+
 /// How often an event occurs. Values that its kind of record does not have are 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -116,8 +138,8 @@ pub struct EventCount {
     pub provider_guid: String,
     /// Name of the provider.
     pub provider: Option<String>,
-    /// Name of the event in the tables.
-    pub event: Option<String>,
+    /// Name of the event, as `etlkit dump` prints it.
+    pub event: String,
     /// Group and type of a kernel event.
     pub hook: Option<u16>,
     /// Id.
@@ -128,7 +150,7 @@ pub struct EventCount {
     pub opcode: u8,
     /// Task.
     pub task: u16,
-    /// Name of the task in the tables.
+    /// Name of the task.
     pub task_name: Option<String>,
     /// Level.
     pub level: u8,
@@ -165,15 +187,16 @@ pub struct Span {
 }
 
 impl Survey {
-    /// Reads the whole trace once.
+    /// Reads the whole trace once. `store` names the events; the trace adds to it.
     ///
     /// # Errors
     /// Errors of reading, with the options of the trace.
     pub fn of<S: Source>(
         trace: &mut Trace<S>,
+        store: SchemaStore,
         on_record: impl FnMut(&Record<'_>),
     ) -> Result<Survey> {
-        Survey::of_selected(trace, &Filter::default(), on_record)
+        Survey::of_selected(trace, store, &Filter::default(), on_record)
     }
 
     /// Reads the whole trace once and counts only the events that a filter admits.
@@ -182,6 +205,7 @@ impl Survey {
     /// As [`Survey::of`].
     pub fn of_selected<S: Source>(
         trace: &mut Trace<S>,
+        store: SchemaStore,
         filter: &Filter,
         mut on_record: impl FnMut(&Record<'_>),
     ) -> Result<Survey> {
@@ -191,7 +215,7 @@ impl Survey {
         let compression = entries.iter().any(|b| b.compressed).then(|| trace.compression());
         let threads = trace.options().threads;
 
-        let mut counts = Counts::default();
+        let mut counts = Counts { store, ..Counts::default() };
         let mut look = |record: Record<'_>| {
             on_record(&record);
             counts.add(&record, filter);
@@ -241,7 +265,8 @@ impl Survey {
             // Without a clock there are no times.
             gaps: gaps(&notes, if known { &entries } else { &[] }, &counts.buffers, &utc),
             kinds: counts.kinds.iter().map(|(kind, n)| (kind.to_string(), *n)).collect(),
-            events: event_counts(counts.events),
+            providers: counts.providers(known.then_some(&utc)),
+            events: counts.events(),
             problems,
             damage,
             notes,
@@ -256,9 +281,10 @@ type TimeSpan = Option<(i64, i64)>;
 #[derive(Default)]
 struct Counts {
     kinds: BTreeMap<RecordKind, u64>,
-    events: HashMap<Identity, (u64, EventNames)>,
-    /// Names are those of the tables; what the trace itself defines is left to `dump`.
-    tables: SchemaStore,
+    events: HashMap<Identity, Kind>,
+    /// How many lists of events there are, at most [`MAX_IDENTITIES`].
+    listed: usize,
+    store: SchemaStore,
     /// By the file offset of a buffer.
     buffers: HashMap<u64, TimeSpan>,
     span: TimeSpan,
@@ -273,16 +299,20 @@ impl Counts {
     fn add(&mut self, record: &Record<'_>, filter: &Filter) {
         let of_buffer = self.buffers.entry(record.location().buffer_offset).or_insert(None);
         extend(of_buffer, record.timestamp());
+        self.store.learn(record);
         if !filter.admits(record) {
             return;
         }
         extend(&mut self.span, record.timestamp());
         *self.kinds.entry(record.kind()).or_insert(0) += 1;
-        let known = self.events.len();
         match self.events.entry(record.identity()) {
-            Entry::Occupied(mut e) => e.get_mut().0 += 1,
-            Entry::Vacant(e) if known < MAX_IDENTITIES => {
-                e.insert((1, EventNames::of(record, &self.tables)));
+            Entry::Occupied(mut e) => {
+                self.uncounted += e.get_mut().add(record, &self.store, &mut self.listed);
+            }
+            Entry::Vacant(e) if self.listed < MAX_IDENTITIES => {
+                self.listed += 1;
+                let kind = e.insert(Kind::new(record, &self.store));
+                self.uncounted += kind.add(record, &self.store, &mut self.listed);
             }
             Entry::Vacant(_) => self.uncounted += 1,
         }
@@ -320,48 +350,176 @@ fn seconds_between(clock: &Clock, first: i64, last: i64) -> f64 {
     (clock.nanos_since_start(last).saturating_sub(clock.nanos_since_start(first))) as f64 / 1e9
 }
 
-/// The names that go with an identity.
-#[derive(Debug, Default)]
-struct EventNames {
+/// Records with the same identity.
+#[derive(Debug)]
+struct Kind {
     provider: Option<String>,
-    event: Option<String>,
-    task: Option<String>,
+    /// By what the store knows an event that does not describe itself.
+    schema: Option<(Guid, etl_schema::Identity)>,
+    names: Names,
+    count: u64,
+    span: TimeSpan,
+    /// Counts of events that describe themselves, by name: they share an identity.
+    by_name: HashMap<String, u64>,
 }
 
-impl EventNames {
-    fn of(record: &Record<'_>, tables: &SchemaStore) -> Self {
-        let named = |name: &str| (!name.is_empty()).then(|| name.to_owned());
-        let schema = tables.fields(record).map(|(schema, _)| schema);
-        EventNames {
-            provider: providers::name_in_traits(record).map(str::to_owned),
-            event: schema.and_then(|s| named(&s.name)),
-            task: schema.and_then(|s| named(&s.task.name)),
-        }
+/// What an event and its task are called.
+#[derive(Clone, Debug, Default)]
+struct Names {
+    event: String,
+    task: String,
+}
+
+impl Names {
+    fn of(schema: &EventSchema) -> Self {
+        Names { event: schema.name.to_string(), task: schema.task.name.to_string() }
     }
 }
 
-/// The most frequent first; equals by identity, so that the order is the same every time.
-fn event_counts(events: HashMap<Identity, (u64, EventNames)>) -> Vec<EventCount> {
-    let mut counts: Vec<_> = events.into_iter().collect();
-    counts.sort_by(|(a, (n, _)), (b, (m, _))| m.cmp(n).then_with(|| a.cmp(b)));
-    counts
-        .into_iter()
-        .map(|(i, (count, names))| EventCount {
-            provider_guid: i.provider.to_string(),
-            provider: providers::name(i.provider).map(str::to_owned).or(names.provider),
-            event: names.event,
-            hook: i.hook,
-            id: i.id,
-            version: i.version,
-            opcode: i.opcode,
-            task: i.task,
-            task_name: names.task,
-            level: i.level,
-            keyword: i.keyword,
-            keyword_hex: format!("{:#x}", i.keyword),
-            count,
-        })
-        .collect()
+impl Kind {
+    fn new(record: &Record<'_>, store: &SchemaStore) -> Self {
+        let names = match store.decoder(record) {
+            Some(decoder) => Names::of(decoder.schema()),
+            None => {
+                let mut event = String::new();
+                HeaderFields::of(record).write_number_name(&mut event, record);
+                Names { event, ..Names::default() }
+            }
+        };
+        Kind {
+            provider: providers::name_in_traits(record).map(str::to_owned),
+            schema: schema_identity(record),
+            names,
+            count: 0,
+            span: None,
+            by_name: HashMap::new(),
+        }
+    }
+
+    /// Counts a record; returns 1 if its name is one too many.
+    fn add(&mut self, record: &Record<'_>, store: &SchemaStore, listed: &mut usize) -> u64 {
+        self.count += 1;
+        extend(&mut self.span, record.timestamp());
+        if !has_own_schema(record) {
+            return 0;
+        }
+        let Some(decoder) = store.decoder(record) else { return 0 };
+        let name = &*decoder.schema().name;
+        if let Some(count) = self.by_name.get_mut(name) {
+            *count += 1;
+        } else if *listed < MAX_IDENTITIES {
+            *listed += 1;
+            self.by_name.insert(name.to_owned(), 1);
+        } else {
+            return 1;
+        }
+        0
+    }
+}
+
+/// Whether an event carries its own schema (TraceLogging).
+fn has_own_schema(record: &Record<'_>) -> bool {
+    let mut items = record.extended();
+    core::iter::from_fn(|| items.next_raw()).any(|(kind, _)| kind == ExtendedType::EVENT_SCHEMA_TL)
+}
+
+/// The identity by which a schema of the trace or of a file describes an event.
+fn schema_identity(record: &Record<'_>) -> Option<(Guid, etl_schema::Identity)> {
+    use etl_schema::Identity as Of;
+    let identity = record.identity();
+    let of = match record.header() {
+        Header::Event(h) => Of::Modern { id: h.descriptor.id, version: h.descriptor.version },
+        Header::Message(h) => Of::Message { number: h.number },
+        _ => Of::Classic { opcode: identity.opcode, version: identity.version },
+    };
+    Some((record.provider()?, of))
+}
+
+impl Counts {
+    /// The name of a provider.
+    fn provider_name(&self, identity: &Identity, kind: &Kind) -> Option<String> {
+        let known = providers::name(identity.provider).map(str::to_owned);
+        let learned = || self.store.provider_name(identity.provider).map(str::to_owned);
+        known.or_else(|| kind.provider.clone()).or_else(learned)
+    }
+
+    /// The providers with the most events first.
+    fn providers(&self, utc: Option<&dyn Fn(i64) -> String>) -> Vec<ProviderCount> {
+        let mut spans: BTreeMap<Guid, (ProviderCount, TimeSpan)> = BTreeMap::new();
+        for (identity, kind) in &self.events {
+            let (provider, span) = spans.entry(identity.provider).or_insert_with(|| {
+                let provider = ProviderCount {
+                    provider_guid: identity.provider.to_string(),
+                    provider: None,
+                    kinds: 0,
+                    count: 0,
+                    first_event_time: None,
+                    last_event_time: None,
+                };
+                (provider, None)
+            });
+            if provider.provider.is_none() {
+                provider.provider = self.provider_name(identity, kind);
+            }
+            provider.count += kind.count;
+            provider.kinds += kind.by_name.len().max(1) as u64;
+            for timestamp in kind.span.iter().flat_map(|(first, last)| [*first, *last]) {
+                extend(span, timestamp);
+            }
+        }
+        let with_times = |(mut provider, span): (ProviderCount, TimeSpan)| {
+            if let (Some(utc), Some((first, last))) = (utc, span) {
+                provider.first_event_time = Some(utc(first));
+                provider.last_event_time = Some(utc(last));
+            }
+            provider
+        };
+        let mut out: Vec<_> = spans.into_values().map(with_times).collect();
+        // Equals stay in the order of their GUIDs.
+        out.sort_by_key(|provider| core::cmp::Reverse(provider.count));
+        out
+    }
+
+    /// The most frequent first; equals by identity, so that the order is the same every time.
+    fn events(&self) -> Vec<EventCount> {
+        let mut counts = Vec::new();
+        for (identity, kind) in &self.events {
+            // What describes an event may follow it in the trace.
+            let learned = kind.schema.and_then(|(guid, of)| self.store.learned_schema(guid, of));
+            let names = learned.map_or_else(|| kind.names.clone(), Names::of);
+            let provider = self.provider_name(identity, kind);
+            let mut left = kind.count;
+            for (name, count) in &kind.by_name {
+                left -= count;
+                let names = Names { event: name.clone(), ..Names::default() };
+                counts.push((identity, *count, names, provider.clone()));
+            }
+            if left > 0 {
+                counts.push((identity, left, names, provider));
+            }
+        }
+        counts.sort_by(|(a, n, names, _), (b, m, others, _)| {
+            m.cmp(n).then_with(|| a.cmp(b)).then_with(|| names.event.cmp(&others.event))
+        });
+        counts
+            .into_iter()
+            .map(|(i, count, names, provider)| EventCount {
+                provider_guid: i.provider.to_string(),
+                provider,
+                event: names.event,
+                hook: i.hook,
+                id: i.id,
+                version: i.version,
+                opcode: i.opcode,
+                task: i.task,
+                task_name: Some(names.task).filter(|name| !name.is_empty()),
+                level: i.level,
+                keyword: i.keyword,
+                keyword_hex: format!("{:#x}", i.keyword),
+                count,
+            })
+            .collect()
+    }
 }
 
 /// The times in which the missing buffers of each gap could have been written.

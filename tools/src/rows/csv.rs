@@ -7,7 +7,7 @@ use etl_schema::render::{self, hex_bytes};
 use super::{Column, Row};
 
 /// Columns that are written when none are selected.
-const DEFAULT_COLUMNS: usize = 18;
+const DEFAULT_COLUMNS: usize = 22;
 
 /// The prefix of a field that has the name of a column.
 const FIELD_PREFIX: &str = "fields.";
@@ -42,9 +42,9 @@ pub struct EmptyColumnName;
 
 impl Default for Columns {
     fn default() -> Self {
-        let known = Column::ALL.iter().take(DEFAULT_COLUMNS);
+        let known = Column::ALL.iter().skip(1).take(DEFAULT_COLUMNS);
         let columns = known.map(|column| Selected::Known(*column)).collect();
-        Columns { columns, named: false, need_schema: false }
+        Columns { columns, named: false, need_schema: true }
     }
 }
 
@@ -71,14 +71,25 @@ impl Columns {
                 |column| Selected::Known(*column),
             ))
         };
-        use Column::{Event, Keywords, LevelName, Message, OpcodeName, TaskName};
+        use Column::{
+            Event, Fields, Keywords, LevelName, Message, OpcodeName, PayloadText, TaskName,
+        };
         let columns = names.iter().map(select).collect::<Result<Vec<_>, _>>()?;
         let need_schema = columns.iter().any(|column| match column {
             Selected::Field { .. } => true,
-            Selected::Known(Event | Message | OpcodeName | TaskName | LevelName | Keywords) => true,
+            Selected::Known(Event | Fields | Message | PayloadText | Keywords) => true,
+            Selected::Known(OpcodeName | TaskName | LevelName) => true,
             Selected::Known(_) => false,
         });
         Ok(Columns { columns, named: true, need_schema })
+    }
+
+    /// Puts the name of the file before the other columns.
+    pub(super) fn add_file(&mut self, on: bool) {
+        let is_file = |c: &Selected| matches!(c, Selected::Known(Column::File));
+        if on && !self.columns.iter().any(is_file) {
+            self.columns.insert(0, Selected::Known(Column::File));
+        }
     }
 
     pub(super) fn write_header(&self, out: &mut Vec<u8>) {
@@ -132,7 +143,7 @@ impl Columns {
                 }
                 Selected::Known(column) => write_column(out, row, *column, scratch),
                 Selected::Field { name, seen, .. } => {
-                    let fields = row.described.as_ref().map(|(_, fields)| fields);
+                    let fields = row.fields.as_ref();
                     if let Some((field, value)) = fields.and_then(|fields| find(fields, name)) {
                         *seen = true;
                         let mut text = Vec::new();
@@ -147,15 +158,23 @@ impl Columns {
 
 fn write_column(out: &mut Vec<u8>, row: &Row<'_>, column: Column, scratch: &mut Vec<u8>) {
     match column {
+        Column::Time if row.seconds.is_some() => out.extend(row.seconds.unwrap_or_default()),
         // A year before 0 begins as a formula does.
         Column::Time if row.time.starts_with(b"-") => {
             escape(out, core::str::from_utf8(row.time).unwrap_or_default());
         }
         Column::Time => out.extend(row.time),
         Column::Kind => row.write_kind(out),
+        Column::Fields => {
+            if let Some(fields) = &row.fields {
+                scratch.clear();
+                render::json_fields(scratch, &mut fields.clone());
+                escape(out, core::str::from_utf8(scratch).unwrap_or_default());
+            }
+        }
         Column::Message => escape(out, row.message(scratch).unwrap_or_default()),
         Column::Keywords => {
-            let names = row.schema().map_or(&[][..], |schema| &schema.keyword_names);
+            let names = row.schema.map_or(&[][..], |schema| &schema.keyword_names);
             escape(out, &names.join("|"));
         }
         column => row.cell(column).write(out, b"", escape),

@@ -12,6 +12,11 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
     out.extend(b"{\"time\":\"");
     out.extend(row.time);
     out.push(b'"');
+    if let Some(seconds) = row.seconds {
+        out.extend(b",\"seconds\":");
+        out.extend(seconds);
+    }
+    member(out, row, Column::File);
     member(out, row, Column::Timestamp);
     member(out, row, Column::Cpu);
     key(out, Column::Kind);
@@ -40,9 +45,9 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
     for item in record.extended() {
         write_item(out, &item);
     }
-    if let Some((_, fields)) = &row.described {
-        member(out, row, Column::Event);
-        out.extend(b",\"fields\":");
+    member(out, row, Column::Event);
+    if let Some(fields) = &row.fields {
+        key(out, Column::Fields);
         let mut fields = fields.clone();
         render::json_fields(out, &mut fields);
         let note = fields.note();
@@ -59,6 +64,7 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
         }
     }
     member(out, row, Column::PayloadSize);
+    member(out, row, Column::PayloadText);
     if payload_bytes {
         key(out, Column::Payload);
         quoted(out, |out| hex_bytes(out, record.payload()));

@@ -21,12 +21,16 @@
 //! }
 //! ```
 
+mod conditions;
 mod csv;
 mod json;
 mod text;
 mod xml;
 
+pub use conditions::{Conditions, NoCondition};
 pub use csv::{Columns, EmptyColumnName};
+
+use std::io::Write;
 
 use etl_format::read::{ExtendedItem, Header, Record};
 use etl_format::{Clock, Guid};
@@ -34,7 +38,7 @@ use etl_schema::decode::Fields;
 use etl_schema::providers;
 use etl_schema::render::{self, decimal, hexadecimal, signed};
 use etl_schema::store::SchemaStore;
-use etl_schema::{EventSchema, Named};
+use etl_schema::{EventSchema, Named, SchemaSource};
 
 use crate::filter::Filter;
 use crate::header_fields::HeaderFields;
@@ -63,6 +67,8 @@ pub struct RowWriter {
     format: Format,
     payload_bytes: bool,
     columns: Columns,
+    conditions: Conditions,
+    count_only: bool,
     model: RowModel,
     /// Memory for values and messages before they are escaped.
     scratch: Vec<u8>,
@@ -76,9 +82,21 @@ impl RowWriter {
             format,
             payload_bytes: false,
             columns: Columns::default(),
+            conditions: Conditions::default(),
+            count_only: false,
             model: RowModel::new(clock, store),
             scratch: Vec::new(),
         }
+    }
+
+    /// A writer of the same kind of rows for another trace: with this clock, and without what was
+    /// learned from the first.
+    #[must_use]
+    pub fn for_trace(&self, clock: Clock, file: Option<&str>) -> Self {
+        let mut other = self.clone();
+        other.model = RowModel::new(clock, self.model.store.clone());
+        other.model.relative = self.model.relative;
+        other.file(file)
     }
 
     /// Adds the payload as hexadecimal digits. Default: off.
@@ -92,6 +110,37 @@ impl RowWriter {
     #[must_use]
     pub fn columns(mut self, columns: Columns) -> Self {
         self.columns = columns;
+        self
+    }
+
+    /// Selects the events that [`RowWriter::write_if`] writes by their names and fields.
+    #[must_use]
+    pub fn conditions(mut self, conditions: Conditions) -> Self {
+        self.conditions = conditions;
+        self
+    }
+
+    /// Makes [`RowWriter::write_if`] write nothing, so that its results can be counted. Default:
+    /// off.
+    #[must_use]
+    pub fn count_only(mut self, on: bool) -> Self {
+        self.count_only = on;
+        self
+    }
+
+    /// Adds the name of the file to each row. Default: none.
+    #[must_use]
+    pub fn file(mut self, name: Option<&str>) -> Self {
+        self.model.file = name.map(str::to_owned);
+        self.columns.add_file(name.is_some());
+        self
+    }
+
+    /// Writes times as seconds since the start of the session; JSON has them besides, and XML does
+    /// not have them. Default: off.
+    #[must_use]
+    pub fn relative_times(mut self, on: bool) -> Self {
+        self.model.relative = on;
         self
     }
 
@@ -140,15 +189,20 @@ impl RowWriter {
         out.push(b'\n');
     }
 
-    /// Writes a record if `filter` admits it; returns whether it does.
+    /// Writes a record if `filter` and the conditions admit it; returns whether they do.
     #[inline]
     pub fn write_if(&mut self, filter: &Filter, out: &mut Vec<u8>, record: &Record<'_>) -> bool {
-        let store = &self.model.store;
-        let admitted = filter.admits_with_names(record, |provider| store.provider_name(provider));
-        if admitted {
+        let RowWriter { model, conditions, scratch, .. } = self;
+        let name = |provider| model.store.provider_name(provider);
+        if !filter.admits_with_names(record, name)
+            || !conditions.is_empty() && !conditions.admit(&model.row(record, true), scratch)
+        {
+            return false;
+        }
+        if !self.count_only {
             self.write(out, record);
         }
-        admitted
+        true
     }
 
     /// Columns of CSV for fields that no written event had.
@@ -171,11 +225,20 @@ struct RowModel {
     second: i64,
     /// UTC of the last record.
     time: Vec<u8>,
+    /// Whether rows have seconds since the start, and those of the last record.
+    relative: bool,
+    seconds: Vec<u8>,
+    /// The name of the file, where rows have it.
+    file: Option<String>,
     /// The last provider, and its name where one is known without the trace.
     provider: Guid,
     provider_name: Option<&'static str>,
     /// The JSON members of that provider.
     provider_json: Vec<u8>,
+    /// What the last event is called that no schema describes.
+    number_name: String,
+    /// The readable text of the last payload that was not decoded.
+    payload_text: String,
 }
 
 impl RowModel {
@@ -185,9 +248,14 @@ impl RowModel {
             store,
             second: i64::MIN,
             time: Vec::new(),
+            relative: false,
+            seconds: Vec::new(),
+            file: None,
             provider: Guid::ZERO,
             provider_name: None,
             provider_json: Vec::new(),
+            number_name: String::new(),
+            payload_text: String::new(),
         }
     }
 
@@ -199,16 +267,36 @@ impl RowModel {
         if let Some(provider) = provider {
             self.look_up(provider);
         }
-        let model = &*self;
+        let RowModel { store, number_name, payload_text, .. } = self;
+        let header = HeaderFields::of(record);
+        let described = if decode { store.fields(record) } else { None };
+        let (schema, mut fields) = described.unzip();
+        number_name.clear();
+        payload_text.clear();
+        if schema.is_none() {
+            header.write_number_name(number_name, record);
+        }
+        // A layout without any fields says nothing of a payload.
+        if schema.is_none_or(|s| s.fields.is_empty()) && !record.payload().is_empty() {
+            fields = None;
+            if decode {
+                render::readable_text(payload_text, record.payload());
+            }
+        }
         Row {
             record,
-            time: &model.time,
+            time: &self.time,
+            seconds: self.relative.then_some(&*self.seconds),
+            file: self.file.as_deref(),
             provider,
-            provider_name: provider.and(model.provider_name),
-            store: &model.store,
-            provider_json: &model.provider_json,
-            header: HeaderFields::of(record),
-            described: if decode { model.store.fields(record) } else { None },
+            provider_name: provider.and(self.provider_name),
+            store,
+            provider_json: &self.provider_json,
+            header,
+            schema,
+            fields,
+            number_name,
+            payload_text,
         }
     }
 
@@ -216,6 +304,16 @@ impl RowModel {
     fn format_time(&mut self, timestamp: i64) {
         const PER_SECOND: i64 = 10_000_000;
         let filetime = self.clock.filetime(timestamp);
+        if self.relative {
+            let since = filetime.saturating_sub(self.clock.start_time);
+            let (whole, rest) = (
+                since.unsigned_abs() / PER_SECOND as u64,
+                since.unsigned_abs() % PER_SECOND as u64,
+            );
+            self.seconds.clear();
+            // Writing to a vector does not fail.
+            let _ = write!(self.seconds, "{}{whole}.{rest:07}", if since < 0 { "-" } else { "" });
+        }
         let second = filetime.div_euclid(PER_SECOND);
         if second != self.second || self.time.is_empty() {
             self.second = second;
@@ -248,14 +346,20 @@ struct Row<'a> {
     record: &'a Record<'a>,
     /// UTC, ISO 8601 with 100 ns.
     time: &'a [u8],
+    /// Seconds since the start of the session, where they were asked for.
+    seconds: Option<&'a [u8]>,
+    file: Option<&'a str>,
     provider: Option<Guid>,
     /// The provider's name, where one is known without the trace.
     provider_name: Option<&'static str>,
     provider_json: &'a [u8],
     store: &'a SchemaStore,
     header: HeaderFields,
-    /// The event's schema and the fields of its payload.
-    described: Option<(&'a EventSchema, Fields<'a>)>,
+    schema: Option<&'a EventSchema>,
+    /// The fields of the payload, where anything is known of them.
+    fields: Option<Fields<'a>>,
+    number_name: &'a str,
+    payload_text: &'a str,
 }
 
 impl<'a> Row<'a> {
@@ -267,28 +371,30 @@ impl<'a> Row<'a> {
             .or_else(|| self.store.provider_name(provider))
     }
 
-    fn schema(&self) -> Option<&'a EventSchema> {
-        self.described.as_ref().map(|(schema, _)| *schema)
+    /// The name of the event, or what its number is called.
+    fn event_name(&self) -> &'a str {
+        self.schema.map_or(self.number_name, |schema| &schema.name)
     }
 
     /// The provider's own name for an opcode, task or level; "" for the names that start with
     /// `win:`, which every provider has, and where the record has another value.
     #[inline]
-    fn own_name<T: PartialEq + Copy + 'a>(
+    fn own_name<T: PartialEq + Copy + Default + 'a>(
         &self,
         value: Option<T>,
         of: impl FnOnce(&'a EventSchema) -> &'a Named<T>,
     ) -> &'a str {
-        match (self.schema().map(of), value) {
-            (Some(named), Some(value)) if named.value == value => own(&named.name).trim_end(),
-            _ => "",
-        }
+        let (Some(schema), Some(value)) = (self.schema, value) else { return "" };
+        let named = of(schema);
+        // The tables of Windows' providers have names whose numbers are not known.
+        let any = schema.source == SchemaSource::Windows && named.value == T::default();
+        if named.value == value || any { own(&named.name).trim_end() } else { "" }
     }
 
     /// The name of the opcode; "" where the event itself is called so.
     fn opcode_name(&self) -> &'a str {
         let name = self.own_name(self.header.opcode, |schema| &schema.opcode);
-        if self.schema().is_some_and(|schema| schema.name == name) { "" } else { name }
+        if self.event_name() == name { "" } else { name }
     }
 
     fn task_name(&self) -> &'a str {
@@ -301,7 +407,7 @@ impl<'a> Row<'a> {
 
     /// The message of the event with its fields in place; nothing in it is escaped.
     fn message<'s>(&self, scratch: &'s mut Vec<u8>) -> Option<&'s str> {
-        let (schema, fields) = self.described.as_ref()?;
+        let (schema, fields) = (self.schema?, self.fields.as_ref()?);
         let text = schema.message.as_deref()?;
         scratch.clear();
         if let Header::Message(header) = self.record.header() {
@@ -352,7 +458,7 @@ macro_rules! columns {
         enum Column { $($column,)* }
 
         impl Column {
-            /// All columns; those of CSV without `--columns` come first.
+            /// All columns; those of CSV without `--columns` come first, after `file`.
             const ALL: &'static [Column] = &[$(Column::$column,)*];
 
             const fn name(self) -> &'static str {
@@ -369,6 +475,7 @@ macro_rules! columns {
 }
 
 columns! {
+    File "file",
     Time "time",
     Timestamp "timestamp",
     Cpu "cpu",
@@ -385,12 +492,14 @@ columns! {
     Level "level",
     Keyword "keyword",
     Activity "activity",
+    Event "event",
+    Fields "fields",
+    Message "message",
     PayloadSize "payload_size",
+    PayloadText "payload_text",
     Payload "payload",
     Channel "channel",
     RelatedActivity "related_activity",
-    Event "event",
-    Message "message",
     OpcodeName "opcode_name",
     TaskName "task_name",
     LevelName "level_name",
@@ -443,6 +552,7 @@ impl<'a> Row<'a> {
         let guid = |guid: Option<Guid>| guid.map_or(Cell::None, Cell::Guid);
         let text = |text: &'a str| if text.is_empty() { Cell::None } else { Cell::Text(text) };
         match column {
+            Column::File => self.file.map_or(Cell::None, Cell::Text),
             Column::Timestamp => Cell::Signed(record.timestamp()),
             Column::Cpu => Cell::Number(record.processor().into()),
             Column::Pid => Cell::number(record.process_id()),
@@ -462,11 +572,15 @@ impl<'a> Row<'a> {
             Column::Activity => guid(header.activity),
             Column::RelatedActivity => guid(self.related_activity()),
             Column::Channel => Cell::number(header.channel),
-            Column::Event => self.schema().map_or(Cell::None, |schema| Cell::Text(&schema.name)),
+            Column::Event => text(self.event_name()),
+            Column::PayloadText => text(self.payload_text),
             Column::PayloadSize => Cell::Number(record.payload().len() as u64),
-            Column::Time | Column::Kind | Column::Payload | Column::Message | Column::Keywords => {
-                Cell::None
-            }
+            Column::Time
+            | Column::Kind
+            | Column::Fields
+            | Column::Payload
+            | Column::Message
+            | Column::Keywords => Cell::None,
         }
     }
 }

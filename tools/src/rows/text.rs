@@ -9,7 +9,11 @@ use super::{Cell, Column, Row};
 
 pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scratch: &mut Vec<u8>) {
     let record = row.record;
-    out.extend(row.time);
+    if let Some(file) = row.file {
+        escape_line(out, file);
+        out.extend(b"  ");
+    }
+    out.extend(row.seconds.unwrap_or(row.time));
     labelled(out, "  cpu ", row.cell(Column::Cpu));
     if record.process_id().is_some() && record.thread_id().is_some() {
         labelled(out, "  pid ", row.cell(Column::Pid));
@@ -43,7 +47,7 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
     if payload_bytes {
         out.extend(b"  ");
         hex_bytes(out, record.payload());
-    } else if let Some((_, fields)) = &row.described {
+    } else if let Some(fields) = &row.fields {
         let mut fields = fields.clone();
         render::text_fields(out, &mut fields);
         let note = fields.note();
@@ -61,6 +65,7 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
         out.extend(b"  ");
         decimal(out, record.payload().len() as u64);
         out.extend(b" bytes");
+        labelled(out, ": ", row.cell(Column::PayloadText));
     }
 }
 

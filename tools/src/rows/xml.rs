@@ -157,15 +157,15 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
     out.extend(EVENT.as_bytes());
     out.extend(b"\">");
     system(out, row);
-    match &row.described {
-        Some((schema, fields)) if !payload_bytes => match row.record.header() {
+    match (row.schema, &row.fields) {
+        (Some(schema), Some(fields)) if !payload_bytes => match row.record.header() {
             Header::Message(header) => {
                 debug_data(out, row, schema, fields, header.sequence, scratch);
             }
             _ => event_data(out, fields, payload, scratch),
         },
         _ if payload.is_empty() => out.extend(b"<EventData/>"),
-        None if !payload_bytes && row.record.is_event() => {
+        (_, None) if !payload_bytes && row.record.is_event() => {
             processing_error(out, TEMPLATE_NOT_FOUND, "", payload);
         }
         _ => enclosed(out, "BinaryEventData", |out| hex(out, payload)),
@@ -225,7 +225,7 @@ fn system(out: &mut Vec<u8>, row: &Row<'_>) {
     }
     processor_times(out, record);
     out.extend(b"/>");
-    let channel = row.schema().map_or("", |schema| &*schema.channel.name);
+    let channel = row.schema.map_or("", |schema| &*schema.channel.name);
     match header.channel {
         Some(value) if channel.is_empty() && value != 0 => number(out, "Channel", value.into()),
         _ => element(out, "Channel", channel),
@@ -280,7 +280,7 @@ fn rendering_info(out: &mut Vec<u8>, row: &Row<'_>, scratch: &mut Vec<u8>) {
     out.extend(b"<RenderingInfo Culture=\"en-US\">");
     let empty = out.len();
     named(out, "Message", row.message(scratch).unwrap_or_default());
-    let schema = row.schema();
+    let schema = row.schema;
     let level = schema.map_or("", |schema| own(&schema.level.name));
     let standard = header.level.filter(|_| record.is_event()).map_or("", level_name);
     named(out, "Level", if level.is_empty() { standard } else { level });

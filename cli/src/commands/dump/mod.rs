@@ -1,45 +1,51 @@
 //! `etlkit dump`: prints the events of a trace in time order.
 
+mod columns;
+mod merged;
+mod missing;
 mod parallel;
 mod printer;
-mod schemas;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use etl_format::Clock;
 use etl_format::read::{Mode, Options, Order, OrderCheck, PipeSource, Records, Source, Trace};
-use etl_schema::tables::TableSet;
 use etl_tools::filter::Filter;
 use etl_tools::rows::Format;
 
 use crate::Outcome;
-use crate::choice::{Choice, EVENT_TABLES, one_of};
+use crate::choice::{Choice, one_of};
 use crate::diagnostics::Condition;
 use crate::error::Failure;
 use crate::filter::{self, FilterArgs};
 use crate::input::{self, About, Input, InputArgs};
 use crate::missing_header;
 use crate::progress::Progress;
+use crate::schemas::SchemaArgs;
 use crate::threads::ThreadArgs;
+use crate::trace_files;
 
-use printer::Printer;
+use printer::{Printer, Session};
 
 /// Arguments of `etlkit dump`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 success, 1 the trace is damaged or lost buffers and what is left was printed, 2 error.
+Exit codes: 0 success; 1 a trace is damaged or lost buffers and what is left was printed, or no
+trace has the provider or event that is selected; 2 error.
 
 Examples:
   etlkit dump trace.etl --limit 20
   etlkit dump trace.etl --format jsonl -p Microsoft-Windows-DotNETRuntime --id 143
   etlkit dump trace.etl --format csv --pid 4711 --from 1.5 --to 2
   etlkit dump trace.etl --format csv -p PerfInfo --opcode 46 --columns time,cpu,InstructionPointer
+  etlkit dump trace.etl --event 'Image*' --where 'FileName ~ *\\ntdll.dll'
+  etlkit dump traces/ --count --grep denied
   etlkit dump trace.etl --format xml > trace.xml
   cat trace.etl | etlkit dump - --file-order --raw")]
 pub(crate) struct Args {
-    /// Trace to read; `-` is standard input
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// Traces to read, or directories with traces; `-` is standard input
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
     /// Output format; docs/dump.md describes each
     #[arg(long, value_parser = one_of(FORMATS), default_value = "text")]
     format: Format,
@@ -49,29 +55,41 @@ pub(crate) struct Args {
     /// Print payloads as hexadecimal digits
     #[arg(long)]
     raw: bool,
-    /// Columns of the CSV: names of the default columns, of decoded fields, or `event`, `message`,
-    /// `channel`, `related_activity`
+    /// Columns of the CSV: names of the default columns, of decoded fields, or `channel`,
+    /// `related_activity`
     #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
     columns: Vec<String>,
+    /// Print the events of several traces together, in time order
+    #[arg(long, conflicts_with = "file_order")]
+    merge: bool,
+    /// Print times as seconds since the start of the session
+    #[arg(long)]
+    relative: bool,
+    /// Print the number of selected events in place of the events
+    #[arg(long, conflicts_with = "limit")]
+    count: bool,
     /// Stop after N events
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
     /// Stop at the first damage of the file, with exit code 2
     #[arg(long)]
     strict: bool,
-    /// Definitions of the CLR events to use where the reference pages and the runtimes disagree
-    #[arg(long, value_parser = one_of(EVENT_TABLES), value_name = "TABLES", default_value = "shipped")]
-    event_tables: TableSet,
-    /// Decode events with this XML instrumentation manifest; may be repeated
-    #[arg(long, value_name = "FILE")]
-    manifest: Vec<PathBuf>,
-    /// Decode WPP messages with this TMF file; may be repeated
-    #[arg(long, value_name = "FILE")]
-    tmf: Vec<PathBuf>,
+    #[command(flatten)]
+    schemas: SchemaArgs,
     #[command(flatten)]
     threads: ThreadArgs,
     #[command(flatten)]
     filter: FilterArgs,
+    /// Select events with this name; `*` stands for any text, `?` for a character
+    #[arg(long, value_name = "NAME", help_heading = "Selection")]
+    event: Vec<String>,
+    /// Select events with a field of this value, such as `ProcessId = 4` or `FileName ~ *.dll`; the
+    /// operators are =, !=, <, <=, >, >= and ~. All of several conditions must hold
+    #[arg(long = "where", value_name = "CONDITION", help_heading = "Selection")]
+    conditions: Vec<String>,
+    /// Select events whose fields or message contain this text
+    #[arg(long, value_name = "TEXT", help_heading = "Selection")]
+    grep: Option<String>,
     #[command(flatten)]
     input: InputArgs,
 }
@@ -86,14 +104,72 @@ const FORMATS: &[Choice<Format>] = &[
 ];
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let (name, options) = (input::display(&args.file), options(args));
-    let mut dump = Dump { args, name: &name, processes: Filter::default() };
+    let found = trace_files::expand(&args.files);
+    if found.is_empty() {
+        return Err(trace_files::none_found());
+    }
+    let several = args.files.len() > 1 || args.files.iter().any(|file| file.is_dir());
+    let session = Session::new(args, several)?;
+    let mut failures = Vec::new();
+    let mut outcome = Outcome::Success;
+    if args.merge && several {
+        let paths = found.iter().map(|file| match file {
+            Ok(path) => Ok(path.clone()),
+            Err((path, failure)) => {
+                let path = input::display(path);
+                Err(Failure::new(&path, failure.message_about(&path)))
+            }
+        });
+        let paths = paths.collect::<Result<Vec<_>, _>>()?;
+        outcome = merged::print(&session, &paths)?;
+        session.end()?;
+        if session.matched.get() == 0 {
+            outcome = outcome.max(missing::report(&session, paths.iter()));
+        }
+        return Ok(outcome);
+    }
+    for file in &found {
+        if !session.wants_more() {
+            break;
+        }
+        let printed = match file {
+            Ok(path) => print(&session, path, several),
+            Err((path, failure)) => {
+                let path = input::display(path);
+                Err(Failure::new(&path, failure.message_about(&path)))
+            }
+        };
+        match printed {
+            Ok(one) => outcome = outcome.max(one),
+            Err(failure) if failure.is_broken_pipe() => return Err(failure),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    session.end()?;
+    let last = failures.pop();
+    failures.iter().for_each(|failure| stderr_line!("error: {failure}"));
+    if let Some(failure) = last {
+        return Err(failure);
+    }
+    if session.matched.get() == 0 {
+        let paths = found.iter().filter_map(|file| file.as_ref().ok());
+        outcome = outcome.max(missing::report(&session, paths));
+    }
+    Ok(outcome)
+}
+
+/// Prints the events of one trace.
+fn print(session: &Session<'_>, path: &Path, several: bool) -> Result<Outcome, Failure> {
+    let args = session.args;
+    let (name, options) = (input::display(path), options(args));
+    let file = several.then_some(name.as_str());
+    let mut dump = Dump { session, file, name: &name, processes: Filter::default() };
     // Processes are found in a pass of its own.
-    if args.file_order && input::is_stdin(&args.file) && !args.filter.needs_processes() {
+    if args.file_order && input::is_stdin(path) && !args.filter.needs_processes() {
         let input::Stream { reader, about } = input::stdin_stream(&args.input)?;
         return dump.file_order(PipeSource::new(reader), &about, &options);
     }
-    let mut input = Input::open(&args.file, &args.input)?;
+    let mut input = Input::open(path, &args.input)?;
     dump.processes = args.filter.processes(&mut input)?;
     if args.file_order {
         let (about, limits) = (input.about().clone(), input.limits());
@@ -111,8 +187,10 @@ fn options(args: &Args) -> Options {
 }
 
 struct Dump<'a> {
-    args: &'a Args,
+    session: &'a Session<'a>,
     name: &'a str,
+    /// The name of the file, where rows have it.
+    file: Option<&'a str>,
     processes: Filter,
 }
 
@@ -126,8 +204,10 @@ impl Dump<'_> {
         let mut records =
             Records::stream(source, options).map_err(|e| about.unreadable(options.mode, &e))?;
         // The size of a pipe is unknown.
-        let start =
-            |clock| Printer::new(self.args, &self.processes, &clock, Progress::new(0, true));
+        let start = |clock| {
+            let progress = Progress::new(0, true);
+            Printer::new(self.session, self.file, &self.processes, &clock, progress)
+        };
         let has_header = records.header().is_known();
         let mut printer = if has_header { Some(start(records.clock())?) } else { None };
         while printer.as_ref().is_none_or(Printer::wants_more) {
@@ -152,15 +232,17 @@ impl Dump<'_> {
 
     fn ordered<S: Source>(&self, trace: &mut Trace<S>) -> Result<Outcome, Failure> {
         let progress = Progress::of_trace(trace, 1, true);
-        let mut printer = Printer::new(self.args, &self.processes, &trace.clock(), progress)?;
+        let mut printer =
+            Printer::new(self.session, self.file, &self.processes, &trace.clock(), progress)?;
         filter::learn_names(&mut printer.filter, trace, printer.rows.store());
         let mut records = match trace.records(Order::Time) {
             Ok(records) => records,
             Err(error) => return printer.fail(self.name, &error),
         };
-        let threads = self.args.threads.count();
+        let args = self.session.args;
+        let threads = args.threads.count();
         // Threads format lines; with a limit there is too little to format.
-        let end = if threads > 1 && self.args.limit.is_none() {
+        let end = if threads > 1 && args.limit.is_none() {
             parallel::print(&mut records, &mut printer, threads)?
         } else {
             printer.all(&mut records)?

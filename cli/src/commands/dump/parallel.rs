@@ -37,6 +37,8 @@ struct Work {
 struct Batch {
     records: RecordBatch,
     text: Vec<u8>,
+    /// Records that were selected.
+    matched: u64,
 }
 
 /// A thread that formats lines.
@@ -55,7 +57,8 @@ impl<'scope> Helper<'scope> {
                 lessons.records().for_each(|record| rows.learn(&record));
                 for record in batch.records.records() {
                     rows.learn(&record);
-                    rows.write_if(&filter, &mut batch.text, &record);
+                    let matched = rows.write_if(&filter, &mut batch.text, &record);
+                    batch.matched += u64::from(matched);
                 }
                 // The text has no receiver if writing failed.
                 let _ = done.send(batch);
@@ -70,7 +73,7 @@ impl<'scope> Helper<'scope> {
 /// reading, if any, after printing everything before it.
 pub(super) fn print<S: Source>(
     records: &mut Records<S>,
-    printer: &mut Printer,
+    printer: &mut Printer<'_>,
     threads: usize,
 ) -> Result<Option<Error>, Failure> {
     std::thread::scope(|scope| {
@@ -109,8 +112,10 @@ pub(super) fn print<S: Source>(
                 if let Some(Ok(done)) = texts.pop_front().map(|text| text.recv()) {
                     batch = done;
                     printer.out.write_after(&batch.text)?;
+                    printer.session.add(batch.matched);
                     batch.records.clear();
                     batch.text.clear();
+                    batch.matched = 0;
                 }
             }
         }

@@ -1,54 +1,119 @@
 //! Prints the selected records of a trace.
 
+use std::cell::{Cell, RefCell};
+
 use etl_format::read::{Mode, Record, Records, Source};
 use etl_format::{Clock, Error};
 use etl_tools::filter::Filter;
-use etl_tools::rows::RowWriter;
+use etl_tools::rows::{Conditions, RowWriter};
 
 use super::Args;
-use super::schemas::{columns, store};
+use super::columns::columns;
 use crate::Outcome;
 use crate::error::Failure;
 use crate::input::About;
 use crate::output::Output;
 use crate::progress::Progress;
 
-/// Prints the selected records.
-pub(super) struct Printer {
+/// What the traces of one run share.
+pub(super) struct Session<'a> {
+    pub(super) args: &'a Args,
+    /// The form of rows, the schemas, and which columns had values so far.
+    pub(super) frame: RefCell<RowWriter>,
+    begun: Cell<bool>,
+    /// Events that were printed or counted, and how many more are wanted.
+    pub(super) matched: Cell<u64>,
+    left: Cell<u64>,
+}
+
+impl<'a> Session<'a> {
+    /// `several` traces get a column with the name of the file.
+    pub(super) fn new(args: &'a Args, several: bool) -> Result<Self, Failure> {
+        let conditions = Conditions::new(&args.event, &args.conditions, args.grep.as_deref())
+            .map_err(|e| Failure::new("--where", e.to_string()))?;
+        let frame = RowWriter::new(args.format, Clock::assumed(0), args.schemas.store()?)
+            .payload_bytes(args.raw)
+            .columns(columns(args)?)
+            .conditions(conditions)
+            .count_only(args.count)
+            .relative_times(args.relative)
+            .file(several.then_some(""));
+        Ok(Session {
+            args,
+            frame: RefCell::new(frame),
+            begun: Cell::new(false),
+            matched: Cell::new(0),
+            left: Cell::new(args.limit.unwrap_or(u64::MAX)),
+        })
+    }
+
+    /// Whether more events are wanted.
+    pub(super) fn wants_more(&self) -> bool {
+        self.left.get() > 0
+    }
+
+    /// Notes that events were selected.
+    pub(super) fn add(&self, matched: u64) {
+        self.matched.set(self.matched.get().saturating_add(matched));
+        self.left.set(self.left.get().saturating_sub(matched));
+    }
+
+    /// Writes what precedes the first row, once.
+    pub(super) fn begin(&self, out: &mut Output) {
+        if !self.begun.replace(true) && !self.args.count {
+            self.frame.borrow().begin(&mut out.buffer);
+        }
+    }
+
+    /// Writes what follows the last row, and what is to be said of all rows.
+    pub(super) fn end(&self) -> Result<(), Failure> {
+        if !self.begun.get() {
+            return Ok(());
+        }
+        let (mut out, frame) = (Output::new(), self.frame.borrow());
+        if self.args.count {
+            out.buffer.extend(format!("{}\n", self.matched.get()).as_bytes());
+        } else {
+            frame.end(&mut out.buffer);
+        }
+        out.flush()?;
+        for column in frame.columns_without_values() {
+            stderr_line!("note: no printed event has a field {column}");
+        }
+        Ok(())
+    }
+}
+
+/// Prints the selected records of one trace.
+pub(super) struct Printer<'s> {
+    pub(super) session: &'s Session<'s>,
     pub(super) filter: Filter,
     pub(super) rows: RowWriter,
     pub(super) out: Output,
-    left: u64,
     pub(super) progress: Progress,
     mode: Mode,
 }
 
-impl Printer {
+impl<'s> Printer<'s> {
     pub(super) fn new(
-        args: &Args,
+        session: &'s Session<'s>,
+        file: Option<&str>,
         processes: &Filter,
         clock: &Clock,
         progress: Progress,
     ) -> Result<Self, Failure> {
+        let args = session.args;
         let mut out = Output::new();
-        let rows = RowWriter::new(args.format, *clock, store(args)?)
-            .payload_bytes(args.raw)
-            .columns(columns(args)?);
-        rows.begin(&mut out.buffer);
+        let rows = session.frame.borrow().for_trace(*clock, file);
+        session.begin(&mut out);
         let mut filter = args.filter.filter(clock, processes)?;
         filter.learn_names(rows.store());
-        Ok(Printer {
-            filter,
-            rows,
-            out,
-            left: args.limit.unwrap_or(u64::MAX),
-            mode: if args.strict { Mode::Strict } else { Mode::Salvage },
-            progress,
-        })
+        let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
+        Ok(Printer { session, filter, rows, out, mode, progress })
     }
 
     pub(super) fn wants_more(&self) -> bool {
-        self.left > 0
+        self.session.wants_more()
     }
 
     #[inline]
@@ -56,7 +121,7 @@ impl Printer {
         self.progress.pass(record.bytes().len());
         self.rows.learn(record);
         if self.rows.write_if(&self.filter, &mut self.out.buffer, record) {
-            self.left -= 1;
+            self.session.add(1);
             self.out.flush_if_large()?;
         }
         Ok(())
@@ -77,12 +142,14 @@ impl Printer {
         Ok(None)
     }
 
+    /// Writes out what was printed so far.
+    pub(super) fn flush(&mut self) -> Result<(), Failure> {
+        Ok(self.out.flush()?)
+    }
+
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
-        self.rows.end(&mut self.out.buffer);
         self.out.flush()?;
-        for column in self.rows.columns_without_values() {
-            stderr_line!("note: no printed event has a field {column}");
-        }
+        self.session.frame.borrow_mut().merge_columns(&self.rows);
         Ok(())
     }
 

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use etl_format::constants::LogFileMode;
 use etl_format::read::{Mode, Options, Record};
+use etl_schema::store::SchemaStore;
+use etl_tools::processes::{ProcessCount, processes};
 use etl_tools::survey::Survey;
 use serde::Serialize;
 
@@ -17,7 +19,9 @@ use crate::memory;
 use crate::output::{self, ReportFormat};
 use crate::process_args::ProcessArgs;
 use crate::progress::Progress;
+use crate::schemas::SchemaArgs;
 use crate::threads::ThreadArgs;
+use crate::trace_files;
 
 /// Incremented when a field of the report changes its meaning or is removed.
 const SCHEMA_VERSION: u32 = 1;
@@ -34,7 +38,7 @@ Examples:
   etlkit info --process devenv --children trace.etl
   etlkit info --format json trace.etl | jq '.events[] | select(.count > 1000)'")]
 pub(crate) struct Args {
-    /// Traces to read; `-` is standard input
+    /// Traces to read, or directories with traces; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Output format; the JSON is an object, or an array of them for several files
@@ -44,6 +48,8 @@ pub(crate) struct Args {
     /// Stop at the first damage of the file, with exit code 2
     #[arg(long)]
     strict: bool,
+    #[command(flatten)]
+    schemas: SchemaArgs,
     #[command(flatten)]
     processes: ProcessArgs,
     #[command(flatten)]
@@ -62,6 +68,8 @@ struct Report {
     processes: Vec<String>,
     #[serde(flatten)]
     survey: Survey,
+    /// The processes, those with the most events first; empty where some are selected.
+    process_counts: Vec<ProcessCount>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
@@ -70,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 
 /// Prints the reports: as a list if several files were named.
 fn print(args: &Args, reports: &[Report]) -> Result<Outcome, Failure> {
-    let several = args.files.len() > 1;
+    let several = args.files.len() > 1 || args.files.iter().any(|file| file.is_dir());
     let text = match (args.format, reports) {
         (ReportFormat::Json, [one]) if !several => output::json(one),
         (ReportFormat::Json, many) => output::json(many),
@@ -90,29 +98,54 @@ fn print(args: &Args, reports: &[Report]) -> Result<Outcome, Failure> {
 fn all(args: &Args) -> Vec<Result<Report, Failure>> {
     let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
     let threads = args.threads.count();
-    let at_once = threads.min(args.files.len()).max(1);
+    let files = trace_files::expand(&args.files);
+    if files.is_empty() {
+        return vec![Err(trace_files::none_found())];
+    }
+    let at_once = threads.min(files.len()).max(1);
     let options = Options { mode, threads: threads / at_once, ..Options::default() };
-    let (processes, options) = (&args.processes, &options);
-    let is_file = |file: &PathBuf| !input::is_stdin(file);
-    memory::map(&args.files, at_once, is_file, |file, at_once| {
-        survey(file, processes, options, &args.input.share(at_once))
+    let options = &options;
+    let store = match args.schemas.store() {
+        Ok(store) => store,
+        Err(failure) => return vec![Err(failure)],
+    };
+    let is_file =
+        |file: &trace_files::Found| file.as_ref().is_ok_and(|path| !input::is_stdin(path));
+    memory::map(&files, at_once, is_file, |file, at_once| match file {
+        Ok(path) => {
+            let input = args.input.share(at_once);
+            survey(path, &args.processes, options, &input, store.clone())
+        }
+        Err((path, failure)) => {
+            let path = input::display(path);
+            Err(Failure::new(&path, failure.message_about(&path)))
+        }
     })
 }
 
 fn survey(
     path: &Path,
-    processes: &ProcessArgs,
+    selected: &ProcessArgs,
     options: &Options,
     args: &InputArgs,
+    store: SchemaStore,
 ) -> Result<Report, Failure> {
     let mut input = Input::open(path, args)?;
-    let (bytes, filter) = (input.size(), processes.filter(&mut input)?);
+    let (bytes, filter) = (input.size(), selected.filter(&mut input)?);
     let (mut trace, about) = input.trace(options)?;
     let mut progress = Progress::of_trace(&trace, 1, false);
     let on_record = move |record: &Record<'_>| progress.pass(record.bytes().len());
-    let survey = Survey::of_selected(&mut trace, &filter, on_record)
+    let survey = Survey::of_selected(&mut trace, store, &filter, on_record)
         .map_err(|e| about.unreadable(options.mode, e.format_error()))?;
     let file = about.name.clone();
-    let processes = processes.names().to_vec();
-    Ok(Report { schema_version: SCHEMA_VERSION, file, bytes, processes, survey })
+    drop(trace);
+    // Without a header event there are no times.
+    let process_counts = if survey.header && selected.names().is_empty() {
+        let limits = input.limits();
+        processes(input.source(), &file, limits).unwrap_or_default()
+    } else {
+        Vec::new()
+    };
+    let processes = selected.names().to_vec();
+    Ok(Report { schema_version: SCHEMA_VERSION, file, bytes, processes, process_counts, survey })
 }

@@ -14,6 +14,9 @@ const UNKNOWN: &str = "unknown";
 /// The longest list that is printed in full.
 const MAX_LISTED: usize = 40;
 
+/// How many processes are printed.
+const MAX_PROCESSES: usize = 15;
+
 pub(super) fn render(report: &Report) -> String {
     let mut out = String::new();
     // Writing into a String does not fail.
@@ -74,21 +77,44 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
     let kinds: Vec<_> = s.kinds.iter().map(|(kind, n)| format!("{kind} {n}")).collect();
     row("records", &format!("{}: {}", s.records, kinds.join(", ")))?;
 
+    if !s.providers.is_empty() {
+        writeln!(out, "\n  {:>9}  {:>5}  provider", "count", "kinds")?;
+    }
+    for p in s.providers.iter().take(MAX_LISTED) {
+        let name = p.provider.as_deref().unwrap_or(&p.provider_guid);
+        writeln!(out, "  {:>9}  {:>5}  {}", p.count, p.kinds, one_line(name))?;
+    }
+    cut(out, s.providers.len(), "providers")?;
+
+    if !report.process_counts.is_empty() {
+        writeln!(out, "\n  {:>9}  {:>7}  process", "count", "pid")?;
+    }
+    for p in report.process_counts.iter().take(MAX_PROCESSES) {
+        let name = p.name.as_deref().map_or_else(|| "(unknown name)".into(), one_line);
+        let started = p.start_time.as_deref().map_or_else(String::new, |t| format!("  from {t}"));
+        let ended = p.end_time.as_deref().map_or_else(String::new, |t| format!("  to {t}"));
+        writeln!(out, "  {:>9}  {:>7}  {name}{started}{ended}", p.count, p.pid)?;
+    }
+    if report.process_counts.len() > MAX_PROCESSES {
+        let more = report.process_counts.len() - MAX_PROCESSES;
+        writeln!(out, "  ... and {more} more processes; --format json lists all")?;
+    }
+
     if !s.events.is_empty() {
         writeln!(out, "\n  {:>9}  event", "count")?;
     }
     for e in s.events.iter().take(MAX_LISTED) {
         let provider = e.provider.as_deref().unwrap_or(&e.provider_guid);
-        let event = e.event.as_deref().map_or_else(String::new, |name| format!("{name} "));
+        let event = one_line(&e.event);
         let task = e.task_name.as_deref().map_or_else(String::new, |name| format!(" {name}"));
         let what = match e.hook {
-            Some(hook) => format!("{event}hook {hook:#06x} v{}", e.version),
+            Some(hook) => format!("hook {hook:#06x} v{}", e.version),
             None => format!(
-                "{event}id {} v{} opcode {} task {}{task} level {} keyword {}",
+                "id {} v{} opcode {} task {}{task} level {} keyword {}",
                 e.id, e.version, e.opcode, e.task, e.level, e.keyword_hex
             ),
         };
-        writeln!(out, "  {:>9}  {} {what}", e.count, one_line(provider))?;
+        writeln!(out, "  {:>9}  {} {event}  {what}", e.count, one_line(provider))?;
     }
     cut(out, s.events.len(), "identities")?;
 

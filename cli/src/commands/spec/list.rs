@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use etl_format::Guid;
 use etl_schema::tables::{Provider, Registry, TableEvent, TableSet, errata};
 use etl_schema::{Count, Field, FieldKind, FieldRef, Identity, Length};
 use serde_json::{Value, json};
@@ -11,25 +12,47 @@ use crate::error::Failure;
 use crate::output::text;
 
 pub(super) fn providers(profile: TableSet, search: Option<&str>) -> Result<Printed, Failure> {
-    let all = Registry::of(profile).providers().iter().map(|p| (p, "provider"));
-    let classes = Registry::classic().providers().iter().map(|p| (p, "class"));
-    let wanted = |p: &Provider| {
+    let all = Registry::of(profile).providers().iter().map(|p| Listed::of(p, "provider"));
+    let classes = Registry::classic().providers().iter().map(|p| Listed::of(p, "class"));
+    let known = |guid: Guid| Registry::of(profile).provider(guid).is_some();
+    let of_windows = etl_providers::all().iter().map(|p| Listed {
+        name: p.name(),
+        guid: Guid::from_bytes(p.guid()),
+        kind: "windows",
+        events: p.event_count() as usize,
+    });
+    let wanted = |p: &Listed<'_>| {
         search.is_none_or(|s| {
             p.name.to_ascii_lowercase().contains(s) || p.guid.to_string().contains(s)
         })
     };
-    let found: Vec<_> = all.chain(classes).filter(|(p, _)| wanted(p)).collect();
+    let others = of_windows.filter(|p| !known(p.guid));
+    let found: Vec<_> = all.chain(classes).chain(others).filter(wanted).collect();
     if found.is_empty() {
         return Err(no_match(search, "no provider or class matches"));
     }
-    Ok(rows(found.into_iter().map(|(p, kind)| {
-        let (guid, count) = (p.guid.to_string(), p.events.len());
+    Ok(rows(found.into_iter().map(|p| {
+        let (guid, count, kind) = (p.guid.to_string(), p.events, p.kind);
         let line = format!("{guid}  {kind:8}  {} ({count} events)\n", p.name);
         let json = json!({
             "provider": p.name, "provider_guid": guid, "kind": kind, "event_count": count,
         });
         (line, json)
     })))
+}
+
+/// A row of the list of providers.
+struct Listed<'a> {
+    name: &'a str,
+    guid: Guid,
+    kind: &'static str,
+    events: usize,
+}
+
+impl<'a> Listed<'a> {
+    fn of(provider: &'a Provider, kind: &'static str) -> Self {
+        Listed { name: &provider.name, guid: provider.guid, kind, events: provider.events.len() }
+    }
 }
 
 fn no_match(search: Option<&str>, message: &str) -> Failure {

@@ -6,7 +6,7 @@ mod mask;
 mod tables;
 
 use clap::Subcommand;
-use etl_schema::tables::{Provider, Registry, TableSet};
+use etl_schema::tables::{Provider, Registry, TableSet, windows};
 use serde_json::Value;
 
 use crate::Outcome;
@@ -18,11 +18,12 @@ use crate::output::{self, ReportFormat};
 /// Arguments of `etlkit spec`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A provider is given by its name, the end of its name (runtime, rundown) or its GUID; a class of
-kernel events by its name (Thread, FileIo).
+A provider is given by its name, the end of its name (runtime, Kernel-Process) or its GUID; a class
+of kernel events by its name (Thread, FileIo).
 
 Examples:
   etlkit spec providers
+  etlkit spec events Microsoft-Windows-Kernel-Process
   etlkit spec keywords runtime thread
   etlkit spec events runtime method
   etlkit spec events rundown method --event-tables documented
@@ -44,7 +45,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// List the providers and kernel event classes in the tables
+    /// List the providers and kernel event classes in the tables, those of Windows included
     #[command(after_help = "\
 Examples:
   etlkit spec providers
@@ -143,15 +144,20 @@ pub(crate) fn print(format: ReportFormat, (text, json): &Printed) -> Result<Outc
     Ok(Outcome::Success)
 }
 
-/// A provider of the tables, or a class of kernel events.
+/// A provider of the tables, a class of kernel events, or a provider that Windows ships.
 fn find(profile: TableSet, name: &str) -> Result<&'static Provider, Failure> {
     let class = || {
         let classes = Registry::classic().providers().iter();
         let guid = name.parse().ok();
         classes.clone().find(|p| p.name.eq_ignore_ascii_case(name) || Some(p.guid) == guid)
     };
-    Registry::of(profile).find(name).or_else(class).ok_or_else(|| {
-        Failure::new(name, "unknown provider")
+    // It lives as long as the program, as the other tables do.
+    let of_windows = || {
+        let provider = windows::provider(windows::find(name)?)?.ok()?;
+        Some(&*Box::leak(Box::new(provider)))
+    };
+    Registry::of(profile).find(name).or_else(class).or_else(of_windows).ok_or_else(|| {
+        Failure::new(name, "unknown provider, or one whose events are not known")
             .hint("`etlkit spec providers` lists the providers in the tables")
     })
 }

@@ -1,7 +1,6 @@
 //! `etlverify`, also `etlkit verify`: checks that traces are complete.
 
 mod check;
-mod files;
 mod report;
 mod settings;
 
@@ -19,9 +18,9 @@ use crate::input::{self, InputArgs};
 use crate::output;
 use crate::process_args::ProcessArgs;
 use crate::sink;
+use crate::trace_files::{self, expand};
 
 use check::{verify_all, verify_one, verify_together};
-use files::expand;
 use report::{explain, outcome, render};
 use settings::{Settings, read_baseline, read_truth, settings, with_truth};
 
@@ -184,8 +183,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let for_files = |files: &[PathBuf]| with_truth(&settings, truth.as_ref(), files);
     let found = expand(&args.files);
     if found.is_empty() {
-        return Err(Failure::new("", "there is no trace to check")
-            .hint("name the traces, or the directory that contains them"));
+        return Err(trace_files::none_found());
     }
     if args.together {
         let files = found.into_iter().map(|found| found.map_err(|(_, failure)| failure));

@@ -1,4 +1,4 @@
-//! The files that `etlverify` checks: directories are replaced by the traces in them.
+//! The traces that the user named: directories are replaced by the traces in them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use crate::error::Failure;
 use crate::input;
 
-/// A file to check, or a directory that cannot be read.
-pub(super) type Found = Result<PathBuf, (PathBuf, Failure)>;
+/// A file to read, or a directory that cannot be read.
+pub(crate) type Found = Result<PathBuf, (PathBuf, Failure)>;
 
 /// Replaces directories by the traces in them and in their subdirectories. A directory without a
 /// trace is reported on standard error.
-pub(super) fn expand(files: &[PathBuf]) -> Vec<Found> {
+pub(crate) fn expand(files: &[PathBuf]) -> Vec<Found> {
     let mut out = Vec::new();
     for file in files {
         if input::is_stdin(file) || !file.is_dir() {
@@ -25,6 +25,12 @@ pub(super) fn expand(files: &[PathBuf]) -> Vec<Found> {
         out.extend(found);
     }
     out
+}
+
+/// The error that the directories that the user named have no trace.
+pub(crate) fn none_found() -> Failure {
+    Failure::new("", "there is no trace to read")
+        .hint("name the traces, or the directory that contains them")
 }
 
 /// The traces of a directory and its subdirectories, in the order of their paths. Links to
