@@ -73,7 +73,9 @@ fn output(tool: &str, directory: &Path, args: &[&str], input: Option<&[u8]>) -> 
 pub fn directory(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     for (name, bytes) in files {
-        std::fs::write(directory.path().join(name), bytes).unwrap();
+        let path = directory.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
     }
     directory
 }

@@ -399,7 +399,6 @@ fn command_line_errors() {
         &["dump", "t.etl", "--id", "x"],
         &["dump", "t.etl", "--from", "yesterday"],
         &["dump", "t.etl", "--columns", "time"],
-        &["dump", "t.etl", "t.etl"],
         &["merge", "t.etl"],
         &["merge", "t.etl", "t.etl", "-o", "o.etl"],
         &["repair", "t.etl", "-o", "t.etl"],

@@ -6,7 +6,7 @@ use etl_test_support::needs;
 const EVENT: &str = "http://schemas.microsoft.com/win/2004/08/events/event";
 const TRACE: &str = "http://schemas.microsoft.com/win/2004/08/events/trace";
 
-const MANIFEST: &str = r#"<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events">
+pub const MANIFEST: &str = r#"<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events">
  <instrumentation xmlns:win="http://manifests.microsoft.com/win/2004/08/windows/events"><events>
   <provider name="Made-Up" guid="{5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a5a}" symbol="MADE_UP">
    <channels><channel chid="C" name="Made-Up/Debug" value="16"/></channels>
@@ -25,7 +25,7 @@ const MANIFEST: &str = r#"<instrumentationManifest xmlns="http://schemas.microso
 </instrumentationManifest>"#;
 
 /// An event of the test provider, with a payload.
-fn made_up(timestamp: i64, id: u16, payload: &[u8]) -> Vec<u8> {
+pub fn made_up(timestamp: i64, id: u16, payload: &[u8]) -> Vec<u8> {
     let mut record = event(timestamp, id, 17, 0x30, None);
     record.truncate(0x50);
     record[0x2b] = 16;
@@ -41,7 +41,7 @@ fn sized(mut record: Vec<u8>) -> Vec<u8> {
     aligned(record)
 }
 
-fn trace_of(records: &[Vec<u8>]) -> Vec<u8> {
+pub fn trace_of(records: &[Vec<u8>]) -> Vec<u8> {
     [buffer(0, 0, 4, &[header_event(2)]), buffer(1, 0, 0, records)].concat()
 }
 
@@ -120,7 +120,10 @@ fn provider_filter_uses_names_from_the_trace() {
     assert_eq!(lines(&["-p", "Made-Up", "--manifest", "m.man"]), (3, String::new()));
     let note =
         "note: unknown provider Unknown: neither the trace nor the tables define it\n".to_owned();
-    assert_eq!(lines(&["-p", "Unknown"]), (0, note.clone()));
+    let unknown = etlkit(here.path(), &["dump", "t.etl", "-p", "Unknown"]);
+    assert_eq!((unknown.code, unknown.out.as_str()), (1, ""));
+    let error = "error: no event of provider Unknown; the nearest names: ";
+    assert!(unknown.err.starts_with(&(note.clone() + error)), "{}", unknown.err);
     // A pipe cannot be read twice: the name is known from its definition on.
     let args = ["dump", "--file-order", "-p", "Named-Late", "-"];
     assert_eq!(etlkit_piped(&trace, &args).out.lines().count(), 1);

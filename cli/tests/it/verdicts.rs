@@ -191,7 +191,7 @@ fn subdirectories_are_searched() {
     assert_eq!(files, ["in/a/b/x.etl", "in/a/y.ETL", "in/z.etl"]);
     let said = etlverify(root, &["nothing"]);
     assert_eq!(said.code, 2);
-    assert!(said.err.contains("there is no trace to check"), "{}", said.err);
+    assert!(said.err.contains("there is no trace to read"), "{}", said.err);
 }
 
 #[test]

@@ -8,12 +8,6 @@ use etl_schema::Identity;
 use etl_schema::tables::{Registry, TableEvent, erratum};
 use etl_test_support::{all_traces, needs, traces};
 
-/// GCFitBucketInfo.
-const GC_FIT_BUCKET_INFO: u16 = 209;
-
-/// GCLOHCompact.
-const GC_LOH_COMPACT: u16 = 208;
-
 /// Provider, id, version, level, opcode, task, keywords.
 type Tuple = (String, u16, u8, u8, u8, u16, u64);
 
@@ -79,11 +73,6 @@ fn tables_describe_every_byte_of_clr_events() {
             assert!(agrees(event, &tuple), "{place}: the table differs");
             let decoder = registry.decoder(provider, key).unwrap();
             let note = decoder.check(record.payload(), record.pointer_size().unwrap());
-            // Its elements are C structures with the padding of the process, which the tables
-            // do not describe.
-            if [GC_LOH_COMPACT, GC_FIT_BUCKET_INFO].contains(&d.id) {
-                continue;
-            }
             assert!(note.is_exact(), "{place}: {note:?}");
             *kinds.entry(tuple).or_default() += 1;
         }

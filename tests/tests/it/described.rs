@@ -1,10 +1,10 @@
 //! Decodes events of real traces whose schema is in the trace.
 
 use etl_format::read::{ExtendedItem, Header, Options, Order, Record, Trace};
-use etl_schema::SchemaSource;
 use etl_schema::sources::provider_guid;
 use etl_schema::sources::tracelogging::{self, ProviderTraits};
 use etl_schema::store::SchemaStore;
+use etl_schema::{EventSchema, SchemaSource};
 use etl_test_support::{needs, trace};
 
 /// Calls `see` with each record of a trace and a store that learned from the records before.
@@ -57,6 +57,41 @@ fn decoder_reads_every_byte_of_tracelogging_events() {
         });
         assert_eq!(seen, expected, "{name}: TraceLogging events");
     }
+}
+
+/// A schema counts by the rank of its source, and only if it takes the payload exactly where
+/// another one does.
+#[needs(traces)]
+#[test]
+fn sources_of_schemas_are_ranked() {
+    let bytes = std::fs::read(trace("tx/Process.etl")).unwrap();
+    let mut file = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
+    let mut records = file.records(Order::File).unwrap();
+    let record = loop {
+        let record = records.next_record().unwrap().expect("an event of Kernel-Process");
+        if record.is_event() {
+            break record;
+        }
+    };
+    let source = |store: &SchemaStore| store.decoder(&record).map(|d| d.schema().source);
+    let tables = SchemaStore::default();
+    assert_eq!(source(&tables), None);
+    let windows = tables.clone().with_windows_tables();
+    assert_eq!(source(&windows), Some(SchemaSource::Windows));
+
+    let described = windows.decoder(&record).unwrap().schema();
+    let mut given = EventSchema::clone(described);
+    given.source = SchemaSource::Manifest;
+    let mut store = windows.clone();
+    store.add_schemas([given.clone()]);
+    assert_eq!(source(&store), Some(SchemaSource::Manifest));
+    // One that leaves bytes over, where the tables do not.
+    given.fields.pop();
+    store.add_schemas([given.clone()]);
+    assert_eq!(source(&store), Some(SchemaSource::Windows));
+    let mut store = tables.clone();
+    store.add_schemas([given]);
+    assert_eq!(source(&store), Some(SchemaSource::Manifest));
 }
 
 /// Providers without an explicit GUID have the hash of their name.

@@ -14,7 +14,6 @@ pub fn equal(name: &str, text: &str, event: &Event<'_>) -> bool {
 fn try_equal(name: &str, text: &str, event: &Event<'_>) -> Option<bool> {
     let number = |name| event.number(name);
     let integer = |n: u64| Some(undone::integer(text, n, 8));
-    let manifest = |n: u64| if number("Format").is_none() { integer(n) } else { None };
     let payload = event.record.payload();
     match name {
         // The time zone's bias.
@@ -92,14 +91,8 @@ fn try_equal(name: &str, text: &str, event: &Event<'_>) -> Option<bool> {
             Some(archive || undone::integer(text, options, 8))
         }
         "CreateDisposition" => Some(number("CreateOptions")? >> 24 == 1 && text == "OPEN_EXISTING"),
-        // The header of a manifest's chunk is not a field.
-        "Format" => manifest(payload.u8_at(0)?.into()),
-        "MajorVersion" => manifest(payload.u8_at(1)?.into()),
-        "MinorVersion" => manifest(payload.u8_at(2)?.into()),
-        "Magic" => manifest(payload.u8_at(3)?.into()),
-        "TotalChunks" => manifest(payload.u16_at(4)?.into()),
-        "ChunkNumber" => manifest(payload.u16_at(6)?.into()),
-        "PayloadLength" => manifest(payload.len() as u64),
+        // Of a chunk of a manifest.
+        "PayloadLength" => integer(payload.len() as u64),
         // TraceEvent prints wrong milliseconds of a SYSTEMTIME; the seconds are compared.
         "system_time_type" => {
             let (_, value) = event.fields.iter().find(|(f, _)| f.name == name)?;

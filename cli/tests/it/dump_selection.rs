@@ -1,0 +1,133 @@
+//! `etlkit dump` with the tables of Windows' providers: names, fields, and selection by them.
+
+use etl_test_support::needs;
+
+use crate::common::{directory, etlkit};
+use crate::provider_names::{made_up, trace_of};
+
+const HTTP: &str = "tx/HTTP_Server.etl";
+
+fn dump(args: &[&str]) -> (i32, String, String) {
+    let path = etl_test_support::trace(HTTP);
+    let here = directory(&[]);
+    let said = etlkit(here.path(), &[&["dump", path.to_str().unwrap()], args].concat());
+    (said.code, said.out, said.err)
+}
+
+fn lines(args: &[&str]) -> Vec<serde_json::Value> {
+    let (code, out, err) = dump(&[args, &["--format", "jsonl"]].concat());
+    assert_eq!((code, err.as_str()), (0, ""), "{args:?}");
+    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[needs(trace = "tx/HTTP_Server.etl")]
+#[test]
+fn dump_names_and_decodes_events_of_windows_providers() {
+    let all = lines(&[]);
+    assert_eq!(all.len(), 2_042);
+    assert!(all.iter().all(|event| event["event"].is_string() && event["fields"].is_object()));
+    let first = &all[1];
+    assert_eq!(first["provider"], "Microsoft-Windows-HttpService");
+    assert_eq!(first["fields"]["RemoteAddr"], "[2001:4898:0:fff:0:5efe:a50:e410]:37837");
+    assert_eq!(first["task_name"], "HTTPConnectionTraceTask");
+}
+
+#[needs(trace = "tx/HTTP_Server.etl")]
+#[test]
+fn conditions_select_by_event_field_and_text() {
+    let count = |args: &[&str]| {
+        let counted = dump(&[args, &["--count"]].concat());
+        assert_eq!((counted.0, counted.2.as_str()), (0, ""), "{args:?}");
+        let printed = lines(args).len();
+        assert_eq!(counted.1, format!("{printed}\n"), "{args:?}");
+        printed
+    };
+    let connects = count(&["--event", "*ConnConnect*"]);
+    assert!(connects > 0 && connects == count(&["--id", "21"]));
+    let with_address = count(&["--where", "LocalAddrLength = 28"]);
+    assert!(with_address >= connects);
+    assert_eq!(count(&["--where", "LocalAddrLength != 28", "--id", "21"]), 0);
+    let port = count(&["--where", "LocalAddr ~ *:80", "--event", "*ConnConnect*"]);
+    assert!(port > 0 && port <= connects);
+    assert!(count(&["--grep", "http://"]) > 0);
+    assert_eq!(count(&["--grep", "no such text at all"]), 0);
+}
+
+#[needs(trace = "tx/HTTP_Server.etl")]
+#[test]
+fn names_that_no_trace_has_are_reported_with_the_nearest() {
+    let (code, out, err) = dump(&["-p", "Microsoft-Windows-HttpServices"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(err.contains("no event of provider Microsoft-Windows-HttpServices"), "{err}");
+    assert!(err.contains("the nearest names: Microsoft-Windows-HttpService"), "{err}");
+    let (code, _, err) = dump(&["--event", "HTTPConnectionTraceTaskConnConect"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("HTTPConnectionTraceTaskConnConnect"), "{err}");
+    // The provider is there, its event is not: nothing is misspelled.
+    let (code, _, err) = dump(&["-p", "Microsoft-Windows-HttpService", "--id", "9999"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let (code, _, err) = dump(&["--where", "LocalAddr 80"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("FIELD OP VALUE"), "{err}");
+}
+
+#[test]
+fn several_files_have_a_column_for_their_names() {
+    let trace = trace_of(&[made_up(1_010, 7, b"\x05\0\0\0hidden text\0")]);
+    let here = directory(&[("a.etl", &trace), ("b.etl", &trace), ("c.txt", b"no trace")]);
+    let run = |args: &[&str]| {
+        let said = etlkit(here.path(), &[&["dump", "--id", "7"], args].concat());
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "{args:?}");
+        said.out
+    };
+    let csv = run(&["--format", "csv", "."]);
+    let rows: Vec<&str> = csv.lines().collect();
+    assert!(rows[0].starts_with("file,time,"), "{csv}");
+    assert_eq!(rows.len(), 3);
+    assert!(rows[1].contains("a.etl,") && rows[2].contains("b.etl,"), "{csv}");
+    assert_eq!(run(&["--count", "a.etl", "b.etl"]), "2\n");
+    assert_eq!(run(&["--limit", "1", "a.etl", "b.etl"]).lines().count(), 1);
+    let json = run(&["--format", "jsonl", "--relative", "b.etl", "a.etl"]);
+    let first: serde_json::Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
+    assert_eq!(first["file"], "b.etl");
+    assert!(first["seconds"].is_number());
+    // Nothing describes the event: it has a name and its readable text all the same.
+    assert_eq!(first["event"], "EventID(7)");
+    assert_eq!(first["payload_text"], "hidden text");
+    assert!(first.get("fields").is_none());
+    let xml = run(&["--format", "xml", "a.etl", "b.etl"]);
+    assert_eq!((xml.matches("<Events>").count(), xml.matches("</Events>").count()), (1, 1));
+    let said = etlkit(here.path(), &["dump", "missing.etl", "a.etl", "--id", "7"]);
+    assert_eq!((said.code, said.out.lines().count()), (2, 1));
+}
+
+#[test]
+fn merged_traces_are_printed_in_time_order() {
+    let trace = |times: &[i64]| {
+        trace_of(&times.iter().map(|time| made_up(*time, 7, &[])).collect::<Vec<_>>())
+    };
+    let here = directory(&[("a.etl", &trace(&[1_010, 1_030])), ("b.etl", &trace(&[1_020, 1_030]))]);
+    let args = ["dump", "--merge", "--id", "7", "--format", "csv", "--columns", "file,timestamp"];
+    let merged = |more: &[&str]| {
+        let said = etlkit(here.path(), &[&args, more, &["a.etl", "b.etl"]].concat());
+        assert_eq!((said.code, said.err.as_str()), (0, ""));
+        said.out
+    };
+    let rows = "file,timestamp\na.etl,1010\nb.etl,1020\na.etl,1030\nb.etl,1030\n";
+    assert_eq!(merged(&[]), rows);
+    assert_eq!(merged(&["--limit", "2"]).lines().count(), 3);
+}
+
+#[test]
+fn manifests_of_a_directory_are_used_by_dump_and_info() {
+    let trace = trace_of(&[made_up(1_010, 7, &[5, 0, 0, 0])]);
+    let manifest = crate::provider_names::MANIFEST.as_bytes();
+    let here = directory(&[("t.etl", &trace), ("schemas/m.man", manifest), ("none/x.txt", b"")]);
+    let dumped = etlkit(here.path(), &["dump", "--manifest", "schemas", "--id", "7", "t.etl"]);
+    assert!(dumped.out.contains("Stepped N=5"), "{}", dumped.out);
+    let info = etlkit(here.path(), &["info", "--manifest", "schemas", "t.etl"]);
+    assert!(info.out.contains("Made-Up Stepped"), "{}", info.out);
+    let none = etlkit(here.path(), &["dump", "--manifest", "none", "t.etl"]);
+    assert_eq!(none.code, 2);
+    assert!(none.err.contains("the directory has no .man or .xml file"), "{}", none.err);
+}
