@@ -13,12 +13,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use etl_format::read::FileSource;
 use etl_format::write;
 use etl_tools::{Error, Side};
 use tempfile::NamedTempFile;
 
 use crate::error::Failure;
-use crate::input::{self, Mapped};
+use crate::input;
 use crate::output;
 use crate::unfinished::{self, Unfinished};
 
@@ -139,10 +140,10 @@ impl Sink {
         write::File::new(BufWriter::with_capacity(CHUNK, self.file()))
     }
 
-    /// The bytes written so far.
-    pub fn map(&mut self) -> Result<Mapped, Failure> {
+    /// The bytes written so far, to be read piece by piece.
+    pub fn written(&mut self) -> Result<FileSource<&mut File>, Failure> {
         let name = self.name.clone();
-        Mapped::new(self.file(), &name)
+        FileSource::new(self.file()).map_err(|e| Failure::io(name, &e))
     }
 
     /// How many bytes were written.
@@ -206,12 +207,16 @@ impl Sink {
     }
 
     /// Commits the file, then prints the report: on standard output, or on standard error if the
-    /// file itself goes to standard output.
+    /// file itself goes to standard output, by whatever name.
     ///
     /// # Errors
     /// As [`Sink::commit`].
     pub fn finish(self, report: &str) -> Result<(), Failure> {
-        let is_stdout = matches!(self.target, Target::Stream { to: None, .. });
+        let is_stdout = match &self.target {
+            Target::Stream { to: None, .. } => true,
+            Target::Stream { to: Some(to), .. } => is_standard_output(to),
+            Target::Named { .. } => false,
+        };
         self.commit()?;
         if is_stdout {
             output::write_stderr(format_args!("{report}"));
@@ -220,6 +225,20 @@ impl Sink {
             Ok(output::print(report)?)
         }
     }
+}
+
+/// Whether a file is the pipe to which standard output goes: `/dev/stdout`, for example.
+#[cfg(unix)]
+fn is_standard_output(file: &File) -> bool {
+    use rustix::fs::{FileType, fstat};
+    let (Ok(file), Ok(stdout)) = (fstat(file), fstat(io::stdout())) else { return false };
+    (file.st_dev, file.st_ino) == (stdout.st_dev, stdout.st_ino)
+        && FileType::from_raw_mode(file.st_mode) == FileType::Fifo
+}
+
+#[cfg(not(unix))]
+fn is_standard_output(_: &File) -> bool {
+    false
 }
 
 /// Whether two paths name the same file. Nothing is opened: opening a named pipe waits for the

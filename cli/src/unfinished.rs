@@ -1,4 +1,5 @@
-//! Files that are not finished: removed when Ctrl-C or SIGTERM ends the tool.
+//! Files that are not finished: removed when Ctrl-C, SIGTERM or the end of the terminal ends the
+//! tool.
 
 use std::collections::BTreeSet;
 #[cfg(any(unix, windows))]
@@ -61,7 +62,7 @@ mod signals {
     use std::sync::{Once, mpsc};
     use std::thread;
 
-    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::emulate_default_handler;
 
@@ -72,7 +73,10 @@ mod signals {
             let (registered, wait) = mpsc::channel::<()>();
             // Without the thread a signal ends the tool as it does by default.
             let _ = thread::Builder::new().spawn(move || {
-                let signals = Signals::new([SIGINT, SIGTERM]);
+                let ignored = ignored();
+                let ends = |signal: &i32| ignored & 1 << (signal - 1) == 0;
+                let watched = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(ends);
+                let signals = Signals::new(watched);
                 drop(registered);
                 if let Ok(mut signals) = signals
                     && let Some(signal) = signals.forever().next()
@@ -85,6 +89,14 @@ mod signals {
             // Returns when the sender is dropped.
             let _ = wait.recv();
         });
+    }
+
+    /// The signals that the caller of the tool wants it to ignore, a bit for each: nohup and the
+    /// background of a shell. Only Linux says it without unsafe code.
+    fn ignored() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
     }
 }
 

@@ -112,6 +112,7 @@ impl Baseline {
             });
         }
         report.findings = findings;
+        report.has_baseline = true;
         report.judge();
     }
 }

@@ -88,9 +88,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 
 /// Reads the new file strictly: it is kept only if it is intact.
 fn check(sink: &mut Sink, done: &RepairReport, read: &Options) -> Result<(), Failure> {
-    let mapped = sink.map()?;
     let options = Options { mode: Mode::Strict, order_check: OrderCheck::FirstRecord, ..*read };
-    let records = Trace::open(mapped.bytes(), &options).and_then(|mut trace| {
+    // Mapped, a large output would count as memory of the process.
+    let records = Trace::open(sink.written()?, &options).and_then(|mut trace| {
         let mut records = trace.records(Order::Time)?.with_threads(read.threads);
         records.for_each(|_| Ok::<_, etl_format::Error>(()))?;
         Ok(records.count())

@@ -27,6 +27,10 @@ const SMALLEST: u64 = 32 << 20;
 const PARTS: u64 = 2;
 const BUFFER: u32 = 16 << 20;
 
+/// The largest file that is mapped if the memory is limited: the pages of a mapped file count as
+/// memory of the process until the system needs them.
+const MAPPED: u64 = 32 << 20;
+
 /// The arguments of every command that reads a trace.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Input (.etl, or packed: .etl.zip, .gz, .zst)")]
@@ -54,6 +58,11 @@ impl InputArgs {
     /// The arguments of each of `count` traces that are read at the same time.
     pub fn share(&self, count: usize) -> Self {
         InputArgs { at_once: count as u64, ..self.clone() }
+    }
+
+    /// Whether a file of this size is read in blocks.
+    pub fn in_blocks(&self, size: Option<u64>) -> bool {
+        self.no_mmap || self.max_memory.is_some() && size.is_none_or(|size| size > MAPPED)
     }
 
     /// The memory for traces of `size` bytes together.

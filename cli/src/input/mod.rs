@@ -66,7 +66,7 @@ impl Input {
         let (bytes, mut about) = unpacked(bytes, name, args)?;
         let mut data = match bytes.whole(&about.name)? {
             Spooled::Memory(bytes) => Data::Bytes(Mapped::Memory(bytes)),
-            Spooled::File(file) if args.no_mmap => Data::File(file),
+            Spooled::File(file) if args.in_blocks(file.size()) => Data::File(file),
             Spooled::File(file) => Data::Bytes(Mapped::new(&file.into_inner(), &about.name)?),
         };
         if about.from.is_some() {

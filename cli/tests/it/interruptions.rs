@@ -159,3 +159,27 @@ fn signals_remove_unfinished_files() {
         assert!(ended > 3, "{tool:?} was always done before");
     }
 }
+
+/// Programs that `nohup` or the background of a shell starts go on when the others end.
+#[test]
+#[cfg(target_os = "linux")]
+fn ignored_signals_end_nothing() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let here = directory(&[("t.etl", &large())]);
+    for (name, signal) in [("INT", Signal::INT), ("HUP", Signal::HUP), ("TERM", Signal::TERM)] {
+        let script = format!("trap '' {name}; exec \"$0\" compress t.etl -o out.etl --force");
+        let mut child = Command::new("sh")
+            .current_dir(here.path())
+            .args(["-c", &script, env!("CARGO_BIN_EXE_etlkit")])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Until the file is there, the shell may not have ended.
+        let is_writing = || crate::common::names(here.path()).iter().any(|n| n.ends_with(".part"));
+        while !is_writing() && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let _ = kill_process(Pid::from_child(&child), signal);
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{name}");
+    }
+}

@@ -210,6 +210,19 @@ fn baseline_accepts_known_findings() {
     assert!(said.out.starts_with("complete ") && said.out.contains(" known)"), "{}", said.out);
     let strict = ["--deny", "warnings", "--deny", "rundown", "--baseline", "known.json", file];
     assert_eq!(json(here.path(), &strict).0, 0, "what is known stays known");
+    // Code scanning tools show which results are new.
+    let states = |args: &[&str]| {
+        let sarif = ["--no-config", "--format", "sarif"];
+        let said = etlverify(here.path(), &[&sarif, args].concat());
+        let log: Value = serde_json::from_str(&said.out).unwrap();
+        let results = log["runs"][0]["results"].as_array().unwrap().iter();
+        results.map(|r| r["baselineState"].as_str().unwrap_or("none").to_owned()).collect()
+    };
+    let all_are = |states: Vec<String>, state| states.iter().all(|s| s == state);
+    let known = ["--baseline", "known.json"];
+    assert!(all_are(states(&[file]), "none"));
+    assert!(all_are(states(&[&known[..], &[file]].concat()), "unchanged"));
+    assert!(all_are(states(&[&known[..], &["rundown.unclosed.etl"]].concat()), "new"));
     // Findings of another trace, and new ones, count.
     let (code, _) = json(here.path(), &["--baseline", "known.json", "rundown.unclosed.etl"]);
     assert_eq!(code, 1);

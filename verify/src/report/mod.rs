@@ -122,6 +122,9 @@ pub struct Report {
     pub verdict: Verdict,
     /// Whether verdict, processes and findings are those of selected processes only.
     pub is_selection: bool,
+    /// Whether the findings were compared with a baseline.
+    #[serde(skip)]
+    pub has_baseline: bool,
     /// The machine; null if no header event is known.
     pub machine: Option<MachineReport>,
     /// When the session started, as UTC.
@@ -205,6 +208,7 @@ impl Report {
             error: None,
             verdict: Verdict::default(),
             is_selection: selected.is_some(),
+            has_baseline: false,
             machine: MachineReport::new(facts),
             start_time: utc(facts.clock(), timeline.start),
             end_time: utc(facts.clock(), timeline.end),

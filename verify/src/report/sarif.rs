@@ -74,7 +74,7 @@ fn results(report: &Report) -> Vec<serde_json::Value> {
             if let (Some(offset), Some(location)) = (f.offset, location.as_object_mut()) {
                 location.insert("region".to_owned(), json!({"byteOffset": offset}));
             }
-            json!({
+            let mut result = json!({
                 "ruleId": f.rule,
                 "ruleIndex": RULES.iter().position(|rule| rule.id == f.rule),
                 // Undecided findings are open and have no level.
@@ -84,7 +84,13 @@ fn results(report: &Report) -> Vec<serde_json::Value> {
                 "locations": [{"physicalLocation": location}],
                 "suppressions": suppressions(f),
                 "properties": {"pid": f.pid, "time": f.time, "processor": f.processor},
-            })
+            });
+            // The state is stated only where there was something to compare with.
+            if let (true, Some(result)) = (report.has_baseline, result.as_object_mut()) {
+                let state = if f.is_known { "unchanged" } else { "new" };
+                result.insert("baselineState".to_owned(), json!(state));
+            }
+            result
         })
         .collect()
 }

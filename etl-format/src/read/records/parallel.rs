@@ -1,9 +1,10 @@
 //! Reading with several threads.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread::Scope;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::read::record::Record;
 use crate::read::source::Source;
 
@@ -75,7 +76,8 @@ impl<S: Source> Records<S> {
     /// the two decompress.
     ///
     /// # Errors
-    /// As [`Records::next_record`]; what was read before the error is processed.
+    /// As [`Records::next_record`]; what was read before the error is processed, unless there is no
+    /// memory for it.
     pub fn pipeline<T: Default + Send>(
         &mut self,
         mut collect: impl FnMut(&Record<'_>, &mut T) -> bool,
@@ -83,13 +85,17 @@ impl<S: Source> Records<S> {
     ) -> Result<()> {
         let (send, batches) = mpsc::sync_channel::<T>(MAX_BATCHES);
         let (give_back, spare) = mpsc::channel::<T>();
+        let is_full = AtomicBool::new(false);
+        let is_full = &is_full;
         std::thread::scope(|scope| {
             let others = self.threads.saturating_sub(2);
             let helper = self.start_helper(scope, others);
             let guard = StopThreadsGuard(self);
             scope.spawn(move || {
                 while let Some(mut batch) = next_batch(&batches, helper.as_ref()) {
-                    process(&mut batch);
+                    if !is_full.load(Ordering::Relaxed) {
+                        process(&mut batch);
+                    }
                     // The reader does not take back the last ones.
                     give_back.send(batch).ok();
                 }
@@ -109,6 +115,9 @@ impl<S: Source> Records<S> {
                 Ok(())
             };
             let end = read();
+            // What waits in the queue may take as much memory as the budget has.
+            let has_memory = |e: &Error| !matches!(e.kind, ErrorKind::Budget { .. });
+            is_full.store(!end.as_ref().err().is_none_or(has_memory), Ordering::Relaxed);
             send.send(batch).ok();
             end
         })
