@@ -338,6 +338,9 @@ impl Process {
             }
             clr::Event::AppDomain(via, domain) => {
                 self.item(ItemKind::Domain, via, instance, (domain.id, 0), timestamp, tid);
+                if let (clr::Change::Unload, true) = (via, domain.is_default()) {
+                    self.clrs.entry(instance).or_default().ended = Some(timestamp);
+                }
             }
             clr::Event::JitStart(id) => {
                 let is_shared = self.jitting.contains_key(&id);

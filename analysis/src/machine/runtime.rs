@@ -233,6 +233,8 @@ with_accessors! {
             sku: Option<u16>,
             /// When it started, where that was inside the recording.
             started: Option<i64>,
+            /// When its default domain was unloaded, with which it ends.
+            ended: Option<i64>,
             /// Events of the runtime provider.
             runtime_events: u64,
             /// Whether a rundown states what it is.

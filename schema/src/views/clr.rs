@@ -173,9 +173,19 @@ view! {
     AppDomain, AppDomainLayout {
         /// Identifies it within its CLR.
         id: u64 = "AppDomainID",
+        /// Bits of `AppDomainFlags`.
+        flags: u32 = "AppDomainFlags",
     }
     /// Its name, UTF-16.
     pub fn name: &'a [u8] = "AppDomainName";
+}
+
+impl AppDomain<'_> {
+    /// Whether it is the one that lives as long as its CLR.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        self.flags & 1 != 0
+    }
 }
 
 /// A module as part of an application domain.

@@ -115,6 +115,7 @@ fn check_clr(
         }
         clr::Event::AppDomain(_, domain) => {
             assert_eq!(domain.id, uint(&of, "AppDomainID"));
+            assert_eq!(u64::from(domain.flags), uint(&of, "AppDomainFlags"));
             assert_eq!(domain.name(), Some(text(&of, "AppDomainName")));
         }
         clr::Event::Runtime { version, sku } => {

@@ -10,6 +10,7 @@ mod kinds;
 pub(crate) mod missing_stacks;
 pub(crate) mod payload;
 pub(crate) mod raised;
+pub(crate) mod sampled_stacks;
 pub(crate) mod sampling;
 mod sizes;
 mod stack_pairs;
@@ -34,6 +35,7 @@ use enablement::{Admission, Enabled};
 use kinds::Kinds;
 use missing_stacks::Kind;
 use payload::Payloads;
+use sampled_stacks::SampledStacks;
 use sampling::Sampling;
 use sizes::Sizes;
 use stack_pairs::{EventOwner, StackPairs};
@@ -59,6 +61,8 @@ pub(crate) struct Facts {
     pub sampling: Sampling,
     /// Stacks of the kernel and their events.
     pub walked: Walked,
+    /// Samples and their stacks.
+    pub sampled_stacks: SampledStacks,
     /// Physical memory of the machine in MiB, if an event states it.
     pub memory: Option<u32>,
 }
@@ -92,6 +96,7 @@ impl Facts {
             classic: records.classic,
             sampling: records.sampling,
             walked: records.walked,
+            sampled_stacks: records.sampled_stacks,
             memory: records.memory,
         }
     }
@@ -119,6 +124,7 @@ impl Facts {
 }
 
 /// Reports the bytes that were read, now and then.
+#[derive(Default)]
 struct Progress<'a> {
     unreported: u64,
     report: Option<&'a mut dyn FnMut(u64)>,
@@ -156,6 +162,7 @@ pub(crate) struct RecordChecks<'a> {
     classic: ClassicCounts,
     sampling: Sampling,
     walked: Walked,
+    sampled_stacks: SampledStacks,
     memory: Option<u32>,
     clock: Clock,
     /// As it was before the pass.
@@ -172,20 +179,32 @@ impl<'a> RecordChecks<'a> {
         tables: TableSet,
         progress: Option<&'a mut dyn FnMut(u64)>,
     ) -> Self {
+        let progress = Progress { unreported: 0, report: progress };
+        Self::from_start(Admission::new(declared, clock), clock, tables, progress)
+    }
+
+    /// Nothing seen yet of the events of these enablements.
+    fn from_start(
+        enabled: Admission,
+        clock: &Clock,
+        tables: TableSet,
+        progress: Progress<'a>,
+    ) -> Self {
         RecordChecks {
             kinds: Kinds::default(),
-            admission: Admission::new(declared, clock),
+            admission: enabled.clone(),
             activities: Activities::default(),
             collectors: Collectors::default(),
             payloads: Payloads::new(tables),
             classic: ClassicCounts::default(),
             sampling: Sampling::new(clock),
             walked: Walked::default(),
+            sampled_stacks: SampledStacks::default(),
             memory: None,
             clock: *clock,
-            enabled: Admission::new(declared, clock),
+            enabled,
             tables,
-            progress: Progress { unreported: 0, report: progress },
+            progress,
         }
     }
 }
@@ -218,6 +237,9 @@ impl RecordObserver for RecordChecks<'_> {
         self.walked.add(record.timestamp());
         self.classic.add_kernel(hook::SAMPLE);
         self.sampling.sample(record.processor(), tid, time);
+        if tid != 0 {
+            self.sampled_stacks.sample(record, time);
+        }
     }
 
     #[inline(always)]
@@ -232,6 +254,7 @@ impl RecordObserver for RecordChecks<'_> {
         self.classic.add_kernel(hook);
         if Walked::is_stack(hook) {
             self.walked.stack(record, hook, time);
+            self.sampled_stacks.stack(record, hook);
             return;
         }
         self.walked.add(record.timestamp());
@@ -242,15 +265,9 @@ impl RecordObserver for RecordChecks<'_> {
     }
 
     fn restart(&mut self) {
-        self.kinds = Kinds::default();
-        self.admission = self.enabled.clone();
-        self.activities = Activities::default();
-        self.collectors = Collectors::default();
-        self.payloads = Payloads::new(self.tables);
-        self.classic = ClassicCounts::default();
-        self.sampling = Sampling::new(&self.clock);
-        self.walked = Walked::default();
-        self.memory = None;
+        let (enabled, clock) = (self.enabled.clone(), self.clock);
+        let progress = std::mem::take(&mut self.progress);
+        *self = Self::from_start(enabled, &clock, self.tables, progress);
     }
 }
 

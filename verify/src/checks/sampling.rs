@@ -14,7 +14,7 @@ const BY_TIME: u32 = 0;
 const INTERVAL: usize = 4;
 
 /// Processors that are kept apart; Windows has at most 2,048.
-const MAX_PROCESSORS: usize = 1 << 12;
+pub(super) const MAX_PROCESSORS: usize = 1 << 12;
 
 /// What is known of the samples of a recording.
 #[derive(Clone, Debug)]
@@ -74,23 +74,29 @@ pub(crate) struct Processor {
     last_sign: i64,
     /// Since when it runs a thread, or is idle.
     running: Option<(bool, i64)>,
-    /// How many are how far apart: four steps for each power of two.
+    /// How many are how far apart.
     distances: Distances,
 }
 
-/// Distances by their size: four steps for each power of two.
+/// Distances by their size: 32 steps for each power of two.
 #[derive(Clone, Debug, Default)]
 struct Distances(Vec<u32>);
 
 impl Distances {
-    /// Steps of all distances.
-    const STEPS: usize = 256;
+    /// Bits of the fraction that are kept, and steps of all distances.
+    const BITS: u32 = 5;
+    const STEPS: usize = 64 << Self::BITS;
+    const FRACTION: u32 = f64::MANTISSA_DIGITS - 1 - Self::BITS;
+    const FIRST: usize = (1.0_f64.to_bits() >> Self::FRACTION) as usize;
 
-    /// The exponent and the first two bits of the fraction of a floating point number.
+    /// The exponent and the first bits of the fraction of a floating point number.
     fn step(ticks: i64) -> usize {
-        const FRACTION: u32 = f64::MANTISSA_DIGITS - 3;
-        let bits = (ticks.max(1) as f64).to_bits() >> FRACTION;
-        bits as usize - (1.0_f64.to_bits() >> FRACTION) as usize
+        ((ticks.max(1) as f64).to_bits() >> Self::FRACTION) as usize - Self::FIRST
+    }
+
+    /// The smallest distance of a step.
+    fn start(step: usize) -> f64 {
+        f64::from_bits(((step + Self::FIRST) as u64) << Self::FRACTION)
     }
 
     #[inline(always)]
@@ -216,6 +222,21 @@ impl Sampling {
         self.processors().map(|(_, p)| p.count.saturating_sub(1)).sum()
     }
 
+    /// The three steps in a row with the most distances: how many they have, and from where to where
+    /// they reach, in ticks.
+    pub fn peak(&self) -> Option<(u64, [f64; 2])> {
+        const WIDTH: usize = 3;
+        let mut steps = vec![0_u64; Distances::STEPS];
+        for (_, processor) in self.processors() {
+            for (sum, &count) in steps.iter_mut().zip(&processor.distances.0) {
+                *sum += u64::from(count);
+            }
+        }
+        let windows = steps.windows(WIDTH).map(|counts| counts.iter().sum::<u64>()).enumerate();
+        let (first, count) = windows.max_by_key(|&(_, count)| count)?;
+        Some((count, [first, first + WIDTH].map(Distances::start)))
+    }
+
     /// Distances that are shorter than this.
     pub fn shorter(&self, ticks: i64) -> u64 {
         self.processors().map(|(_, p)| p.distances.below(ticks)).sum()
@@ -277,14 +298,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distances_are_kept_in_four_steps_for_each_power_of_two() {
+    fn distances_are_kept_in_steps_of_equal_ratio() {
         let steps = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 1 << 40].map(Distances::step);
-        assert_eq!(steps, [0, 0, 4, 6, 8, 9, 10, 11, 12, 12, 13, 160]);
+        assert_eq!(steps, [0, 0, 32, 48, 64, 72, 80, 88, 96, 100, 104, 1280]);
         let mut distances = Distances::default();
         for ticks in [10_000, 10_001, 20_000] {
             distances.add(ticks);
         }
         assert_eq!([5_000, 15_000, 30_000].map(|ticks| distances.below(ticks)), [0, 2, 3]);
+        let [from, to] = [0, 3].map(|more| Distances::start(Distances::step(10_000) + more));
+        assert_eq!([from, to], [9_984.0, 10_752.0]);
     }
 
     #[test]

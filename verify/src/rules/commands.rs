@@ -44,7 +44,8 @@ pub(super) const RUNTIME_DISK: &str =
 /// The same with the clock that all sessions should use.
 pub(super) const RUNTIME_CLOCK: &str = runtime!("0x1CCBD", "clr1.etl -ClockType PerfCounter");
 /// The kernel's processes, images, and samples with their stacks.
-const KERNEL: &str = "xperf -on PROC_THREAD+LOADER+PROFILE -stackwalk PROFILE -f kernel.etl";
+pub(super) const KERNEL: &str =
+    "xperf -on PROC_THREAD+LOADER+PROFILE -stackwalk PROFILE -f kernel.etl";
 /// An end rundown: EndRundown, NGen, Jit and Loader.
 const END: &str = rundown!("clrRundown", "0x138", "clr2.etl");
 /// The same with large buffers: a rundown writes everything at once.

@@ -200,6 +200,8 @@ fn missing_loads_of(check: &mut Check<'_>, process: &Process) {
     let facts = check.facts;
     let mut code: Option<BTreeMap<u16, Vec<u64>>> = None;
     let starts = start_rundowns(process);
+    let rundown = process.brackets().iter().filter_map(|b| b.opened).max();
+    let stopped = facts.runtime_span().zip(rundown).is_some_and(|((_, last), at)| last < at);
     for (&instance, clr) in process.clrs() {
         let kinds = [
             ("method", "methods", JIT, None),
@@ -209,9 +211,12 @@ fn missing_loads_of(check: &mut Check<'_>, process: &Process) {
         ];
         for (one, many, keyword, items) in kinds {
             let own = starts.get(&(instance, items.is_none())).copied();
-            let Some((from, proof)) = created_since(facts, process, own) else { continue };
-            // A keyword that was enabled later, or perhaps never, proves nothing.
-            if facts.admission.on_since(CLR_RUNTIME, keyword).is_none_or(|on| on > from) {
+            let Some((from, proof)) = created_since(facts, process, clr, own) else { continue };
+            // A keyword that was enabled later, or perhaps never, proves nothing. It had most likely
+            // been enabled before the start rundown, and when the start of the CLR was recorded.
+            let Some(on) = facts.admission.on_since(CLR_RUNTIME, keyword) else { continue };
+            let is_likely = own.is_some() || recorded_start(process, clr).is_some();
+            if on > from && !(stopped && is_likely) {
                 continue;
             }
             let unseen = |known: &Item| {
@@ -231,9 +236,6 @@ fn missing_loads_of(check: &mut Check<'_>, process: &Process) {
                 "the end rundown lists {} without a load event, although {proof} (first: {first:#x})",
                 plural(missing.len() as u64, one, many),
             );
-            let rundown = process.brackets().iter().filter_map(|b| b.opened).max();
-            let stopped =
-                facts.runtime_span().zip(rundown).is_some_and(|((_, last), at)| last < at);
             let found = check.find(message).of(process, Some(from)).unless_lost(Some(from), None);
             if stopped {
                 found.severity(Severity::Warning).undecided(
@@ -278,16 +280,27 @@ fn start_rundowns(process: &Process) -> BTreeMap<(u16, bool), &Bracket> {
 fn created_since(
     facts: &Facts,
     process: &Process,
+    clr: &Clr,
     start: Option<&Bracket>,
 ) -> Option<(i64, &'static str)> {
     if let Some(from) = process.started() {
         return Some((from, "the process started during the recording"));
     }
-    let bracket = start?;
+    let Some(bracket) = start else {
+        let from = recorded_start(process, clr)?;
+        return Some((from, "their CLR started during the recording"));
+    };
     let from = bracket.opened?;
     // Lost events of the start rundown may have listed them.
     let lost = facts.lost_in(Some(from), bracket.closed).is_some();
     (!lost).then_some((from, "the start rundown does not list them"))
+}
+
+/// When a CLR started, unless other events show that it only stated what it is when a session
+/// requested its state.
+fn recorded_start(process: &Process, clr: &Clr) -> Option<i64> {
+    let first = process.clr_span().map(|(first, _)| first);
+    clr.started().filter(|at| first.is_some_and(|first| first >= *at))
 }
 
 pub(super) const SILENT_PROCESS: Rule = Rule {

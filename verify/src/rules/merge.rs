@@ -3,11 +3,12 @@
 use etl_control::controller::KERNEL_SESSION;
 use etl_format::clock::iso_utc;
 use etl_format::constants::FILETIME_PER_SECOND;
+use etl_schema::clr::Enumeration;
 
 use super::commands::{MERGE, MERGE_KERNEL, RECORDING, RUNTIME_CLOCK};
 use super::{Check, Rule, plural};
-use crate::facts::Facts;
 use crate::facts::source::Session;
+use crate::facts::{Facts, Process};
 use crate::finding::Severity;
 
 /// Whether the trace was merged, or consists of several files.
@@ -98,6 +99,10 @@ fn gap(check: &mut Check<'_>) {
     let (Some((_, last)), Some((rundown, _))) = (facts.runtime_span(), facts.rundown_span()) else {
         return;
     };
+    // A start rundown comes while the runtime session runs, and may have a session of its own.
+    let brackets = facts.processes().iter().flat_map(Process::brackets);
+    let ends = brackets.filter(|bracket| bracket.kind == Enumeration::End);
+    let rundown = ends.filter_map(|bracket| bracket.opened).min().unwrap_or(rundown);
     // The runtime's session is among those that recorded then; the last one to be closed counts.
     let recording = |s: &&Session| s.from <= last;
     let ends: Option<Vec<i64>> = clr_sessions(facts).filter(recording).map(|s| s.to).collect();

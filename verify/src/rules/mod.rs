@@ -160,6 +160,7 @@ pub const RULES: &[Rule] = &[
     stacks::UNDEFINED_KEY,
     stacks::UNUSED_DEFINITION,
     stacks::KERNEL_WITHOUT_EVENT,
+    stacks::KERNEL_MISSING,
     stacks::WITHOUT_EVENT,
     stacks::MISSING,
     stacks::FRAME_COUNT,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use etl_schema::clr::keyword::STACK;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
-use super::commands::{MERGE_KERNEL, RUNTIME_CLOCK, RUNTIME_STACKS, STOP_KERNEL};
+use super::commands::{KERNEL, MERGE_KERNEL, RUNTIME_CLOCK, RUNTIME_STACKS, STOP_KERNEL};
 use super::kernel::{is_selection, may_be_ring};
 use super::{Check, Rule, plural};
 use crate::facts::enable::Knowledge;
@@ -90,6 +90,39 @@ fn kernel_without_event(check: &mut Check<'_>) {
         plural(lost.count, "kernel stack belongs", "kernel stacks belong")
     );
     check.find(message).at(lost.first).unless_lost(None, lost.first);
+}
+
+pub(super) const KERNEL_MISSING: Rule = Rule {
+    id: "stacks.kernel-missing",
+    statement: "Where the kernel's session walks the stacks of samples, it does so as long as it \
+                samples, on each processor.",
+    severity: Severity::Warning,
+    source: "the kernel's samples and its stack walking",
+    protocol: &[],
+    meaning: "Samples have no stack for some time, although nearly all others have one: what called \
+              the code that ran then is not known.",
+    remedy: "Use the file that the session wrote, or record again with more buffers:",
+    commands: &[KERNEL],
+    check: kernel_missing,
+};
+
+fn kernel_missing(check: &mut Check<'_>) {
+    let facts = check.facts;
+    if is_selection(facts) || may_be_ring(facts) {
+        return;
+    }
+    let have = |samples, which| {
+        let samples = plural(samples, "sample", "samples");
+        format!("{samples} {which} have no stack, and nearly all others have one")
+    };
+    if let Some(run) = facts.sampled_stacks.missing() {
+        let found = check.find(have(run.samples, "in a row".to_owned()));
+        found.at(Some(run.from)).unless_lost(Some(run.from), Some(run.to));
+    }
+    if let Some((processor, samples)) = facts.sampled_stacks.missing_on() {
+        let message = have(samples, format!("of processor {processor}"));
+        check.find(message).unless_lost(None, None);
+    }
 }
 
 pub(super) const WITHOUT_EVENT: Rule = Rule {

@@ -52,6 +52,7 @@ const SUBJECTS: &[(&str, Subject)] = &[
     ("stacks.before-event", Subject::KernelStacks),
     ("stacks.unused-definition", Subject::KernelStacks),
     ("stacks.kernel-without-event", Subject::KernelStacks),
+    ("stacks.kernel-missing", Subject::KernelStacks),
     ("stacks.missing", Subject::ManagedCode),
     ("stacks", Subject::ClrStacks),
     ("gc", Subject::ManagedCode),

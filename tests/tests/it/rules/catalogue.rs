@@ -52,6 +52,7 @@ const KEPT_BY: &[(&str, &[&str])] = &[
             "symbols.implausible",
         ],
     ),
+    ("sampled", &["stacks.kernel-missing"]),
     (
         "stacks",
         &[

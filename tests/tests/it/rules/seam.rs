@@ -38,14 +38,43 @@ fn gaps(report: &Report) -> Vec<&str> {
 #[test]
 fn gap_is_found_inside_a_merged_file() {
     let enabled = Enabled::parse("runtime:0x98:5").unwrap();
-    let report = judge(&[merged("3s")], Verifier::new().enabled(enabled));
-    let found = gaps(&report);
-    let why = "the runtime session may have ended before the rundown";
-    assert!(found.len() == 1 && found[0].contains(why), "{found:?} {}", report.text());
+    // The recorded start of the CLR shows what was enabled as well.
+    for verifier in [Verifier::new().enabled(enabled), Verifier::new()] {
+        let report = judge(&[merged("3s")], verifier);
+        let found = gaps(&report);
+        let why = "the runtime session may have ended before the rundown";
+        assert!(found.len() == 1 && found[0].contains(why), "{found:?} {}", report.text());
+    }
 }
 
 #[test]
 fn gap_is_not_found_where_the_runtime_session_ends_last() {
     let report = judge(&[merged("4.9s")], Verifier::new());
     assert_eq!(gaps(&report), Vec::<&str>::new(), "{}", report.text());
+}
+
+#[test]
+fn gap_is_found_beside_a_start_rundown() {
+    let script = r#"
+machine processors=2
+process "App.exe" pid=100 threads=2 {
+    clr "core" version="8.0.100" {
+        assembly "Core" { module "C:\\App\\Core.dll" { methods 60 ready=4 } }
+    }
+    every "100ms" from="2.5s" until="6s" { jit 1 }
+}
+at "2s" { session "clr" file="clr1.etl" { enable "runtime" keywords=0x98 level=5 } }
+at "2.1s" { session "start" file="clr0.etl" { enable "rundown" keywords=0x78 level=5 } }
+at "2.4s" { stop "start" }
+at "4s" { stop "clr" }
+at "6.5s" { session "end" file="clr2.etl" { enable "rundown" keywords=0x138 level=5 } }
+at "7s" { stop "end" }
+at "7.5s" { merge "clr0.etl clr1.etl clr2.etl" into="merged.etl" }
+"#;
+    let mut files = files_of("seam", script);
+    let report = judge(&[files.remove("merged.etl").unwrap()], Verifier::new());
+    assert_eq!(gaps(&report).len(), 1, "{}", report.text());
+    let files = ["clr0.etl", "clr1.etl", "clr2.etl"].map(|name| files.remove(name).unwrap());
+    let report = judge(&files, Verifier::new());
+    assert!(report.findings.iter().any(|f| f.rule == "merge.gap"), "{}", report.text());
 }

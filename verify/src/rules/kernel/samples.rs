@@ -138,8 +138,15 @@ fn sample_interval(check: &mut Check<'_>) {
     // Where idle processors have no samples, they are as far apart as the work is. Two sessions
     // that both sample log each sample twice.
     let idle: u64 = sampling.processors().map(|(_, p)| p.idle).sum();
-    let is_slow = idle >= all / 10 && sampling.shorter(part(3, 2)) <= few;
-    let is_fast = sampling.shorter(part(3, 4)) * 2 > all && sampling.shorter(part(1, 10)) <= few;
+    // Most of them are about as far apart as the session has it.
+    let [shortest, longest] = match sampling.peak() {
+        Some((count, range)) if count * 10 >= all * 6 => range,
+        _ => [interval as f64; 2],
+    };
+    let is_slow = idle >= all / 10 && sampling.shorter(part(3, 2)) <= few
+        || shortest > interval as f64 * 1.05;
+    let is_fast = sampling.shorter(part(3, 4)) * 2 > all && sampling.shorter(part(1, 10)) <= few
+        || longest < interval as f64 * 0.95;
     if is_slow || is_fast {
         let message = format!(
             "the session states samples every {} ms, and by the file's clock they are {}",

@@ -87,9 +87,12 @@ impl Lifetime {
     }
 }
 
-/// When a CLR shut down whose domains are all known: the last one was unloaded.
+/// When a CLR shut down: its default domain was unloaded, or the last one of those that are all
+/// known.
 fn shut_down(clr: &Clr) -> Option<i64> {
-    clr.started()?;
+    if clr.started().is_none() {
+        return clr.ended();
+    }
     let ends: Option<Vec<i64>> = clr.domains().iter().map(|(_, domain)| domain.to).collect();
     ends?.into_iter().max()
 }
