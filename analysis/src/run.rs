@@ -85,6 +85,7 @@ impl<S: Source> Recording<S> {
 pub struct Analysis {
     threads: usize,
     names: bool,
+    stale: bool,
 }
 
 impl Analysis {
@@ -108,6 +109,13 @@ impl Analysis {
         Analysis { names, ..self }
     }
 
+    /// Whether stale records count ([`Record::is_stale`]). They are left out by default, as they
+    /// stand once more in the trace.
+    #[must_use]
+    pub fn stale(self, stale: bool) -> Self {
+        Analysis { stale, ..self }
+    }
+
     /// Reads all records of a recording in time order, and shows `observer` what they hold. Damage
     /// does not end the reading.
     ///
@@ -126,6 +134,9 @@ impl Analysis {
             let (mut joiner, mut number) = (Joiner::default(), 0);
             machine.changes = Some(Vec::new());
             let read = each_record(readers, timeline, |record, file, time| {
+                if record.is_stale() && !self.stale {
+                    return;
+                }
                 if let Some(step) = scan.record(record, time, &mut ()) {
                     machine.apply(step, time, file, &mut ());
                 }
@@ -165,6 +176,9 @@ impl Analysis {
             if let ([reader], 2..) = (&mut *readers, self.threads) {
                 let read = reader.pipeline(
                     |record, batch: &mut StepBatch| {
+                        if record.is_stale() && !self.stale {
+                            return false;
+                        }
                         let time = timeline.timestamp(0, record.timestamp());
                         if let Some(step) = scan.record(record, time, records) {
                             batch.push(step, time);
@@ -178,12 +192,18 @@ impl Analysis {
             // Each loop has a closure of its own, so that both are compiled into their loops.
             if let [reader] = readers {
                 return each_record_of(reader, timeline, |record, time| {
+                    if record.is_stale() && !self.stale {
+                        return;
+                    }
                     if let Some(step) = scan.record(record, time, records) {
                         machine.apply(step, time, 0, state);
                     }
                 });
             }
             each_record(readers, timeline, |record, file, time| {
+                if record.is_stale() && !self.stale {
+                    return;
+                }
                 if let Some(step) = scan.record(record, time, records) {
                     machine.apply(step, time, file, state);
                 }

@@ -39,6 +39,7 @@ pub struct Verifier<'a> {
     limits: Limits,
     tables: TableSet,
     selector: ProcessSelector,
+    stale: bool,
     progress: Option<Box<dyn FnMut(u64) + 'a>>,
 }
 
@@ -51,6 +52,7 @@ impl fmt::Debug for Verifier<'_> {
             .field("limits", &self.limits)
             .field("tables", &self.tables)
             .field("selector", &self.selector)
+            .field("stale", &self.stale)
             .finish_non_exhaustive()
     }
 }
@@ -100,6 +102,12 @@ impl<'a> Verifier<'a> {
         Verifier { selector, ..self }
     }
 
+    /// Whether stale records count; they are left out by default.
+    #[must_use]
+    pub fn stale(self, stale: bool) -> Self {
+        Verifier { stale, ..self }
+    }
+
     /// Calls `progress` now and then, with the bytes of the records that were read since the last
     /// call. Traces whose records are out of order are read twice.
     #[must_use]
@@ -132,7 +140,7 @@ impl<'a> Verifier<'a> {
         };
         let mut records = RecordChecks::new(&self.enabled, &clock, self.tables, progress);
         let mut stacks = StackChecks::new(self.tables);
-        let analysis = Analysis::new().threads(self.threads);
+        let analysis = Analysis::new().threads(self.threads).stale(self.stale);
         let machine = analysis.run_split(&mut recording, &mut records, &mut stacks)?;
         let facts = Facts::new(machine, records, stacks);
         let selected =

@@ -14,6 +14,7 @@ struct Kept {
     in_buffer: u32,
     kind: RecordKind,
     own_timestamp: bool,
+    stale: bool,
 }
 
 /// Copies of records.
@@ -70,6 +71,7 @@ impl RecordBatch {
             in_buffer: location.in_buffer,
             kind: record.kind(),
             own_timestamp: record.has_own_timestamp(),
+            stale: record.is_stale(),
         });
     }
 
@@ -82,7 +84,9 @@ impl RecordBatch {
             rest = remaining;
             let buffer = *self.buffers.get(kept.buffer as usize)?;
             let location = RecordLocation { in_buffer: kept.in_buffer, ..buffer };
-            Some(Record::from_parts(bytes, kept.kind, kept.own_timestamp, kept.timestamp, location))
+            let Kept { kind, own_timestamp, timestamp, stale, .. } = *kept;
+            let record = Record::from_parts(bytes, kind, own_timestamp, timestamp, location);
+            Some(record.with_stale(stale))
         })
     }
 

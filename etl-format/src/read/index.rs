@@ -34,6 +34,9 @@ pub struct BufferEntry {
     /// Where the buffer header does not state the fill exactly: from here on, filler may end the
     /// records. Else the fill.
     pub(crate) least_fill: u32,
+    /// Where the header event ends, in a first buffer that states this as `SavedOffset` and has
+    /// further records; else 0.
+    pub(crate) saved: u32,
     /// Processor whose records it holds.
     pub processor: u16,
     /// Flags.
@@ -58,6 +61,8 @@ pub struct BufferEntry {
 impl BufferEntry {
     pub(super) fn of(header: &BufferHeader, offset: u64, capacity: u32) -> Self {
         let fills = header.fills(capacity);
+        let has_rest = header.is_header()
+            && (BUFFER_HEADER_SIZE as u32 + 1..fills.most).contains(&header.saved_offset);
         BufferEntry {
             offset,
             sequence_number: header.sequence_number,
@@ -65,6 +70,7 @@ impl BufferEntry {
             stored: header.buffer_size,
             fill: fills.most,
             least_fill: fills.least,
+            saved: if has_rest { header.saved_offset } else { 0 },
             processor: header.processor(),
             flags: header.flags,
             buffer_type: header.buffer_type,
@@ -93,6 +99,8 @@ pub(crate) struct Index {
     pub layout: Layout,
     pub notes: Vec<Note>,
     pub damage: Vec<Damage>,
+    /// Offsets of the stale records in the first buffer, ascending.
+    pub stale: Vec<u32>,
 }
 
 /// The layout of the file that the walk relies on.

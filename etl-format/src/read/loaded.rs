@@ -21,6 +21,7 @@ pub(crate) struct RecordRef {
     len: u32,
     kind: RecordKind,
     own_timestamp: bool,
+    stale: bool,
 }
 
 impl RecordRef {
@@ -31,7 +32,13 @@ impl RecordRef {
     #[inline(always)]
     fn new(found: Found, timestamp: i64) -> Self {
         let Found { at, len, kind, timestamp: own } = found;
-        RecordRef { timestamp, at, len, kind, own_timestamp: own.is_some() }
+        let own_timestamp = own.is_some();
+        RecordRef { timestamp, at, len, kind, own_timestamp, stale: false }
+    }
+
+    /// Marks the record if its offset is in this list.
+    pub fn mark_stale(&mut self, offsets: &[u32]) {
+        self.stale = offsets.binary_search(&self.at).is_ok();
     }
 }
 
@@ -246,11 +253,9 @@ impl<B: AsRef<[u8]>> Loaded<B> {
     /// The view of a record that was found here.
     #[inline(always)]
     pub fn record_at(&self, record: RecordRef) -> Record<'_> {
-        let RecordRef { timestamp, at, len, kind, own_timestamp } = record;
-        self.record(
-            Found { at, len, kind, timestamp: own_timestamp.then_some(timestamp) },
-            timestamp,
-        )
+        let RecordRef { timestamp, at, len, kind, own_timestamp, stale } = record;
+        let found = Found { at, len, kind, timestamp: own_timestamp.then_some(timestamp) };
+        self.record(found, timestamp).with_stale(stale)
     }
 
     /// Continues after a fault at the next intact record of the buffer, if there is one.

@@ -43,6 +43,7 @@ mod repair;
 mod scan;
 mod sequence;
 mod source;
+mod stale;
 mod tally;
 mod trace;
 mod walk;

@@ -35,6 +35,7 @@ pub struct Record<'a> {
     bytes: &'a [u8],
     kind: RecordKind,
     timestamped: bool,
+    stale: bool,
     timestamp: i64,
     location: RecordLocation,
 }
@@ -76,6 +77,7 @@ impl<'a> Record<'a> {
             bytes: data.get(at..at + found.len as usize).unwrap_or_default(),
             kind: found.kind,
             timestamped: found.timestamp.is_some(),
+            stale: false,
             timestamp,
             location,
         }
@@ -90,7 +92,13 @@ impl<'a> Record<'a> {
         timestamp: i64,
         location: RecordLocation,
     ) -> Self {
-        Record { bytes, kind, timestamped, timestamp, location }
+        Record { bytes, kind, timestamped, stale: false, timestamp, location }
+    }
+
+    /// The same record with or without the mark of [`Record::is_stale`].
+    #[inline(always)]
+    pub(crate) fn with_stale(self, stale: bool) -> Self {
+        Record { stale, ..self }
     }
 
     /// The whole record: header, extended items and payload, without alignment padding.
@@ -134,6 +142,17 @@ impl<'a> Record<'a> {
     #[inline]
     pub fn has_own_timestamp(&self) -> bool {
         self.timestamped
+    }
+
+    /// Whether the first buffer has the record after the end that it states (`SavedOffset`), and
+    /// another buffer has it once more, byte for byte: what was left in the memory of a merge.
+    ///
+    /// Readers of a [`super::Trace`] know this; a reader of a stream cannot look ahead, and marks
+    /// none.
+    #[must_use]
+    #[inline]
+    pub fn is_stale(&self) -> bool {
+        self.stale
     }
 
     /// The position of the record in the trace.

@@ -11,6 +11,7 @@ use super::options::{Options, Order, OrderCheck};
 use super::records::{Records, scan};
 use super::sequence::sequence_notes;
 use super::source::Source;
+use super::stale;
 
 /// A trace with an index of its buffers, whose records are not read yet. The index takes some 40
 /// bytes per buffer.
@@ -45,7 +46,8 @@ impl<S: Source> Trace<S> {
         notes.extend(sequence_notes(&buffers, header.mode));
         let clock = if header.is_known() { header.clock() } else { assumed_clock(&buffers) };
         let (options, damage) = (*options, log.damage);
-        let index = Index { options, header, clock, buffers, layout, notes, damage };
+        let stale = stale::find(&mut source, &buffers, &layout);
+        let index = Index { options, header, clock, buffers, layout, notes, damage, stale };
         Ok(Trace { source, index, format })
     }
 
@@ -83,6 +85,14 @@ impl<S: Source> Trace<S> {
     #[must_use]
     pub fn notes(&self) -> &[Note] {
         &self.index.notes
+    }
+
+    /// The offsets of the stale records in the first buffer, ascending: see [`Record::is_stale`].
+    ///
+    /// [`Record::is_stale`]: super::Record::is_stale
+    #[must_use]
+    pub fn stale_records(&self) -> &[u32] {
+        &self.index.stale
     }
 
     /// How many buffers of a circular file are gone since newer ones were written over them; `None`

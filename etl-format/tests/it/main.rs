@@ -15,5 +15,6 @@ mod no_timestamp;
 mod order;
 mod packing;
 mod repack;
+mod stale;
 mod writer;
 mod writing;

@@ -118,6 +118,10 @@ pub(crate) struct Args {
     /// Print all rules
     #[arg(long, conflicts_with = "files")]
     rules: bool,
+    /// Include stale records: what a merge left in the first buffer, and another buffer has once
+    /// more
+    #[arg(long)]
+    stale: bool,
     #[command(flatten)]
     processes: ProcessArgs,
     #[command(flatten)]

@@ -18,6 +18,7 @@ pub(super) struct Settings {
     threads: usize,
     tables: TableSet,
     processes: ProcessSelector,
+    stale: bool,
 }
 
 impl Settings {
@@ -28,6 +29,7 @@ impl Settings {
             .threads(self.threads)
             .tables(self.tables)
             .processes(self.processes.clone())
+            .stale(self.stale)
     }
 }
 
@@ -64,7 +66,8 @@ pub(super) fn settings(args: &Args) -> Result<Settings, Failure> {
         config.enabled.extend(enabled(text)?);
     }
     let processes = args.processes.selector();
-    Ok(Settings { config, threads, tables: args.event_tables, processes })
+    let (tables, stale) = (args.event_tables, args.stale);
+    Ok(Settings { config, threads, tables, processes, stale })
 }
 
 pub(super) fn read_truth(file: &Path) -> Result<Truth, Failure> {

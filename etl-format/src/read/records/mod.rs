@@ -98,6 +98,8 @@ pub struct Records<S: Source> {
     /// Latest timestamp of each stream's buffers opened so far.
     ends: Vec<i64>,
     report: OrderReport,
+    /// Offsets of the stale records in the first buffer.
+    stale: Vec<u32>,
     /// Buffers that other threads decode.
     prefetcher: Option<Prefetcher<S::Block>>,
 }
@@ -119,14 +121,21 @@ impl<S: Source> Records<S> {
             layout: walker.layout().clone(),
             notes: Vec::new(),
             damage: Vec::new(),
+            stale: Vec::new(),
         };
         let mut records = Self::new(source, index, Order::File);
         records.walker = Some(Box::new(walker));
         Ok(records)
     }
 
+    /// Marks the stale records of a stream, whose offsets [`super::Trace::stale_records`] found.
+    #[must_use]
+    pub fn with_stale_records(self, stale: &[u32]) -> Self {
+        Records { stale: stale.to_vec(), ..self }
+    }
+
     pub(super) fn new(source: S, index: Index, order: Order) -> Self {
-        let Index { options, header, clock, buffers, layout, notes, damage } = index;
+        let Index { options, header, clock, buffers, layout, notes, damage, stale } = index;
         let schedule = Schedule::new(buffers, order, options.order_check);
         let mut records = Records {
             source,
@@ -151,6 +160,7 @@ impl<S: Source> Records<S> {
             ends: vec![i64::MIN; schedule.streams()],
             report: OrderReport::default(),
             prefetcher: None,
+            stale,
             schedule,
         };
         for index in records.schedule.first_of_streams() {
@@ -405,6 +415,9 @@ impl<S: Source> Records<S> {
     /// Updates the report for a run that was just opened.
     fn opened(&mut self, index: usize, sorted: bool, offset: u64) -> Result<()> {
         let Some(run) = self.runs.get_mut(index) else { return Ok(()) };
+        if offset == 0 {
+            run.records.iter_mut().for_each(|record| record.mark_stale(&self.stale));
+        }
         self.report.sorted_buffers += u64::from(sorted);
         if let (Some(first), Some(last), Some(end)) =
             (run.records.first(), run.records.last(), self.ends.get_mut(run.rank.0 as usize))
