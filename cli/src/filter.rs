@@ -99,6 +99,11 @@ impl FilterArgs {
         &self.provider
     }
 
+    /// Ids of the events that are selected.
+    pub fn ids(&self) -> &[u16] {
+        &self.id
+    }
+
     /// Whether processes have to be found in the trace first.
     pub fn needs_processes(&self) -> bool {
         !self.processes.names().is_empty()

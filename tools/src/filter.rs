@@ -12,6 +12,7 @@ use etl_format::read::{Limits, Record, Records, Source};
 use etl_schema::providers;
 use etl_schema::store::SchemaStore;
 
+use crate::context::Context;
 use crate::header_fields::HeaderFields;
 use crate::slice::Subject;
 
@@ -129,17 +130,25 @@ impl Filter {
             && self.admits_rest(record, record.process_id(), record.thread_id())
     }
 
-    /// Whether the event is selected, where `provider_name` knows further names of providers.
+    /// Whether the event is selected, where `provider_name` knows further names of providers, and
+    /// `context` the threads that ran.
     #[inline]
-    pub fn admits_with_names<'a>(
+    pub fn admits_with<'a>(
         &self,
         record: &Record<'_>,
+        context: Option<&Context<'_>>,
         provider_name: impl FnOnce(Guid) -> Option<&'a str>,
     ) -> bool {
-        self.admits(record)
-            || !self.names.is_empty()
+        let selects_ids = !self.processes.is_empty() || !self.lives.is_empty();
+        let (process, thread) = match context {
+            Some(context) if selects_ids || !self.threads.is_empty() => context.ids(record),
+            _ => (record.process_id(), record.thread_id()),
+        };
+        let of_name = || {
+            !self.names.is_empty()
                 && record.provider().and_then(provider_name).is_some_and(|n| self.has_name(n))
-                && self.admits_rest(record, record.process_id(), record.thread_id())
+        };
+        (self.admits_provider(record) || of_name()) && self.admits_rest(record, process, thread)
     }
 
     /// Whether the event is selected, with the processes and threads that it is about in place of

@@ -37,6 +37,7 @@
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
 mod compression;
+pub mod context;
 pub mod diff;
 mod error;
 pub mod filter;

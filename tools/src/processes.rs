@@ -70,6 +70,8 @@ pub fn processes<S: Source>(
             end_time: process.ended().and_then(utc),
             count: counter.0.get(at).copied().unwrap_or(0),
         })
+        // The idle process is always known, but may have neither name nor events.
+        .filter(|process| process.count > 0 || process.name.is_some())
         .collect();
     out.sort_by(|a, b| b.count.cmp(&a.count).then(a.pid.cmp(&b.pid)));
     Ok(out)

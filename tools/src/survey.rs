@@ -23,6 +23,7 @@ use etl_schema::{EventSchema, providers};
 use serde::Serialize;
 
 use crate::Result;
+use crate::context::Context;
 use crate::filter::Filter;
 use crate::header_fields::HeaderFields;
 use crate::problem::Problem;
@@ -94,6 +95,8 @@ pub struct Survey {
     pub events_lost: Option<u32>,
     /// Lost buffers, as the header event states.
     pub buffers_lost: Option<u32>,
+    /// Records that stand once more in another buffer ([`Record::is_stale`]); they are counted.
+    pub stale_records: u64,
     /// Records by kind.
     pub kinds: BTreeMap<String, u64>,
     /// Providers, those with the most events first.
@@ -196,10 +199,11 @@ impl Survey {
         store: SchemaStore,
         on_record: impl FnMut(&Record<'_>),
     ) -> Result<Survey> {
-        Survey::of_selected(trace, store, &Filter::default(), on_record)
+        Survey::of_selected(trace, store, &Filter::default(), None, on_record)
     }
 
-    /// Reads the whole trace once and counts only the events that a filter admits.
+    /// Reads the whole trace once and counts only the events that a filter admits. `context` knows
+    /// which threads ran when samples were taken.
     ///
     /// # Errors
     /// As [`Survey::of`].
@@ -207,6 +211,7 @@ impl Survey {
         trace: &mut Trace<S>,
         store: SchemaStore,
         filter: &Filter,
+        context: Option<&Context<'_>>,
         mut on_record: impl FnMut(&Record<'_>),
     ) -> Result<Survey> {
         let (header, clock) = (trace.header().clone(), trace.clock());
@@ -214,11 +219,12 @@ impl Survey {
         let entries = trace.buffers().to_vec();
         let compression = entries.iter().any(|b| b.compressed).then(|| trace.compression());
         let threads = trace.options().threads;
+        let stale = trace.stale_records().len() as u64;
 
         let mut counts = Counts { store, ..Counts::default() };
         let mut look = |record: Record<'_>| {
             on_record(&record);
-            counts.add(&record, filter);
+            counts.add(&record, filter, context);
             Ok::<_, etl_format::Error>(())
         };
         let mut records = trace.records(Order::File)?.with_threads(threads);
@@ -264,6 +270,7 @@ impl Survey {
             buffers_lost: known.then_some(header.buffers_lost),
             // Without a clock there are no times.
             gaps: gaps(&notes, if known { &entries } else { &[] }, &counts.buffers, &utc),
+            stale_records: stale,
             kinds: counts.kinds.iter().map(|(kind, n)| (kind.to_string(), *n)).collect(),
             providers: counts.providers(known.then_some(&utc)),
             events: counts.events(),
@@ -296,11 +303,11 @@ struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, record: &Record<'_>, filter: &Filter) {
+    fn add(&mut self, record: &Record<'_>, filter: &Filter, context: Option<&Context<'_>>) {
         let of_buffer = self.buffers.entry(record.location().buffer_offset).or_insert(None);
         extend(of_buffer, record.timestamp());
         self.store.learn(record);
-        if !filter.admits(record) {
+        if !filter.admits_with(record, context, |_| None) {
             return;
         }
         extend(&mut self.span, record.timestamp());

@@ -89,11 +89,14 @@ fn compare(xml: &str, jsonl: &str, name: &str) {
         }
         let data = find("EventData").unwrap();
         for item in data.children().filter(|n| n.has_tag_name((NAMESPACE, "Data"))) {
-            let field = &fields[item.attribute("Name").unwrap()];
+            let member = item.attribute("Name").unwrap();
+            let field = &fields[member];
+            let name_of_value = fields.get(&format!("{member}_name")).and_then(Value::as_str);
             if let (Some(text), 0) =
                 (field.as_str(), item.text().unwrap_or("").matches("_x").count())
             {
-                assert_eq!(item.text().unwrap_or(""), text, "{name}: {line}");
+                let named = name_of_value.map_or_else(String::new, |value| format!("({value})"));
+                assert_eq!(item.text().unwrap_or(""), format!("{text}{named}"), "{name}: {line}");
             }
         }
     }

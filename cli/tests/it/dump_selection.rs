@@ -131,3 +131,80 @@ fn manifests_of_a_directory_are_used_by_dump_and_info() {
     assert_eq!(none.code, 2);
     assert!(none.err.contains("the directory has no .man or .xml file"), "{}", none.err);
 }
+
+#[needs(trace = "tx/HTTP_Server.etl")]
+#[test]
+fn csv_of_a_single_kind_of_event_has_a_column_for_each_field() {
+    let header = |args: &[&str]| {
+        let (code, out, err) = dump(&[args, &["--format", "csv", "--limit", "1"]].concat());
+        assert_eq!((code, err.as_str()), (0, ""), "{args:?}");
+        out.lines().next().unwrap().to_owned()
+    };
+    let columns = ",event,ConnectionObj,LocalAddrLength,LocalAddr,";
+    let kind = "Microsoft-Windows-HttpService";
+    for args in
+        [&["-p", kind, "--id", "21"], &["--event", "HTTPConnectionTraceTaskConnConnect"][..]]
+    {
+        let line = header(args);
+        assert!(line.contains(columns) && !line.contains(",fields,"), "{line}");
+    }
+    assert!(header(&["--event", "HTTP*"]).contains(",event,fields,message,"));
+}
+
+#[needs(trace = "demikernel/PktMon.etl")]
+#[test]
+fn stale_records_are_left_out_unless_they_are_asked_for() {
+    let path = etl_test_support::trace("demikernel/PktMon.etl");
+    let (path, here) = (path.to_str().unwrap(), directory(&[]));
+    let count = |args: &[&str]| {
+        let said = etlkit(here.path(), &[&["dump", "--count", path], args].concat());
+        assert_eq!((said.code, said.err.as_str()), (0, ""));
+        said.out.trim().parse::<u64>().unwrap()
+    };
+    for order in [&[][..], &["--file-order"]] {
+        assert_eq!(count(&[order, &["--stale"]].concat()), count(order) + 1, "{order:?}");
+    }
+    let info = etlkit(here.path(), &["info", "--format", "json", path]);
+    let info: serde_json::Value = serde_json::from_str(&info.out).unwrap();
+    assert_eq!(
+        (&info["stale_records"], info["records"].as_u64()),
+        (&1.into(), Some(count(&["--stale"])))
+    );
+    let records = |args: &[&str]| {
+        let said = etlkit(here.path(), &[&["verify", "--format", "json", path], args].concat());
+        let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        report["records"].as_u64().unwrap()
+    };
+    assert_eq!(records(&["--stale"]), records(&[]) + 1);
+}
+
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
+#[test]
+fn ids_paths_and_addresses_have_names() {
+    let path = etl_test_support::trace("perfview/net.4.5.2.x64.etl");
+    let here = directory(&[]);
+    let first = |args: &[&str]| {
+        let args = [&["dump", path.to_str().unwrap(), "--limit", "1"], args].concat();
+        let said = etlkit(here.path(), &args);
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "{args:?}");
+        said.out
+    };
+    // A sample has no process of its own: it belongs to the thread that ran.
+    let text = first(&["-p", "PerfInfo", "--opcode", "46", "--pid", "3676"]);
+    assert!(text.contains("  pid Test.x64.exe (3676) tid "), "{text}");
+    let stack = ["-p", "StackWalk", "--opcode", "32"];
+    let text = first(&[&stack[..], &["--resolve"]].concat());
+    assert!(text.contains("  pid System (4) tid 584 "), "{text}");
+    assert!(text.contains("(winhv.sys+0x2191)") && !first(&stack).contains("winhv"), "{text}");
+    let line = first(&[&stack[..], &["--resolve", "--format", "jsonl"]].concat());
+    let stack: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((&stack["pid"], &stack["process_name"]), (&4.into(), &"System".into()));
+    assert_eq!(stack["fields"]["StackProcess_name"], "System");
+    assert_eq!(stack["fields"]["Stack_name"], serde_json::json!([null, "winhv.sys+0x2191"]));
+    let image = ["-p", "Image", "--event", "DCStart", "--where", "ProcessId = 3988"];
+    let text = first(&image);
+    assert!(text.contains("FileName=\"C:\\"), "{text}");
+    assert!(text.contains("ProcessId=3988(PerfView.exe)"), "{text}");
+    let text = first(&[&image[..], &["--raw-paths"]].concat());
+    assert!(text.contains("FileName=\"\\Device\\HarddiskVolume2\\"), "{text}");
+}

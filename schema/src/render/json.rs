@@ -2,7 +2,11 @@
 
 use super::digits::{decimal, hex_bytes, hexadecimal, signed};
 use super::escape::{escape_json, is_plain, json_char, json_text};
-use super::{filetime, name_with, shown, shown_bytes, sid, socket_address, system_time, width};
+use super::names::{Names, split};
+use super::{
+    filetime, is_hexadecimal, name_with, shown, shown_bytes, sid, socket_address, system_time,
+    width,
+};
 use crate::decode::{Fields, Utf16, Value};
 use crate::model::{Field, OutType};
 use std::io::Write;
@@ -14,10 +18,27 @@ use std::io::Write;
 /// that a payload could ask for far more.
 pub fn json_fields(out: &mut Vec<u8>, fields: &mut Fields<'_>) {
     let end = out.len().saturating_add(super::MAX_LEN);
-    fields_to(out, fields, end);
+    fields_to(out, fields, Json { end, hex: false, names: None });
 }
 
-fn fields_to(out: &mut Vec<u8>, fields: &mut Fields<'_>, end: usize) {
+/// As [`json_fields`], with the names that the trace has for values, in the same way; addresses,
+/// masks and ids of 64 bits are hexadecimal text, as in [`super::text_fields`].
+pub fn json_fields_with(out: &mut Vec<u8>, fields: &mut Fields<'_>, names: Option<&dyn Names>) {
+    let end = out.len().saturating_add(super::MAX_LEN);
+    fields_to(out, fields, Json { end, hex: true, names });
+}
+
+/// What the values of a payload share.
+#[derive(Clone, Copy)]
+struct Json<'n> {
+    /// Length of the output after which arrays end.
+    end: usize,
+    /// Whether addresses, masks and ids are hexadecimal.
+    hex: bool,
+    names: Option<&'n dyn Names>,
+}
+
+fn fields_to(out: &mut Vec<u8>, fields: &mut Fields<'_>, json: Json<'_>) {
     out.push(b'{');
     let mut first = true;
     for (field, value) in fields {
@@ -27,26 +48,69 @@ fn fields_to(out: &mut Vec<u8>, fields: &mut Fields<'_>, end: usize) {
         first = false;
         escape_json(out, &field.name);
         out.push(b':');
-        value_to(out, field, value, end);
-        if field.map.is_some() {
-            name_to(out, field, value);
+        value_to(out, field, value, json);
+        if field.map.is_some() || json.names.is_some_and(|names| names.has_names(field)) {
+            names_to(out, field, value, json.names);
         }
     }
     out.push(b'}');
 }
 
-/// The name of a value as a member of its own.
-fn name_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
-    let (Some(map), Some(bits)) = (&field.map, value.bits(width(field))) else { return };
+/// The names of a value as a member of its own: a text, or for an array one for each element.
+fn names_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>, names: Option<&dyn Names>) {
     let start = out.len();
     out.extend(b",\"");
     json_text(out, &field.name);
-    out.extend(b"_name\":\"");
-    if name_with(out, map, bits, json_text) {
-        out.push(b'"');
-    } else {
+    out.extend(b"_name\":");
+    let any = match value {
+        Value::Array(items) => {
+            let mut any = false;
+            out.push(b'[');
+            for (i, item) in items.iter().enumerate() {
+                if !any && i >= MAX_UNNAMED {
+                    break;
+                }
+                if i > 0 {
+                    out.push(b',');
+                }
+                any |= name_to(out, field, item, names);
+            }
+            out.push(b']');
+            any
+        }
+        value => name_to(out, field, value, names),
+    };
+    if !any {
         out.truncate(start);
     }
+}
+
+/// Elements of an array without names after which no others are looked for.
+const MAX_UNNAMED: usize = 16;
+
+/// The name of one value, or `null`; returns whether it has one.
+fn name_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>, names: Option<&dyn Names>) -> bool {
+    let start = out.len();
+    if let Some(bits) = value.bits(width(field)) {
+        out.push(b'"');
+        let has = match (&field.map, names) {
+            (Some(map), _) => name_with(out, map, bits, json_text),
+            (None, names) => match names.and_then(|names| names.name(field, bits)) {
+                Some(name) => {
+                    json_text(out, &name);
+                    true
+                }
+                None => false,
+            },
+        };
+        if has {
+            out.push(b'"');
+            return true;
+        }
+        out.truncate(start);
+    }
+    out.extend(b"null");
+    false
 }
 
 /// Writes one value: integers as numbers whatever map they have, addresses, GUIDs, times, SIDs and
@@ -54,14 +118,17 @@ fn name_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
 /// U+00FF.
 pub fn json_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
     let end = out.len().saturating_add(super::MAX_LEN);
-    value_to(out, field, value, end);
+    value_to(out, field, value, Json { end, hex: false, names: None });
 }
 
-fn value_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>, end: usize) {
+fn value_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>, json: Json<'_>) {
     match value {
         Value::Null => out.extend(b"null"),
         Value::Bool(b) => out.extend(if b { &b"true"[..] } else { b"false" }),
         Value::Int(n) => signed(out, n),
+        Value::UInt(n) if json.hex && is_hexadecimal(field) => {
+            quoted(out, |out| hexadecimal(out, n))
+        }
         Value::UInt(n) => decimal(out, n),
         Value::Pointer(p) => quoted(out, |out| hexadecimal(out, p)),
         // What JSON has no number for is written as text.
@@ -69,12 +136,15 @@ fn value_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>, end: usize) {
         Value::Float(f) => quoted(out, |out| drop(write!(out, "{f}"))),
         Value::Double(f) if f.is_finite() => drop(write!(out, "{f:?}")),
         Value::Double(f) => quoted(out, |out| drop(write!(out, "{f}"))),
-        Value::Char(unit) => utf16(out, Utf16::new(&unit.to_le_bytes())),
+        Value::Char(unit) => utf16(out, "", Utf16::new(&unit.to_le_bytes())),
         Value::Guid(g) => quoted(out, |out| out.extend(g.to_ascii())),
         Value::FileTime(t) => quoted(out, |out| filetime(out, t)),
         Value::SystemTime(t) => quoted(out, |out| system_time(out, t)),
         Value::Sid(s) => quoted(out, |out| sid(out, s)),
-        Value::Utf16(text) => utf16(out, shown(field, text)),
+        Value::Utf16(text) => {
+            let (path, rest) = split(json.names, shown(field, text));
+            utf16(out, path, rest);
+        }
         Value::Ansi(bytes) | Value::Utf8(bytes) => ansi(out, shown_bytes(field, bytes)),
         Value::Binary(bytes) => quoted(out, |out| {
             if field.out != OutType::SocketAddress || !socket_address(out, bytes) {
@@ -86,17 +156,17 @@ fn value_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>, end: usize) {
         Value::Array(items) => {
             out.push(b'[');
             for (i, item) in items.iter().enumerate() {
-                if out.len() > end {
+                if out.len() > json.end {
                     break;
                 }
                 if i > 0 {
                     out.push(b',');
                 }
-                value_to(out, field, item, end);
+                value_to(out, field, item, json);
             }
             out.push(b']');
         }
-        Value::Struct(members) => fields_to(out, &mut members.fields(), end),
+        Value::Struct(members) => fields_to(out, &mut members.fields(), json),
     }
 }
 
@@ -106,9 +176,10 @@ fn quoted(out: &mut Vec<u8>, f: impl FnOnce(&mut Vec<u8>)) {
     out.push(b'"');
 }
 
-/// UTF-16 as a JSON string; a lone surrogate stays what it is.
-fn utf16(out: &mut Vec<u8>, text: Utf16<'_>) {
+/// UTF-16 after another text as a JSON string; a lone surrogate stays what it is.
+fn utf16(out: &mut Vec<u8>, before: &str, text: Utf16<'_>) {
     out.push(b'"');
+    json_text(out, before);
     let units = text.bytes().as_chunks::<2>().0;
     // Most text is plain; its low bytes go in one piece.
     if units.iter().all(|&[low, high]| high == 0 && is_plain(low)) {

@@ -13,6 +13,7 @@ mod digits;
 mod escape;
 mod json;
 mod message;
+mod names;
 mod plain;
 mod readable;
 mod status;
@@ -20,9 +21,10 @@ mod time;
 
 pub use digits::{decimal, hex_bytes, hexadecimal, signed};
 pub use escape::{escape_json, escape_line, is_terminal_unsafe};
-pub use json::{json_fields, json_value};
+pub use json::{json_fields, json_fields_with, json_value};
 pub use message::{Prefix, message, plain_message, wpp_message};
-pub use plain::plain_value;
+pub use names::Names;
+pub use plain::{plain_value, plain_value_with};
 pub use readable::readable_text;
 pub use status::{hresult, ntstatus, win32};
 pub use time::{filetime, system_time};
@@ -38,7 +40,12 @@ pub const MAX_LEN: usize = 16 << 20;
 ///
 /// Arrays of structs end early where they have become 16 MiB.
 pub fn text_fields(out: &mut Vec<u8>, fields: &mut Fields<'_>) {
-    Text::new(out, true).fields(out, fields);
+    text_fields_with(out, fields, None);
+}
+
+/// As [`text_fields`], with the names that the trace has for values.
+pub fn text_fields_with(out: &mut Vec<u8>, fields: &mut Fields<'_>, names: Option<&dyn Names>) {
+    Text { names, ..Text::new(out, true) }.fields(out, fields);
 }
 
 /// Writes one value: text in quotes, after values and bits the names that they have (`2(Forced)`),
@@ -52,17 +59,18 @@ pub fn unquoted_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
     Text { names_alone: true, ..Text::new(out, false) }.value(out, field, value);
 }
 
-struct Text {
+struct Text<'n> {
     quotes: bool,
     /// Whether a value that has a name is written by its name alone.
     names_alone: bool,
     /// Length of the output after which arrays end.
     end: usize,
+    names: Option<&'n dyn Names>,
 }
 
-impl Text {
+impl Text<'_> {
     fn new(out: &[u8], quotes: bool) -> Self {
-        Text { quotes, names_alone: false, end: out.len().saturating_add(MAX_LEN) }
+        Text { quotes, names_alone: false, end: out.len().saturating_add(MAX_LEN), names: None }
     }
 
     fn fields(&self, out: &mut Vec<u8>, fields: &mut Fields<'_>) {
@@ -84,6 +92,16 @@ impl Text {
             return;
         }
         self.number(out, field, value);
+        if let (Some(names), None) = (self.names, &field.map)
+            && names.has_names(field)
+        {
+            let bits = value.bits(width(field));
+            if let Some(name) = bits.and_then(|bits| names.name(field, bits)) {
+                out.push(b'(');
+                escape_line(out, &name);
+                out.push(b')');
+            }
+        }
         if !self.names_alone && field.map.is_some() {
             let start = out.len();
             out.push(b'(');
@@ -112,7 +130,11 @@ impl Text {
             Value::FileTime(t) => filetime(out, t),
             Value::SystemTime(t) => system_time(out, t),
             Value::Sid(s) => sid(out, s),
-            Value::Utf16(text) => self.quoted(out, |out| utf16(out, shown(field, text))),
+            Value::Utf16(text) => self.quoted(out, |out| {
+                let (path, rest) = names::split(self.names, shown(field, text));
+                escape_line(out, path);
+                utf16(out, rest);
+            }),
             Value::Ansi(bytes) | Value::Utf8(bytes) => {
                 self.quoted(out, |out| ansi(out, shown_bytes(field, bytes)));
             }
@@ -234,13 +256,19 @@ fn unsigned(out: &mut Vec<u8>, field: &Field, n: u64) {
         (OutType::NtStatus, _) => status_text(out, n, ntstatus(narrow)),
         (OutType::HResult, _) => status_text(out, n, hresult(narrow)),
         (OutType::DateTime | OutType::DateTimeUtc, Some(InType::UInt64)) => filetime(out, n),
-        _ if field.map.as_ref().is_some_and(|map| map.kind() == MapKind::Bits) => {
-            hexadecimal(out, n);
-        }
-        (OutType::Hex | OutType::CodePointer, _)
-        | (_, Some(InType::HexInt32 | InType::HexInt64)) => hexadecimal(out, n),
-        (_, Some(InType::UInt64)) if is_identifier(&field.name) => hexadecimal(out, n),
+        _ if is_hexadecimal(field) => hexadecimal(out, n),
         _ => decimal(out, n),
+    }
+}
+
+/// Whether the numbers of a field are hexadecimal, whatever their value: addresses, masks, and ids
+/// of 64 bits.
+fn is_hexadecimal(field: &Field) -> bool {
+    match (field.out, field.in_type()) {
+        (OutType::Hex | OutType::CodePointer, _) => true,
+        (_, Some(InType::HexInt32 | InType::HexInt64)) => true,
+        (_, Some(InType::UInt64)) if is_identifier(&field.name) => true,
+        _ => field.map.as_ref().is_some_and(|map| map.kind() == MapKind::Bits),
     }
 }
 

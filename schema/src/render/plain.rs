@@ -1,5 +1,6 @@
 //! Values as characters, for formats with their own escaping.
 
+use super::names::{Names, split};
 use super::{Text, shown, shown_bytes};
 use crate::decode::{Utf16, Value};
 use crate::model::Field;
@@ -18,23 +19,38 @@ pub fn plain_value(
     scratch: &mut Vec<u8>,
     sink: &mut dyn FnMut(Result<char, u16>),
 ) {
+    plain_value_with(field, value, None, scratch, sink);
+}
+
+/// As [`plain_value`], with the names that the trace has for paths.
+pub fn plain_value_with(
+    field: &Field,
+    value: Value<'_>,
+    names: Option<&dyn Names>,
+    scratch: &mut Vec<u8>,
+    sink: &mut dyn FnMut(Result<char, u16>),
+) {
     let given = Cell::new(0usize);
     let mut counted = |c| {
         given.set(given.get().saturating_add(1));
         sink(c);
     };
-    characters(field, value, scratch, &mut counted, &given);
+    characters(field, value, names, scratch, &mut counted, &given);
 }
 
 fn characters(
     field: &Field,
     value: Value<'_>,
+    names: Option<&dyn Names>,
     scratch: &mut Vec<u8>,
     sink: &mut dyn FnMut(Result<char, u16>),
     given: &Cell<usize>,
 ) {
     match value {
-        Value::Utf16(text) => shown(field, text).chars().for_each(sink),
+        Value::Utf16(text) => {
+            let (path, rest) = split(names, shown(field, text));
+            path.chars().map(Ok).chain(rest.chars()).for_each(sink);
+        }
         Value::Char(unit) => Utf16::new(&unit.to_le_bytes()).chars().for_each(sink),
         Value::Ansi(bytes) | Value::Utf8(bytes) => {
             for chunk in shown_bytes(field, bytes).utf8_chunks() {
@@ -51,7 +67,7 @@ fn characters(
                 if i > 0 {
                     sink(Ok(','));
                 }
-                characters(field, item, scratch, sink, given);
+                characters(field, item, names, scratch, sink, given);
             }
             sink(Ok(']'));
         }
@@ -63,7 +79,7 @@ fn characters(
                 }
                 member.name.chars().for_each(|c| sink(Ok(c)));
                 sink(Ok('='));
-                characters(member, value, scratch, sink, given);
+                characters(member, value, names, scratch, sink, given);
             }
             sink(Ok('}'));
         }

@@ -1,7 +1,8 @@
 //! Conditions on what an event says: its name, its fields, and their text.
 
 use etl_schema::decode::Value;
-use etl_schema::{Field, MapKind, render};
+use etl_schema::render::{self, Names};
+use etl_schema::{Field, MapKind};
 
 use super::Row;
 
@@ -68,7 +69,8 @@ fn contains(row: &Row<'_>, text: &str, scratch: &mut Vec<u8>) -> bool {
     }
     let Some(fields) = &row.fields else { return false };
     scratch.clear();
-    render::text_fields(scratch, &mut fields.clone());
+    let names = row.names();
+    render::text_fields_with(scratch, &mut fields.clone(), names.as_ref().map(|n| n as &dyn Names));
     has(&String::from_utf8_lossy(scratch))
 }
 

@@ -2,12 +2,15 @@
 
 use etl_schema::Field;
 use etl_schema::decode::{Fields, Value};
-use etl_schema::render::{self, hex_bytes};
+use etl_schema::render::{self, Names, hex_bytes};
 
 use super::{Column, Row};
 
 /// Columns that are written when none are selected.
-const DEFAULT_COLUMNS: usize = 22;
+const DEFAULT_COLUMNS: usize = 24;
+
+/// Columns of a line; events with more fields have the rest left out.
+const MAX_COLUMNS: usize = 1 << 10;
 
 /// The prefix of a field that has the name of a column.
 const FIELD_PREFIX: &str = "fields.";
@@ -92,6 +95,24 @@ impl Columns {
         }
     }
 
+    /// Has a column for a field, in place of the one for all fields.
+    pub(super) fn add_field(&mut self, field: &str) {
+        let is_field = |c: &Selected| matches!(c, Selected::Field { name, .. } if name == field);
+        if self.columns.len() >= MAX_COLUMNS || self.columns.iter().any(is_field) {
+            return;
+        }
+        let prefixed = Column::ALL.iter().any(|column| column.name() == field);
+        let column = Selected::Field { name: field.to_owned(), prefixed, seen: true };
+        let all = |c: &Selected| matches!(c, Selected::Known(Column::Fields));
+        if let Some(all) = self.columns.iter_mut().find(|c| all(c)) {
+            *all = column;
+        } else {
+            let is_any = |c: &Selected| matches!(c, Selected::Field { .. });
+            let last = self.columns.iter().rposition(is_any);
+            self.columns.insert(last.map_or(self.columns.len(), |last| last + 1), column);
+        }
+    }
+
     pub(super) fn write_header(&self, out: &mut Vec<u8>) {
         for (i, column) in self.columns.iter().enumerate() {
             if i > 0 {
@@ -147,7 +168,10 @@ impl Columns {
                     if let Some((field, value)) = fields.and_then(|fields| find(fields, name)) {
                         *seen = true;
                         let mut text = Vec::new();
-                        render::plain_value(field, value, scratch, &mut |c| text.push(c));
+                        let names = row.names();
+                        let names = names.as_ref().map(|names| names as &dyn Names);
+                        let sink = &mut |c| text.push(c);
+                        render::plain_value_with(field, value, names, scratch, sink);
                         escape_chars(out, text.iter().copied());
                     }
                 }
@@ -168,7 +192,9 @@ fn write_column(out: &mut Vec<u8>, row: &Row<'_>, column: Column, scratch: &mut 
         Column::Fields => {
             if let Some(fields) = &row.fields {
                 scratch.clear();
-                render::json_fields(scratch, &mut fields.clone());
+                let names = row.names();
+                let names = names.as_ref().map(|names| names as &dyn Names);
+                render::json_fields_with(scratch, &mut fields.clone(), names);
                 escape(out, core::str::from_utf8(scratch).unwrap_or_default());
             }
         }

@@ -3,9 +3,10 @@
 use etl_format::Guid;
 use etl_format::read::ExtendedItem;
 use etl_schema::decode::Sid;
-use etl_schema::render::{self, decimal, escape_json, hex_bytes, hexadecimal};
+use etl_schema::render::{self, Names, decimal, escape_json, hex_bytes, hexadecimal};
 
 use super::{Cell, Column, Row};
+use crate::context::EventNames;
 
 pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scratch: &mut Vec<u8>) {
     let record = row.record;
@@ -24,7 +25,9 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
     row.write_kind(out);
     out.push(b'"');
     member(out, row, Column::Pid);
+    member(out, row, Column::ProcessName);
     member(out, row, Column::Tid);
+    member(out, row, Column::ThreadName);
     if row.provider.is_some() {
         out.extend(row.provider_json);
         if row.provider_name.is_none() {
@@ -43,13 +46,14 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
     member(out, row, Column::Keyword);
     member(out, row, Column::Activity);
     for item in record.extended() {
-        write_item(out, &item);
+        write_item(out, &item, row);
     }
     member(out, row, Column::Event);
     if let Some(fields) = &row.fields {
         key(out, Column::Fields);
         let mut fields = fields.clone();
-        render::json_fields(out, &mut fields);
+        let names = row.names();
+        render::json_fields_with(out, &mut fields, names.as_ref().map(|n| n as &dyn Names));
         let note = fields.note();
         if note.is_short() {
             out.extend(b",\"payload_short\":true");
@@ -105,7 +109,7 @@ fn quoted(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     out.push(b'"');
 }
 
-fn write_item(out: &mut Vec<u8>, item: &ExtendedItem<'_>) {
+fn write_item(out: &mut Vec<u8>, item: &ExtendedItem<'_>, row: &Row<'_>) {
     match item {
         ExtendedItem::RelatedActivity(id) => {
             key(out, Column::RelatedActivity);
@@ -118,6 +122,18 @@ fn write_item(out: &mut Vec<u8>, item: &ExtendedItem<'_>) {
                     out.push(b',');
                 }
                 quoted(out, |out| hexadecimal(out, address));
+            }
+            out.push(b']');
+            let Some(names) = row.names().filter(EventNames::resolves) else { return };
+            out.extend(b",\"stack_name\":[");
+            for (i, address) in stack.addresses().enumerate() {
+                if i > 0 {
+                    out.push(b',');
+                }
+                match names.symbol(address) {
+                    Some(name) => escape_json(out, &name),
+                    None => out.extend(b"null"),
+                }
             }
             out.push(b']');
         }

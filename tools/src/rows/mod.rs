@@ -40,6 +40,7 @@ use etl_schema::render::{self, decimal, hexadecimal, signed};
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, Named, SchemaSource};
 
+use crate::context::{Context, EventNames};
 use crate::filter::Filter;
 use crate::header_fields::HeaderFields;
 
@@ -63,18 +64,19 @@ pub enum Format {
 /// A clone goes on independently: clones on several threads write the same rows if each learns from
 /// all records.
 #[derive(Clone, Debug)]
-pub struct RowWriter {
+pub struct RowWriter<'c> {
     format: Format,
     payload_bytes: bool,
     columns: Columns,
     conditions: Conditions,
     count_only: bool,
-    model: RowModel,
+    stale: bool,
+    model: RowModel<'c>,
     /// Memory for values and messages before they are escaped.
     scratch: Vec<u8>,
 }
 
-impl RowWriter {
+impl<'c> RowWriter<'c> {
     /// A writer of rows for a trace with this clock. `store` describes the events.
     #[must_use]
     pub fn new(format: Format, clock: Clock, store: SchemaStore) -> Self {
@@ -84,6 +86,7 @@ impl RowWriter {
             columns: Columns::default(),
             conditions: Conditions::default(),
             count_only: false,
+            stale: false,
             model: RowModel::new(clock, store),
             scratch: Vec::new(),
         }
@@ -97,6 +100,13 @@ impl RowWriter {
         other.model = RowModel::new(clock, self.model.store.clone());
         other.model.relative = self.model.relative;
         other.file(file)
+    }
+
+    /// Adds what the whole trace says of processes, threads, paths and addresses. Default: nothing.
+    #[must_use]
+    pub fn context(mut self, context: Option<&'c Context<'c>>) -> Self {
+        self.model.context = context;
+        self
     }
 
     /// Adds the payload as hexadecimal digits. Default: off.
@@ -125,6 +135,13 @@ impl RowWriter {
     #[must_use]
     pub fn count_only(mut self, on: bool) -> Self {
         self.count_only = on;
+        self
+    }
+
+    /// Makes [`RowWriter::write_if`] write stale records too ([`Record::is_stale`]). Default: off.
+    #[must_use]
+    pub fn stale(mut self, on: bool) -> Self {
+        self.stale = on;
         self
     }
 
@@ -192,17 +209,37 @@ impl RowWriter {
     /// Writes a record if `filter` and the conditions admit it; returns whether they do.
     #[inline]
     pub fn write_if(&mut self, filter: &Filter, out: &mut Vec<u8>, record: &Record<'_>) -> bool {
-        let RowWriter { model, conditions, scratch, .. } = self;
-        let name = |provider| model.store.provider_name(provider);
-        if !filter.admits_with_names(record, name)
-            || !conditions.is_empty() && !conditions.admit(&model.row(record, true), scratch)
-        {
-            return false;
-        }
-        if !self.count_only {
+        let admitted = self.admits(filter, record);
+        if admitted && !self.count_only {
             self.write(out, record);
         }
-        true
+        admitted
+    }
+
+    #[inline]
+    fn admits(&mut self, filter: &Filter, record: &Record<'_>) -> bool {
+        let RowWriter { model, conditions, scratch, stale, .. } = self;
+        if record.is_stale() && !*stale {
+            return false;
+        }
+        let name = |provider| model.store.provider_name(provider);
+        filter.admits_with(record, model.context, name)
+            && (conditions.is_empty() || conditions.admit(&model.row(record, true), scratch))
+    }
+
+    /// Takes the fields of a record that is selected as columns of CSV, in place of the one for all
+    /// fields.
+    pub fn learn_columns(&mut self, filter: &Filter, record: &Record<'_>) {
+        if self.admits(filter, record)
+            && let Some((schema, _)) = self.model.store.fields(record)
+        {
+            schema.fields.iter().for_each(|field| self.columns.add_field(&field.name));
+        }
+    }
+
+    /// Has the columns that another writer has learned.
+    pub fn adopt_columns(&mut self, other: &RowWriter<'_>) {
+        self.columns = other.columns.clone();
     }
 
     /// Columns of CSV for fields that no written event had.
@@ -211,16 +248,17 @@ impl RowWriter {
     }
 
     /// Takes over which columns had values in the rows of another writer.
-    pub fn merge_columns(&mut self, other: &RowWriter) {
+    pub fn merge_columns(&mut self, other: &RowWriter<'_>) {
         self.columns.merge(&other.columns);
     }
 }
 
 /// Makes rows of records; keeps what consecutive records share.
 #[derive(Clone, Debug)]
-struct RowModel {
+struct RowModel<'c> {
     clock: Clock,
     store: SchemaStore,
+    context: Option<&'c Context<'c>>,
     /// The last second that was formatted.
     second: i64,
     /// UTC of the last record.
@@ -241,11 +279,12 @@ struct RowModel {
     payload_text: String,
 }
 
-impl RowModel {
+impl<'c> RowModel<'c> {
     fn new(clock: Clock, store: SchemaStore) -> Self {
         RowModel {
             clock,
             store,
+            context: None,
             second: i64::MIN,
             time: Vec::new(),
             relative: false,
@@ -267,7 +306,7 @@ impl RowModel {
         if let Some(provider) = provider {
             self.look_up(provider);
         }
-        let RowModel { store, number_name, payload_text, .. } = self;
+        let RowModel { store, number_name, payload_text, context, .. } = self;
         let header = HeaderFields::of(record);
         let described = if decode { store.fields(record) } else { None };
         let (schema, mut fields) = described.unzip();
@@ -283,8 +322,13 @@ impl RowModel {
                 render::readable_text(payload_text, record.payload());
             }
         }
+        let header_ids = (record.process_id(), record.thread_id());
+        let (process_id, thread_id) = context.map_or(header_ids, |context| context.ids(record));
         Row {
             record,
+            process_id,
+            thread_id,
+            context: *context,
             time: &self.time,
             seconds: self.relative.then_some(&*self.seconds),
             file: self.file.as_deref(),
@@ -344,6 +388,10 @@ impl RowModel {
 /// A record with everything that a row of it may show.
 struct Row<'a> {
     record: &'a Record<'a>,
+    /// Those of the header, but of samples and stacks those that ran.
+    process_id: Option<u32>,
+    thread_id: Option<u32>,
+    context: Option<&'a Context<'a>>,
     /// UTC, ISO 8601 with 100 ns.
     time: &'a [u8],
     /// Seconds since the start of the session, where they were asked for.
@@ -369,6 +417,21 @@ impl<'a> Row<'a> {
         self.provider_name
             .or_else(|| providers::name_in_traits(self.record))
             .or_else(|| self.store.provider_name(provider))
+    }
+
+    /// The names that the trace has for the values of the event.
+    fn names(&self) -> Option<EventNames<'a>> {
+        Some(self.context?.names(self.process_id, self.record.timestamp()))
+    }
+
+    fn process_name(&self) -> &'a str {
+        let named = self.context.zip(self.process_id);
+        named.map_or("", |(context, pid)| context.process_name(pid, self.record.timestamp()))
+    }
+
+    fn thread_name(&self) -> &'a str {
+        let named = self.context.zip(self.thread_id);
+        named.map_or("", |(context, tid)| context.thread_name(tid, self.record.timestamp()))
     }
 
     /// The name of the event, or what its number is called.
@@ -481,7 +544,9 @@ columns! {
     Cpu "cpu",
     Kind "kind",
     Pid "pid",
+    ProcessName "process_name",
     Tid "tid",
+    ThreadName "thread_name",
     ProviderGuid "provider_guid",
     Provider "provider",
     Hook "hook",
@@ -555,8 +620,10 @@ impl<'a> Row<'a> {
             Column::File => self.file.map_or(Cell::None, Cell::Text),
             Column::Timestamp => Cell::Signed(record.timestamp()),
             Column::Cpu => Cell::Number(record.processor().into()),
-            Column::Pid => Cell::number(record.process_id()),
-            Column::Tid => Cell::number(record.thread_id()),
+            Column::Pid => Cell::number(self.process_id),
+            Column::ProcessName => text(self.process_name()),
+            Column::Tid => Cell::number(self.thread_id),
+            Column::ThreadName => text(self.thread_name()),
             Column::ProviderGuid => guid(self.provider),
             Column::Provider => self.provider_name().map_or(Cell::None, Cell::Text),
             Column::Hook => Cell::number(header.hook),

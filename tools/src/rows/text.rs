@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use etl_format::constants::group_name;
-use etl_schema::render::{self, decimal, escape_line, hex_bytes};
+use etl_schema::render::{self, Names, decimal, escape_line, hex_bytes};
 
 use super::{Cell, Column, Row};
 
@@ -15,9 +15,9 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
     }
     out.extend(row.seconds.unwrap_or(row.time));
     labelled(out, "  cpu ", row.cell(Column::Cpu));
-    if record.process_id().is_some() && record.thread_id().is_some() {
-        labelled(out, "  pid ", row.cell(Column::Pid));
-        labelled(out, " tid ", row.cell(Column::Tid));
+    if row.process_id.is_some() && row.thread_id.is_some() {
+        identified(out, "  pid ", row.process_name(), row.process_id);
+        identified(out, " tid ", row.thread_name(), row.thread_id);
     }
     out.extend(b"  ");
     row.write_kind(out);
@@ -49,7 +49,9 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
         hex_bytes(out, record.payload());
     } else if let Some(fields) = &row.fields {
         let mut fields = fields.clone();
-        render::text_fields(out, &mut fields);
+        let names = row.names();
+        let names = names.as_ref().map(|names| names as &dyn Names);
+        render::text_fields_with(out, &mut fields, names);
         let note = fields.note();
         if note.is_short() {
             out.extend(b" (cut short)");
@@ -66,6 +68,19 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
         decimal(out, record.payload().len() as u64);
         out.extend(b" bytes");
         labelled(out, ": ", row.cell(Column::PayloadText));
+    }
+}
+
+/// An id after its label, in parentheses after its name if it has one: `Orders.exe (4312)`.
+fn identified(out: &mut Vec<u8>, label: &str, name: &str, id: Option<u32>) {
+    out.extend(label.as_bytes());
+    if !name.is_empty() {
+        escape_line(out, name);
+        out.extend(b" (");
+    }
+    decimal(out, id.unwrap_or(0).into());
+    if !name.is_empty() {
+        out.push(b')');
     }
 }
 

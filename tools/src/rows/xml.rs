@@ -8,7 +8,7 @@ use etl_format::constants::{EventFlags, group_name};
 use etl_format::read::{ExtendedItem, Header, Record};
 use etl_schema::decode::{Fields, Sid, Value};
 use etl_schema::providers::KERNEL_TRACE;
-use etl_schema::render::{self, decimal, hex_bytes as hex, hexadecimal};
+use etl_schema::render::{self, Names, decimal, hex_bytes as hex, hexadecimal};
 use etl_schema::{EventSchema, Field, SchemaSource};
 
 use super::{Row, own};
@@ -162,7 +162,7 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
             Header::Message(header) => {
                 debug_data(out, row, schema, fields, header.sequence, scratch);
             }
-            _ => event_data(out, fields, payload, scratch),
+            _ => event_data(out, row, fields, scratch),
         },
         _ if payload.is_empty() => out.extend(b"<EventData/>"),
         (_, None) if !payload_bytes && row.record.is_event() => {
@@ -399,14 +399,16 @@ fn processor_times(out: &mut Vec<u8>, record: &Record<'_>) {
 }
 
 /// The payload as its fields, or as a whole where it ends before they do.
-fn event_data(out: &mut Vec<u8>, fields: &Fields<'_>, payload: &[u8], scratch: &mut Vec<u8>) {
+fn event_data(out: &mut Vec<u8>, row: &Row<'_>, fields: &Fields<'_>, scratch: &mut Vec<u8>) {
     let start = out.len();
+    let names = row.names();
+    let names = names.as_ref().map(|names| names as &dyn Names);
     let mut walk = fields.clone();
     let mut last = None;
     let end = start.saturating_add(render::MAX_LEN);
     out.extend(b"<EventData>");
     for (field, value) in &mut walk {
-        data(out, field, value, scratch, end);
+        data(out, field, value, names, scratch, end);
         last = Some(field);
     }
     let note = walk.note();
@@ -414,7 +416,7 @@ fn event_data(out: &mut Vec<u8>, fields: &Fields<'_>, payload: &[u8], scratch: &
         out.truncate(start);
         // The value that was cut, or the one before those that are missing.
         let name = last.map_or("", |field| &*field.name);
-        return processing_error(out, INVALID_EVENT_DATA, name, payload);
+        return processing_error(out, INVALID_EVENT_DATA, name, row.record.payload());
     }
     if !note.trailing.is_empty() {
         enclosed(out, "Binary", |out| hex(out, note.trailing));
@@ -432,14 +434,21 @@ fn processing_error(out: &mut Vec<u8>, code: u64, item: &str, payload: &[u8]) {
 
 /// A field: `Data` for each value, `ComplexData` for each struct.
 /// Arrays end where the output is longer than `end`.
-fn data(out: &mut Vec<u8>, field: &Field, value: Value<'_>, scratch: &mut Vec<u8>, end: usize) {
+fn data(
+    out: &mut Vec<u8>,
+    field: &Field,
+    value: Value<'_>,
+    names: Option<&dyn Names>,
+    scratch: &mut Vec<u8>,
+    end: usize,
+) {
     let tag = match value {
         Value::Array(items) => {
             for item in items.iter() {
                 if out.len() > end {
                     break;
                 }
-                data(out, field, item, scratch, end);
+                data(out, field, item, names, scratch, end);
             }
             return;
         }
@@ -451,10 +460,12 @@ fn data(out: &mut Vec<u8>, field: &Field, value: Value<'_>, scratch: &mut Vec<u8
     attribute(out, "Name", |out| text(out, &field.name));
     out.push(b'>');
     if let Value::Struct(members) = value {
-        members.fields().for_each(|(field, value)| data(out, field, value, scratch, end));
+        for (field, value) in members.fields() {
+            data(out, field, value, names, scratch, end);
+        }
     } else {
         let mut escaper = Escaper::new(out);
-        render::plain_value(field, value, scratch, &mut |c| escaper.push(c));
+        render::plain_value_with(field, value, names, scratch, &mut |c| escaper.push(c));
         escaper.flush();
     }
     out.extend(b"</");

@@ -1,9 +1,14 @@
 //! The columns that the arguments of `etlkit dump` select.
 
+use std::path::PathBuf;
+
+use etl_format::read::{Mode, Options, Order};
 use etl_tools::rows::{Columns, Format};
 
 use super::Args;
+use super::printer::Session;
 use crate::error::Failure;
+use crate::input::{self, Input};
 
 /// The columns of the CSV.
 pub(super) fn columns(args: &Args) -> Result<Columns, Failure> {
@@ -14,4 +19,38 @@ pub(super) fn columns(args: &Args) -> Result<Columns, Failure> {
         return Err(Failure::new("--columns", "needs the CSV format").hint("add --format csv"));
     }
     Columns::new(&args.columns).map_err(|e| Failure::new("--columns", e.to_string()))
+}
+
+/// Whether the arguments select a single kind of event.
+fn select_one_kind(args: &Args) -> bool {
+    let one_name = matches!(args.event.as_slice(), [name] if !name.contains(['*', '?']));
+    let one_id = args.filter.providers().len() == 1 && args.filter.ids().len() == 1;
+    one_name || one_id
+}
+
+/// Has a column for each field in the CSV of a single kind of event. Reads the traces for it, but
+/// for one from a pipe, which cannot be read again.
+pub(super) fn expand<'p>(session: &Session<'_>, paths: impl Iterator<Item = &'p PathBuf>) {
+    let args = session.args;
+    let is_wanted = args.format == Format::Csv && args.columns.is_empty() && !args.count;
+    if !is_wanted || !select_one_kind(args) {
+        return;
+    }
+    let options = Options { mode: Mode::Salvage, ..Options::default() };
+    for path in paths.filter(|path| !input::is_stdin(path)) {
+        // What cannot be read is reported when it is printed.
+        let Ok(mut input) = Input::open(path, &args.input) else { continue };
+        let Ok(processes) = args.filter.processes(&mut input) else { continue };
+        let Ok((mut trace, _)) = input.trace(&options) else { continue };
+        let clock = trace.clock();
+        let mut rows = session.frame.borrow().for_trace(clock, None);
+        let Ok(mut filter) = args.filter.filter(&clock, &processes) else { continue };
+        filter.learn_names(rows.store());
+        let Ok(mut records) = trace.records(Order::File) else { continue };
+        while let Ok(Some(record)) = records.next_record() {
+            rows.learn(&record);
+            rows.learn_columns(&filter, &record);
+        }
+        session.frame.borrow_mut().adopt_columns(&rows);
+    }
 }

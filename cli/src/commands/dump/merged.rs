@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use etl_format::Clock;
 use etl_format::read::{Order, Records, Source};
 
-use super::options;
 use super::printer::{Printer, Session};
+use super::{context, options};
 use crate::Outcome;
 use crate::diagnostics::Condition;
 use crate::error::Failure;
@@ -48,16 +48,21 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
     for input in &mut inputs {
         selected.push(args.filter.processes(input)?);
     }
+    let machines: Vec<_> = inputs.iter_mut().map(|input| context::machine(input, args)).collect();
+    let contexts: Vec<_> =
+        machines.iter().map(|machine| context::context(machine.as_ref(), args)).collect();
     let options = options(args);
     let mut traces = Vec::new();
     for input in &mut inputs {
         traces.push(input.trace(&options)?.0);
     }
     let (mut rows, mut names) = (Vec::new(), Vec::new());
-    for ((trace, processes), path) in traces.iter_mut().zip(&selected).zip(paths) {
+    let with = selected.iter().zip(&contexts);
+    for ((trace, (processes, context)), path) in traces.iter_mut().zip(with).zip(paths) {
         let (name, clock) = (input::display(path), trace.clock());
         let progress = Progress::of_trace(trace, 1, true);
-        let mut printer = Printer::new(session, Some(&name), processes, &clock, progress)?;
+        let printer = Printer::new(session, Some(&name), processes, &clock, progress)?;
+        let mut printer = printer.with_context(context.as_ref());
         crate::filter::learn_names(&mut printer.filter, trace, printer.rows.store());
         printer.flush()?;
         let records = trace.records(Order::Time).map_err(|e| Failure::trace(&name, &e))?;

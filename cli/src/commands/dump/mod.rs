@@ -1,6 +1,7 @@
 //! `etlkit dump`: prints the events of a trace in time order.
 
 mod columns;
+mod context;
 mod merged;
 mod missing;
 mod parallel;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use etl_format::Clock;
 use etl_format::read::{Mode, Options, Order, OrderCheck, PipeSource, Records, Source, Trace};
+use etl_tools::context::Context;
 use etl_tools::filter::Filter;
 use etl_tools::rows::Format;
 
@@ -65,9 +67,20 @@ pub(crate) struct Args {
     /// Print times as seconds since the start of the session
     #[arg(long)]
     relative: bool,
+    /// Keep the devices of volumes in paths (`\Device\HarddiskVolume2`) where the trace knows their
+    /// drives
+    #[arg(long)]
+    raw_paths: bool,
+    /// Print what is at addresses: a method of a module, or an image
+    #[arg(long)]
+    resolve: bool,
     /// Print the number of selected events in place of the events
     #[arg(long, conflicts_with = "limit")]
     count: bool,
+    /// Include stale records: what a merge left in the first buffer, and another buffer has once
+    /// more
+    #[arg(long)]
+    stale: bool,
     /// Stop after N events
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
@@ -110,6 +123,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     let several = args.files.len() > 1 || args.files.iter().any(|file| file.is_dir());
     let session = Session::new(args, several)?;
+    columns::expand(&session, found.iter().filter_map(|file| file.as_ref().ok()));
     let mut failures = Vec::new();
     let mut outcome = Outcome::Success;
     if args.merge && several {
@@ -163,7 +177,8 @@ fn print(session: &Session<'_>, path: &Path, several: bool) -> Result<Outcome, F
     let args = session.args;
     let (name, options) = (input::display(path), options(args));
     let file = several.then_some(name.as_str());
-    let mut dump = Dump { session, file, name: &name, processes: Filter::default() };
+    let processes = Filter::default();
+    let mut dump = Dump { session, file, name: &name, processes, context: None, stale: Vec::new() };
     // Processes are found in a pass of its own.
     if args.file_order && input::is_stdin(path) && !args.filter.needs_processes() {
         let input::Stream { reader, about } = input::stdin_stream(&args.input)?;
@@ -171,7 +186,15 @@ fn print(session: &Session<'_>, path: &Path, several: bool) -> Result<Outcome, F
     }
     let mut input = Input::open(path, &args.input)?;
     dump.processes = args.filter.processes(&mut input)?;
+    let machine = context::machine(&mut input, args);
+    let context = context::context(machine.as_ref(), args);
+    dump.context = context.as_ref();
     if args.file_order {
+        // A stream is read without looking ahead.
+        let salvage = Options { mode: Mode::Salvage, ..options };
+        if let Ok((trace, _)) = input.trace(&salvage) {
+            dump.stale = trace.stale_records().to_vec();
+        }
         let (about, limits) = (input.about().clone(), input.limits());
         return dump.file_order(input.source(), &about, &Options { limits, ..options });
     }
@@ -192,21 +215,31 @@ struct Dump<'a> {
     /// The name of the file, where rows have it.
     file: Option<&'a str>,
     processes: Filter,
+    context: Option<&'a Context<'a>>,
+    /// Offsets of stale records.
+    stale: Vec<u32>,
 }
 
-impl Dump<'_> {
+impl<'a> Dump<'a> {
+    fn printer(&self, clock: &Clock, progress: Progress) -> Result<Printer<'a>, Failure> {
+        let printer = Printer::new(self.session, self.file, &self.processes, clock, progress)?;
+        Ok(printer.with_context(self.context))
+    }
+
     fn file_order<S: Source>(
         &self,
         source: S,
         about: &About,
         options: &Options,
     ) -> Result<Outcome, Failure> {
-        let mut records =
-            Records::stream(source, options).map_err(|e| about.unreadable(options.mode, &e))?;
+        let records = Records::stream(source, options);
+        let mut records = records
+            .map_err(|e| about.unreadable(options.mode, &e))?
+            .with_stale_records(&self.stale);
         // The size of a pipe is unknown.
         let start = |clock| {
             let progress = Progress::new(0, true);
-            Printer::new(self.session, self.file, &self.processes, &clock, progress)
+            self.printer(&clock, progress)
         };
         let has_header = records.header().is_known();
         let mut printer = if has_header { Some(start(records.clock())?) } else { None };
@@ -232,8 +265,7 @@ impl Dump<'_> {
 
     fn ordered<S: Source>(&self, trace: &mut Trace<S>) -> Result<Outcome, Failure> {
         let progress = Progress::of_trace(trace, 1, true);
-        let mut printer =
-            Printer::new(self.session, self.file, &self.processes, &trace.clock(), progress)?;
+        let mut printer = self.printer(&trace.clock(), progress)?;
         filter::learn_names(&mut printer.filter, trace, printer.rows.store());
         let mut records = match trace.records(Order::Time) {
             Ok(records) => records,

@@ -46,11 +46,15 @@ struct Helper<'scope> {
     work: Sender<Work>,
     /// Records to learn from before its next batch.
     lessons: RecordBatch,
-    thread: ScopedJoinHandle<'scope, RowWriter>,
+    thread: ScopedJoinHandle<'scope, RowWriter<'scope>>,
 }
 
 impl<'scope> Helper<'scope> {
-    fn start(scope: &'scope Scope<'scope, '_>, filter: Filter, mut rows: RowWriter) -> Self {
+    fn start(
+        scope: &'scope Scope<'scope, '_>,
+        filter: Filter,
+        mut rows: RowWriter<'scope>,
+    ) -> Self {
         let (work, take) = mpsc::channel();
         let thread = scope.spawn(move || {
             for Work { lessons, mut batch, done } in take {

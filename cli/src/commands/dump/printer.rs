@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use etl_format::read::{Mode, Record, Records, Source};
 use etl_format::{Clock, Error};
+use etl_tools::context::Context;
 use etl_tools::filter::Filter;
 use etl_tools::rows::{Conditions, RowWriter};
 
@@ -19,7 +20,7 @@ use crate::progress::Progress;
 pub(super) struct Session<'a> {
     pub(super) args: &'a Args,
     /// The form of rows, the schemas, and which columns had values so far.
-    pub(super) frame: RefCell<RowWriter>,
+    pub(super) frame: RefCell<RowWriter<'static>>,
     begun: Cell<bool>,
     /// Events that were printed or counted, and how many more are wanted.
     pub(super) matched: Cell<u64>,
@@ -36,6 +37,7 @@ impl<'a> Session<'a> {
             .columns(columns(args)?)
             .conditions(conditions)
             .count_only(args.count)
+            .stale(args.stale)
             .relative_times(args.relative)
             .file(several.then_some(""));
         Ok(Session {
@@ -88,7 +90,7 @@ impl<'a> Session<'a> {
 pub(super) struct Printer<'s> {
     pub(super) session: &'s Session<'s>,
     pub(super) filter: Filter,
-    pub(super) rows: RowWriter,
+    pub(super) rows: RowWriter<'s>,
     pub(super) out: Output,
     pub(super) progress: Progress,
     mode: Mode,
@@ -110,6 +112,12 @@ impl<'s> Printer<'s> {
         filter.learn_names(rows.store());
         let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
         Ok(Printer { session, filter, rows, out, mode, progress })
+    }
+
+    /// Shows what the whole trace says of processes, threads, paths and addresses.
+    pub(super) fn with_context(mut self, context: Option<&'s Context<'s>>) -> Self {
+        self.rows = self.rows.context(context);
+        self
     }
 
     pub(super) fn wants_more(&self) -> bool {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use etl_format::constants::LogFileMode;
 use etl_format::read::{Mode, Options, Record};
 use etl_schema::store::SchemaStore;
+use etl_tools::context::{self, Context};
 use etl_tools::processes::{ProcessCount, processes};
 use etl_tools::survey::Survey;
 use serde::Serialize;
@@ -132,10 +133,17 @@ fn survey(
 ) -> Result<Report, Failure> {
     let mut input = Input::open(path, args)?;
     let (bytes, filter) = (input.size(), selected.filter(&mut input)?);
+    let machine = if selected.names().is_empty() {
+        None
+    } else {
+        let (limits, name) = (input.limits(), input.about().name.clone());
+        context::machine(input.source(), &name, limits, false).ok()
+    };
+    let context = machine.as_ref().map(Context::new);
     let (mut trace, about) = input.trace(options)?;
     let mut progress = Progress::of_trace(&trace, 1, false);
     let on_record = move |record: &Record<'_>| progress.pass(record.bytes().len());
-    let survey = Survey::of_selected(&mut trace, store, &filter, on_record)
+    let survey = Survey::of_selected(&mut trace, store, &filter, context.as_ref(), on_record)
         .map_err(|e| about.unreadable(options.mode, e.format_error()))?;
     let file = about.name.clone();
     drop(trace);

@@ -76,13 +76,18 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
     }
     let kinds: Vec<_> = s.kinds.iter().map(|(kind, n)| format!("{kind} {n}")).collect();
     row("records", &format!("{}: {}", s.records, kinds.join(", ")))?;
+    if s.stale_records > 0 {
+        let what = "in the first buffer and once more in another one";
+        row("stale", &format!("{} {what}; dump and verify leave them out", s.stale_records))?;
+    }
 
     if !s.providers.is_empty() {
         writeln!(out, "\n  {:>9}  {:>5}  provider", "count", "kinds")?;
     }
     for p in s.providers.iter().take(MAX_LISTED) {
         let name = p.provider.as_deref().unwrap_or(&p.provider_guid);
-        writeln!(out, "  {:>9}  {:>5}  {}", p.count, p.kinds, one_line(name))?;
+        let (from, to) = span(&p.first_event_time, &p.last_event_time);
+        writeln!(out, "  {:>9}  {:>5}  {}{from}{to}", p.count, p.kinds, one_line(name))?;
     }
     cut(out, s.providers.len(), "providers")?;
 
@@ -91,9 +96,8 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
     }
     for p in report.process_counts.iter().take(MAX_PROCESSES) {
         let name = p.name.as_deref().map_or_else(|| "(unknown name)".into(), one_line);
-        let started = p.start_time.as_deref().map_or_else(String::new, |t| format!("  from {t}"));
-        let ended = p.end_time.as_deref().map_or_else(String::new, |t| format!("  to {t}"));
-        writeln!(out, "  {:>9}  {:>7}  {name}{started}{ended}", p.count, p.pid)?;
+        let (from, to) = span(&p.start_time, &p.end_time);
+        writeln!(out, "  {:>9}  {:>7}  {name}{from}{to}", p.count, p.pid)?;
     }
     if report.process_counts.len() > MAX_PROCESSES {
         let more = report.process_counts.len() - MAX_PROCESSES;
@@ -135,6 +139,14 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
         writeln!(out, "    {p}")?;
     }
     cut(out, s.problems.len(), "problems")
+}
+
+/// A span of time, as far as it is known.
+fn span(from: &Option<String>, to: &Option<String>) -> (String, String) {
+    let after = |word: &str, time: &Option<String>| {
+        time.as_ref().map_or_else(String::new, |time| format!("  {word} {time}"))
+    };
+    (after("from", from), after("to", to))
 }
 
 fn text(value: &Option<String>) -> &str {

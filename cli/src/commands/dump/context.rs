@@ -1,0 +1,23 @@
+//! What a whole trace says of its processes, threads, volumes and code, read before its events are
+//! printed.
+
+use etl_tools::context::{self, Context, Machine};
+
+use super::Args;
+use crate::input::Input;
+
+/// Reads it. `None` where no row shows any of it, and where it takes too much memory or cannot be
+/// read: then rows go without.
+pub(super) fn machine(input: &mut Input, args: &Args) -> Option<Machine> {
+    let selects = args.grep.is_some() || !args.conditions.is_empty();
+    if args.count && !selects {
+        return None;
+    }
+    let (limits, name) = (input.limits(), input.about().name.clone());
+    context::machine(input.source(), &name, limits, args.resolve).ok()
+}
+
+/// The names for rows.
+pub(super) fn context<'m>(machine: Option<&'m Machine>, args: &Args) -> Option<Context<'m>> {
+    Some(Context::new(machine?).raw_paths(args.raw_paths).symbols(args.resolve))
+}

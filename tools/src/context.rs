@@ -1,0 +1,244 @@
+//! What a whole trace says of the values in its events: the names of processes and threads, the
+//! drives of volumes, and what is at addresses.
+
+use std::borrow::Cow;
+
+pub use etl_analysis::Machine;
+use etl_analysis::machine::Thread;
+use etl_analysis::symbols::{Symbol, Symbols};
+use etl_analysis::{Analysis, Recording};
+use etl_format::constants::hook;
+use etl_format::read::{Limits, Record, Source};
+use etl_schema::decode::Utf16;
+use etl_schema::render::Names;
+use etl_schema::views::kernel;
+use etl_schema::{Field, InType, OutType};
+use foldhash::HashMap;
+
+/// The processes, threads, volumes and code of a trace.
+#[derive(Clone, Debug)]
+pub struct Context<'m> {
+    machine: &'m Machine,
+    /// Indices of processes by their id, in the order of their starts.
+    processes: HashMap<u32, Vec<usize>>,
+    /// Likewise those of threads.
+    threads: HashMap<u32, Vec<usize>>,
+    /// Whether paths keep the devices of volumes.
+    raw_paths: bool,
+    symbols: Option<Symbols<'m>>,
+}
+
+/// Reads what a trace says of its machine; with `names` those of methods and images as well.
+///
+/// # Errors
+/// When the trace cannot be read.
+pub fn machine<S: Source>(
+    source: S,
+    name: &str,
+    limits: Limits,
+    names: bool,
+) -> Result<Machine, etl_analysis::Error> {
+    let mut recording = Recording::open_within([(source, name)], limits)?;
+    Analysis::new().names(names).run_split(&mut recording, &mut (), &mut ())
+}
+
+/// The place in a list of starts that had begun at a time: the last one, or else the first.
+fn last_begun(list: &[usize], started: impl Fn(usize) -> Option<i64>, time: i64) -> Option<usize> {
+    let had = |index: &&usize| started(**index).is_none_or(|start| start <= time);
+    list.iter().rev().find(had).or(list.first()).copied()
+}
+
+impl<'m> Context<'m> {
+    /// The context of the events of a machine.
+    #[must_use]
+    pub fn new(machine: &'m Machine) -> Self {
+        let mut processes: HashMap<u32, Vec<usize>> = HashMap::default();
+        let mut threads: HashMap<u32, Vec<usize>> = HashMap::default();
+        for (index, process) in machine.processes().iter().enumerate() {
+            processes.entry(process.pid()).or_default().push(index);
+        }
+        for (index, thread) in machine.threads().iter().enumerate() {
+            threads.entry(thread.tid).or_default().push(index);
+        }
+        Context { machine, processes, threads, raw_paths: false, symbols: None }
+    }
+
+    /// Whether paths keep the devices of volumes (`\Device\HarddiskVolume2`) in place of drives.
+    /// Default: off.
+    #[must_use]
+    pub fn raw_paths(self, raw_paths: bool) -> Self {
+        Context { raw_paths, ..self }
+    }
+
+    /// Whether addresses have the names of what is there. Default: off.
+    #[must_use]
+    pub fn symbols(self, on: bool) -> Self {
+        Context { symbols: on.then(|| self.machine.symbols()), ..self }
+    }
+
+    /// File name of the image of the process that had an id at a time; "" where it is unknown.
+    #[must_use]
+    pub fn process_name(&self, pid: u32, time: i64) -> &'m str {
+        let all = self.machine.processes();
+        let started = |index: usize| all.get(index)?.started();
+        let list = self.processes.get(&pid).map_or(&[][..], Vec::as_slice);
+        let process = last_begun(list, started, time).and_then(|index| all.get(index));
+        process.map_or("", |process| process.name())
+    }
+
+    fn thread(&self, tid: u32, time: i64) -> Option<&'m Thread> {
+        let all = self.machine.threads();
+        let started = |index: usize| all.get(index)?.started;
+        all.get(last_begun(self.threads.get(&tid)?, started, time)?)
+    }
+
+    /// Name of the thread that had an id at a time; "" where it has none.
+    #[must_use]
+    pub fn thread_name(&self, tid: u32, time: i64) -> &'m str {
+        self.thread(tid, time).map_or("", |thread| &thread.name)
+    }
+
+    /// Process and thread of a record: those of its header, but for a sample or a stack those that
+    /// ran.
+    #[must_use]
+    pub fn ids(&self, record: &Record<'_>) -> (Option<u32>, Option<u32>) {
+        let header = (record.process_id(), record.thread_id());
+        let tid = match record.hook() {
+            Some(hook::SAMPLE) => kernel::sample(record).map(|(_, tid)| tid),
+            Some(hook::STACK) => {
+                let Some(event) = kernel::Fields::of(record, hook::STACK) else { return header };
+                return (event.process_id(), event.thread_ids().into_iter().flatten().next());
+            }
+            _ => return header,
+        };
+        let Some(tid) = tid else { return header };
+        // Thread 0 is the idle thread of every processor.
+        let of_thread = || self.thread(tid, record.timestamp()).map(|thread| thread.pid);
+        (if tid == 0 { Some(0) } else { of_thread() }, Some(tid))
+    }
+
+    /// The names for the values of a record.
+    pub(crate) fn names(&self, pid: Option<u32>, time: i64) -> EventNames<'_> {
+        EventNames { context: self, pid, time }
+    }
+
+    /// What is at an address of a process.
+    fn symbol(&self, pid: u32, address: u64, time: i64) -> Option<String> {
+        let symbol = self.symbols.as_ref()?.at(pid, address, time)?;
+        Some(match &symbol {
+            Symbol::Method(method) => {
+                format!("{symbol}+{:#x}", address.saturating_sub(method.start))
+            }
+            _ => symbol.to_string(),
+        })
+    }
+}
+
+/// The names for the values of one event.
+pub(crate) struct EventNames<'c> {
+    context: &'c Context<'c>,
+    pid: Option<u32>,
+    time: i64,
+}
+
+/// What the numbers of a field identify.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    Process,
+    Thread,
+    Address,
+}
+
+/// What the numbers of a field identify, by its type or its name.
+fn meaning(field: &Field) -> Option<Meaning> {
+    let name = &*field.name;
+    let ends = |end: &str| {
+        let at = name.len().checked_sub(end.len());
+        at.and_then(|at| name.get(at..)).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
+    };
+    match (field.out, field.in_type()?) {
+        (OutType::Pid, _) => Some(Meaning::Process),
+        (OutType::Tid, _) => Some(Meaning::Thread),
+        (OutType::CodePointer, _) | (_, InType::Pointer) => Some(Meaning::Address),
+        (_, InType::UInt64 | InType::HexInt64) => {
+            let is_address = ends("Address") || ends("InstructionPointer") || ends("Stack");
+            is_address.then_some(Meaning::Address)
+        }
+        (_, InType::UInt32 | InType::Int32 | InType::HexInt32) => {
+            if ends("ProcessId") || name.eq_ignore_ascii_case("pid") || name == "ParentId" {
+                Some(Meaning::Process)
+            } else if ends("ThreadId") || name.eq_ignore_ascii_case("tid") {
+                Some(Meaning::Thread)
+            } else {
+                None
+            }
+        }
+        _ => None,
+    }
+}
+
+impl EventNames<'_> {
+    /// Whether addresses are resolved.
+    pub fn resolves(&self) -> bool {
+        self.context.symbols.is_some()
+    }
+
+    /// What is at an address, if addresses are resolved.
+    pub fn symbol(&self, address: u64) -> Option<String> {
+        self.context.symbol(self.pid.unwrap_or(0), address, self.time)
+    }
+}
+
+impl Names for EventNames<'_> {
+    fn has_names(&self, field: &Field) -> bool {
+        match meaning(field) {
+            Some(Meaning::Address) => self.context.symbols.is_some(),
+            other => other.is_some(),
+        }
+    }
+
+    fn name(&self, field: &Field, value: u64) -> Option<Cow<'_, str>> {
+        let id = || u32::try_from(value).ok();
+        let name = match meaning(field)? {
+            Meaning::Address => return self.symbol(value).map(Cow::Owned),
+            Meaning::Process => self.context.process_name(id()?, self.time),
+            Meaning::Thread => self.context.thread_name(id()?, self.time),
+        };
+        (!name.is_empty()).then_some(Cow::Borrowed(name))
+    }
+
+    fn path(&self, text: Utf16<'_>) -> Option<(usize, &str)> {
+        if self.context.raw_paths || !text.bytes().starts_with(b"\\\0") {
+            return None;
+        }
+        let starts_with = |device: &str| {
+            let mut units = text.bytes().as_chunks::<2>().0.iter();
+            // Names of devices are ASCII.
+            device.bytes().all(|byte| {
+                units
+                    .next()
+                    .is_some_and(|[low, high]| *high == 0 && low.eq_ignore_ascii_case(&byte))
+            })
+        };
+        let volume = self.context.machine.volumes().iter().find(|v| starts_with(&v.device))?;
+        Some((volume.device.len(), &volume.path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meaning_is_that_of_the_type_or_the_name() {
+        let meaning = |name: &'static str, ty| meaning(&Field::new(name, ty));
+        assert_eq!(meaning("ParentProcessID", InType::UInt32), Some(Meaning::Process));
+        assert_eq!(meaning("NewThreadId", InType::UInt32), Some(Meaning::Thread));
+        assert_eq!(meaning("TThreadId", InType::UInt32), Some(Meaning::Thread));
+        assert_eq!(meaning("InstructionPointer", InType::Pointer), Some(Meaning::Address));
+        assert_eq!(meaning("MethodStartAddress", InType::UInt64), Some(Meaning::Address));
+        assert_eq!(meaning("MethodID", InType::UInt64), None);
+        assert_eq!(meaning("Count", InType::UInt32), None);
+        assert_eq!(meaning("ProcessId", InType::Utf16), None);
+    }
+}
