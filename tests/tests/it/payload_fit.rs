@@ -1,5 +1,5 @@
-//! Every event of the real traces has a name and fields that take its payload exactly, but for those
-//! in the list.
+//! Every event of the real traces has a name and fields that take its payload exactly, except
+//! those in the list.
 
 use std::collections::BTreeMap;
 

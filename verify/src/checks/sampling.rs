@@ -222,8 +222,8 @@ impl Sampling {
         self.processors().map(|(_, p)| p.count.saturating_sub(1)).sum()
     }
 
-    /// The three steps in a row with the most distances: how many they have, and from where to where
-    /// they reach, in ticks.
+    /// The three steps in a row with the most distances: how many they have, and from where to
+    /// where they reach, in ticks.
     pub fn peak(&self) -> Option<(u64, [f64; 2])> {
         const WIDTH: usize = 3;
         let mut steps = vec![0_u64; Distances::STEPS];

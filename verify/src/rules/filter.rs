@@ -212,8 +212,9 @@ fn missing_loads_of(check: &mut Check<'_>, process: &Process) {
         for (one, many, keyword, items) in kinds {
             let own = starts.get(&(instance, items.is_none())).copied();
             let Some((from, proof)) = created_since(facts, process, clr, own) else { continue };
-            // A keyword that was enabled later, or perhaps never, proves nothing. It had most likely
-            // been enabled before the start rundown, and when the start of the CLR was recorded.
+            // A keyword that was enabled later, or perhaps never, proves nothing. It had most
+            // likely been enabled before the start rundown, and when the start of the CLR was
+            // recorded.
             let Some(on) = facts.admission.on_since(CLR_RUNTIME, keyword) else { continue };
             let is_likely = own.is_some() || recorded_start(process, clr).is_some();
             if on > from && !(stopped && is_likely) {

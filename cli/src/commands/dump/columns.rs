@@ -28,8 +28,8 @@ fn select_one_kind(args: &Args) -> bool {
     one_name || one_id
 }
 
-/// Has a column for each field in the CSV of a single kind of event. Reads the traces for it, but
-/// for one from a pipe, which cannot be read again.
+/// Has a column for each field in the CSV of a single kind of event. Reads the traces first, except
+/// a pipe, which cannot be read again.
 pub(super) fn expand<'p>(session: &Session<'_>, paths: impl Iterator<Item = &'p PathBuf>) {
     let args = session.args;
     let is_wanted = args.format == Format::Csv && args.columns.is_empty() && !args.count;
