@@ -99,8 +99,8 @@ pub(super) const KERNEL_MISSING: Rule = Rule {
     severity: Severity::Warning,
     source: "the kernel's samples and its stack walking",
     protocol: &[],
-    meaning: "Samples have no stack for some time, although nearly all others have one: what called \
-              the code that ran then is not known.",
+    meaning: "Samples have no stack for some time, although nearly all others have one: what \
+              called the code that ran then is not known.",
     remedy: "Use the file that the session wrote, or record again with more buffers:",
     commands: &[KERNEL],
     check: kernel_missing,
