@@ -6,9 +6,57 @@
 use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng as _, SeedableRng};
 
+/// A source of chance: a process, a thread, a CLR, a heap, a provider, a session. Its numbers
+/// follow from the seed and from stable names, so what one source draws, and what is recorded,
+/// changes nothing of the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Source {
+    seed: u64,
+    stream: u64,
+}
+
+impl Source {
+    /// The source that all others of a seed are named below.
+    pub fn new(seed: u64) -> Self {
+        Source { seed, stream: 0xcbf2_9ce4_8422_2325 }
+    }
+
+    /// A source below this one, by its name.
+    pub fn named(self, name: &str) -> Self {
+        // FNV-1a; the length keeps "ab" below "c" and "a" below "bc" apart.
+        let bytes = name.bytes().fold(self.stream, mix);
+        self.numbered_from(bytes, name.len() as u64)
+    }
+
+    /// A source below this one, by its number.
+    pub fn numbered(self, number: u64) -> Self {
+        self.numbered_from(self.stream, number)
+    }
+
+    fn numbered_from(self, stream: u64, number: u64) -> Self {
+        Source { stream: number.to_le_bytes().into_iter().fold(stream, mix), ..self }
+    }
+
+    /// Its numbers, from the first one on.
+    pub fn rng(self) -> Rng {
+        Rng::new(self.seed, self.stream)
+    }
+}
+
+/// A step of FNV-1a.
+fn mix(hash: u64, byte: u8) -> u64 {
+    (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+}
+
 /// A stream of random numbers.
 #[derive(Debug)]
 pub(crate) struct Rng(ChaCha8Rng);
+
+impl Default for Rng {
+    fn default() -> Self {
+        Rng::new(0, 0)
+    }
+}
 
 impl Rng {
     /// Stream `stream` of a seed. Streams are independent, so a change in one part of a scenario
@@ -58,6 +106,26 @@ impl Rng {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sources_differ_by_names_and_numbers() {
+        let top = Source::new(7);
+        let all = [
+            top,
+            top.named("a"),
+            top.named("ab").named("c"),
+            top.named("a").named("bc"),
+            top.named("a").numbered(1),
+            top.numbered(1).named("a"),
+            Source::new(8).named("a"),
+        ];
+        for (at, one) in all.iter().enumerate() {
+            assert_eq!(one.rng().bits(), one.rng().bits());
+            for other in &all[at + 1..] {
+                assert_ne!(one.rng().bits(), other.rng().bits(), "{one:?} {other:?}");
+            }
+        }
+    }
 
     #[test]
     fn streams_are_reproducible_and_independent() {

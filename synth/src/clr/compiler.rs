@@ -26,10 +26,9 @@ fn hash(text: &str) -> u64 {
 impl Runtime<'_, '_> {
     /// A type is loaded before its first method runs (reported since .NET 5).
     pub fn load_type(&mut self, index: usize) -> Result<()> {
-        let asked = self.asked();
         let Some(method) = self.clr.program_method(index) else { return Ok(()) };
         let (name, id) = (method.namespace.clone(), self.clr.id_of_type(&method.namespace));
-        if !self.clr.types.insert(hash(&name)) || !asked.raises(4, keyword::TYPE_DIAGNOSTIC) {
+        if !self.clr.types.insert(hash(&name)) {
             return Ok(());
         }
         let number = self.clr.types.len() as u32;
@@ -37,10 +36,12 @@ impl Runtime<'_, '_> {
         self.raise(74, 0, &values![number, self.clr.instance, LOADED, id, name])
     }
 
-    /// The type of a method, and its type arguments.
-    pub fn emit_details(&mut self, index: usize) -> Result<()> {
-        let asked = self.asked().raises(4, keyword::METHOD_DIAGNOSTIC);
-        let Some(method) = self.clr.program_method(index).filter(|_| asked) else { return Ok(()) };
+    /// The type of a method, and its type arguments, if the load of the method is `wanted`.
+    pub fn emit_details(&mut self, index: usize, wanted: bool) -> Result<()> {
+        let Some(method) = self.clr.program_method(index) else { return Ok(()) };
+        if !wanted || !self.asked().raises(4, keyword::METHOD_DIAGNOSTIC) {
+            return self.skip(false, 72, 0);
+        }
         let of = self.clr.id_of_type(&method.namespace);
         let over = method.generic.then(|| self.clr.id_of_type("System.__Canon").into());
         let over: Vec<OwnedValue> = over.into_iter().collect();
@@ -60,9 +61,6 @@ impl Runtime<'_, '_> {
 
     /// The entry point of precompiled code is looked up (reported since .NET Core 3).
     pub fn emit_entry(&mut self, index: usize, body: &CodeBody) -> Result<()> {
-        if !self.asked().raises(4, keyword::COMPILATION_DIAGNOSTIC) {
-            return Ok(());
-        }
         let Some(method) = self.clr.methods.get(index) else { return Ok(()) };
         let (id, instance, [namespace, name, signature]) =
             (method.id, self.clr.instance, method.names());
@@ -74,9 +72,7 @@ impl Runtime<'_, '_> {
     /// Inlining and tail calls: the next method of the module is inlined if it is small enough, and
     /// some calls at the end of a method become jumps.
     pub fn emit_calls(&mut self, index: usize) -> Result<()> {
-        if !self.asked().raises(5, keyword::JIT_TRACING) {
-            return Ok(());
-        }
+        let asked = self.asked().raises(5, keyword::JIT_TRACING);
         let Some(method) = self.clr.program_method(index) else { return Ok(()) };
         let same = |m: &&Method| m.module == method.module && m.kind != CodeKind::Helper;
         let Some(callee) = self.clr.methods.get(index + 1).filter(same) else { return Ok(()) };
@@ -86,7 +82,10 @@ impl Runtime<'_, '_> {
             true => OwnedValue::from(text),
             false => OwnedValue::Ansi(text.as_bytes().to_vec()),
         };
-        let who = [method.names(), method.names(), callee.names()].concat();
+        let who = match asked {
+            true => [method.names(), method.names(), callee.names()].concat(),
+            false => Vec::new(),
+        };
         let (inlined, token) = (callee.il_size <= INLINED, method.token);
         let (id, why) = if inlined {
             (185, Vec::new())
@@ -103,6 +102,10 @@ impl Runtime<'_, '_> {
             _ => None,
         };
         for (id, why) in [Some((id, why)), jump].into_iter().flatten() {
+            if !asked {
+                self.skip(false, id, 0)?;
+                continue;
+            }
             self.raise(id, 0, &[who.clone(), why, vec![self.clr.instance.into()]].concat())?;
         }
         Ok(())

@@ -43,15 +43,15 @@ enum Block {
 impl Runtime<'_, '_> {
     /// An exception is thrown and caught.
     pub fn throw(&mut self, plan: &ThrowPlan) -> Result<OpEffect> {
-        let at = self.rng.pick(EXCEPTIONS.len());
+        let at = self.thread.rng.pick(EXCEPTIONS.len());
         let Some((kind, message, result)) = EXCEPTIONS.get(at).copied() else {
             return NO_EFFECT;
         };
         // Only a method with code can throw.
-        let Some((_, body)) = self.clr.runner(self.origin.at, self.rng) else {
+        let Some((_, body)) = self.clr.runner(self.origin.at, &mut self.thread.rng) else {
             return NO_EFFECT;
         };
-        let address = body.start + self.rng.below(body.size.into());
+        let address = body.start + self.thread.rng.below(body.size.into());
         let inner = if plan.inner { flag::HAS_INNER } else { 0 };
         let (address, instance) = (address, self.clr.instance);
         let thrown = |again: u16| {
@@ -89,8 +89,8 @@ impl Runtime<'_, '_> {
     }
 
     fn enter(&mut self, block: Block) -> Result<()> {
-        let Some((method, body)) = self.clr.runner(self.origin.at, self.rng) else { return Ok(()) };
-        let entry = body.start + self.rng.below(body.size.into());
+        let Some((method, body)) = self.clr.runner(self.origin.at, &mut self.thread.rng) else { return Ok(()) };
+        let entry = body.start + self.thread.rng.below(body.size.into());
         let name = format!("{} {}.{}", method.signature, method.namespace, method.name);
         let values = values![entry, method.id, name, self.clr.instance];
         self.raise(block as u16, 0, &values)?;

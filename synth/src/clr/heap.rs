@@ -3,6 +3,7 @@
 use etl_format::constants::PointerSize;
 
 use crate::machine::Space;
+use crate::rng::Rng;
 use crate::time::Nanos;
 
 /// What a segment holds, by the number that its events have for it.
@@ -47,7 +48,7 @@ const HEADER: u64 = 0x1000;
 const EMPTY: u64 = 24;
 
 /// What is on the heap.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Heap {
     /// Bytes in generations 0 to 2 and among the large objects.
     pub sizes: [u64; 4],
@@ -78,6 +79,8 @@ pub(crate) struct Heap {
     pub background_thread: bool,
     /// Types that were already reported, a bit for each.
     pub emitted_types: u64,
+    /// The chance in what is allocated.
+    pub rng: Rng,
     /// Bytes allocated in the program's domain: in total, and since the last event.
     pub of_domain: (u64, u64),
 }

@@ -50,12 +50,9 @@ impl Runtime<'_, '_> {
         };
         found.loaded = true;
         let methods = found.methods.clone();
-        let asked = self.asked();
-        if asked.raises(4, keyword::LOADER) || asked.raises(4, keyword::PERF_TRACK) {
-            let version = self.clr.module_version();
-            let values = self.clr.module_values(module, version).unwrap_or_default();
-            self.raise(152, version, &values)?;
-        }
+        let version = self.clr.module_version();
+        let values = self.clr.module_values(module, version).unwrap_or_default();
+        self.raise(152, version, &values)?;
         for values in self.clr.range_values(module) {
             self.raise(158, 0, &values)?;
         }
@@ -113,10 +110,9 @@ impl Runtime<'_, '_> {
             self.unload_method(method, false)?;
         }
         // PerfTrack enables the events of loads, but not those of unloads.
-        if self.asked().raises(4, keyword::LOADER) {
-            let values = self.clr.module_values(module, 2).unwrap_or_default();
-            self.raise(153, 2, &values)?;
-        }
+        let wanted = self.asked().raises(4, keyword::LOADER);
+        let values = self.clr.module_values(module, 2).unwrap_or_default();
+        self.raise_if(wanted, 153, 2, &values)?;
         if let Some(found) = self.clr.modules.get_mut(module) {
             found.loaded = false;
             let image = std::mem::take(&mut found.image);

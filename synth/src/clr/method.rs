@@ -62,11 +62,9 @@ impl Runtime<'_, '_> {
             let body = self.clr.precompiled(index, self.origin.at.saturating_add(1));
             self.clr.gain(index, body);
             self.report_code(index, &body, true)?;
-            let asked = self.asked();
-            if includes_precompiled(&asked, keyword::START_ENUMERATION) {
-                self.emit_details(index)?;
-                self.emit_method(index, &body, LOAD, false)?;
-            }
+            let wanted = includes_precompiled(&self.asked(), keyword::START_ENUMERATION);
+            self.emit_details(index, wanted)?;
+            self.emit_method(index, &body, LOAD, (false, wanted))?;
             self.emit_entry(index, &body)?;
             3 * MICROSECOND
         } else {
@@ -114,7 +112,11 @@ impl Runtime<'_, '_> {
         let Some(method) = self.clr.methods.get(index) else { return Ok(0) };
         let (size, has_cold, kind) = (method.size, method.has_cold, method.kind);
         let asked = self.asked();
-        if method.kind != CodeKind::Helper && asked.raises(5, keyword::JIT) && is_verbose(&asked) {
+        if method.kind == CodeKind::Helper {
+            // Helpers are not compiled.
+        } else if !asked.raises(5, keyword::JIT) {
+            self.skip(false, 145, 1)?;
+        } else {
             let module = self.clr.module_id(method);
             let Method { id, token, il_size, namespace, name, signature, .. } = method;
             let [namespace, name, signature] = [namespace, name, signature].map(String::as_str);
@@ -144,16 +146,15 @@ impl Runtime<'_, '_> {
             });
             (start, cold)
         };
-        let map_entries = self.rng.between(2, 12) as u16;
+        let map_entries = self.thread.rng.between(2, 12) as u16;
         let since = Nanos::MAX;
         let mut body = CodeBody { start, size, cold, rejit, tier, map_entries, since };
         self.clr.gain(index, body);
         self.report_code(index, &body, true)?;
         self.emit_memory(index, &body)?;
-        if asked.raises(4, keyword::JIT) {
-            self.emit_details(index)?;
-            self.emit_method(index, &body, LOAD, false)?;
-        }
+        let wanted = asked.raises(4, keyword::JIT);
+        self.emit_details(index, wanted)?;
+        self.emit_method(index, &body, LOAD, (false, wanted))?;
         if tier == QUICK {
             self.note_quick()?;
         }
@@ -162,9 +163,12 @@ impl Runtime<'_, '_> {
         if let Some(last) = self.clr.methods.get_mut(index).and_then(|m| m.bodies.last_mut()) {
             *last = body;
         }
+        let version = self.clr.map_version();
         if has_il(kind) && asked.raises(5, keyword::IL_MAP) {
             let values = self.clr.map_values(index, &body);
-            self.raise(190, self.clr.map_version(), &values)?;
+            self.raise(190, version, &values)?;
+        } else if has_il(kind) {
+            self.skip(false, 190, version)?;
         }
         self.emit_calls(index)?;
         Ok(time / 4)
@@ -208,9 +212,7 @@ impl Runtime<'_, '_> {
                     && asked.raises(4, keyword::JIT)
                     && (destroyed || asked.raises(4, keyword::END_ENUMERATION))
             };
-            if reported {
-                self.emit_method(index, body, UNLOAD, false)?;
-            }
+            self.emit_method(index, body, UNLOAD, (false, reported))?;
             self.report_code(index, body, false)?;
             if !precompiled(body) && kind != CodeKind::Helper {
                 // The memory is reused only after the unload event.
@@ -229,13 +231,13 @@ impl Runtime<'_, '_> {
     }
 
     /// Raises the events of a method's code: plain or verbose, one for its cold part (rules E4,
-    /// E5).
+    /// E5); of the `rundown` provider or the other one, if they are `wanted`.
     pub fn emit_method(
         &mut self,
         index: usize,
         body: &CodeBody,
         plain_id: u16,
-        rundown: bool,
+        (rundown, wanted): (bool, bool),
     ) -> Result<()> {
         let asked = if rundown { self.asked_rundown() } else { self.asked() };
         let hot = (body.start, body.size, 0);
@@ -247,6 +249,10 @@ impl Runtime<'_, '_> {
             let rejit = (self.clr.counts_rejits() && body.rejit != 0).then_some(body.rejit);
             let version = if rejit.is_some() { 2 } else { 1 };
             let id = if verbose { plain_id + 2 } else { plain_id };
+            if !wanted {
+                self.skip(rundown, id, version)?;
+                continue;
+            }
             let mut values: Vec<OwnedValue> = Vec::with_capacity(11);
             let (module, flags) = (self.clr.module_id(method), self.clr.flags(method, body) | part);
             values.extend(values![method.id, module, start, size, method.token, flags]);

@@ -58,6 +58,7 @@ impl Runtime<'_, '_> {
             ClrOp::ThreadTerminated(thread) => self.thread_terminated(*thread),
             ClrOp::Stop => self.stop(),
             ClrOp::Rundown(enumeration, item) => self.emit_item(*enumeration, item),
+            ClrOp::Unlisted(items) => Ok(self.clr.enumerated(*items)),
         }
     }
     fn work(&mut self, work: &ClrWork) -> Result<OpEffect> {

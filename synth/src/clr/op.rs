@@ -53,9 +53,16 @@ pub(crate) enum ClrOp {
     Stop,
     /// An enumeration reports its next item.
     Rundown(Enumeration, Item),
+    /// The time of an enumeration of this many items that no session requests passes.
+    Unlisted(usize),
 }
 
 impl ClrOp {
+    /// Whether it lists what exists, and changes nothing.
+    pub fn enumerates(&self) -> bool {
+        matches!(self, ClrOp::Rundown(..))
+    }
+
     /// Whether images may come or go with it.
     pub fn changes_images(&self) -> bool {
         matches!(self, ClrOp::LoadModule(_) | ClrOp::UnloadAssembly(_) | ClrOp::UnloadDomain(_))
@@ -71,17 +78,23 @@ pub(crate) struct OpEffect {
     pub then: Vec<ClrOp>,
     /// Operations of other threads, after those that they have.
     pub other_threads: Vec<(TargetThread, ClrOp)>,
+    /// Operations of the thread that runs the callbacks of providers.
+    pub callbacks: Vec<ClrOp>,
 }
 
 /// The result of an operation that does nothing.
-pub(crate) const NO_EFFECT: Result<OpEffect> =
-    Ok(OpEffect { cost: 0, then: Vec::new(), other_threads: Vec::new() });
+pub(crate) const NO_EFFECT: Result<OpEffect> = Ok(OpEffect {
+    cost: 0,
+    then: Vec::new(),
+    other_threads: Vec::new(),
+    callbacks: Vec::new(),
+});
 
 /// Which thread of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TargetThread {
-    /// The runtime's own, on which its finalizers run.
-    Runtime,
+    /// The runtime's own, on which finalizers run.
+    Finalizer,
     /// The next one whose turn it is.
     Worker,
     /// This one, by index.

@@ -94,7 +94,7 @@ impl Runtime<'_, '_> {
         self.raise(62, 0, &values![work, self.clr.instance])?;
         let workers = self.clr.pool.workers;
         self.raise(60, 0, &values![workers, self.clr.instance])?;
-        let took = 5 * MICROSECOND + self.rng.mostly_low(0, 200 * MICROSECOND);
+        let took = 5 * MICROSECOND + self.thread.rng.mostly_low(0, 200 * MICROSECOND);
         self.pass(took);
         self.clr.pool.waiting = self.clr.pool.waiting.saturating_sub(1);
         if self.clr.pool.waiting == 0 {

@@ -11,9 +11,8 @@ use etl_schema::tables::{Registry, TableEvent};
 use super::state::Clr;
 use crate::error::{Error, Result};
 use crate::etw::{Etw, Event, Origin, values};
-use crate::machine::Process;
+use crate::machine::{Process, Thread};
 use crate::model::Sku;
-use crate::rng::Rng;
 use crate::time::Nanos;
 use etl_schema::clr::keyword;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
@@ -24,9 +23,12 @@ pub(crate) struct Runtime<'a, 's> {
     pub etw: &'a mut Etw<'s>,
     pub process: &'a mut Process,
     pub origin: Origin,
-    pub rng: &'a mut Rng,
+    /// The thread that does it.
+    pub thread: &'a mut Thread,
     /// Threads of the process: index, id.
     pub threads: &'a [(usize, u32)],
+    /// Whether it lists what exists.
+    pub enumerating: bool,
 }
 
 impl Runtime<'_, '_> {
@@ -35,13 +37,17 @@ impl Runtime<'_, '_> {
         self.origin.at = self.origin.at.max(time);
     }
 
-    /// Lets time pass within the operation.
+    /// Lets time pass within the operation. None passes in an enumeration: it does not delay the
+    /// program, so that the program does the same with and without it.
     pub fn pass(&mut self, time: Nanos) {
-        self.origin.at = self.origin.at.saturating_add(time);
+        if !self.enumerating {
+            self.origin.at = self.origin.at.saturating_add(time);
+        }
     }
 }
 
-/// Time that a thread needs to raise an event, and to take a stack.
+/// Time that a thread needs for an event, and for its stack, whether or not they are recorded: what
+/// is recorded does not change what happens.
 const RAISING: Nanos = 300;
 const STACK_TAKING: Nanos = 900;
 
@@ -93,6 +99,26 @@ impl Runtime<'_, '_> {
         self.raise_from(false, id, version, values)
     }
 
+    /// The same for an event that comes only if it is `wanted`, besides being enabled.
+    pub fn raise_if(
+        &mut self,
+        wanted: bool,
+        id: u16,
+        version: u8,
+        values: &[OwnedValue],
+    ) -> Result<()> {
+        if wanted { self.raise(id, version, values) } else { self.skip(false, id, version) }
+    }
+
+    /// Lets the time of an event pass that is not raised.
+    pub fn skip(&mut self, rundown: bool, id: u16, version: u8) -> Result<()> {
+        if rundown || self.clr.has_event(id) {
+            let provider = if rundown { CLR_RUNDOWN } else { CLR_RUNTIME };
+            self.pass(time_of(table(provider, id, version)?));
+        }
+        Ok(())
+    }
+
     /// Raises an event of one of the two providers, if a session enables it.
     pub fn raise_from(
         &mut self,
@@ -103,11 +129,15 @@ impl Runtime<'_, '_> {
     ) -> Result<()> {
         let (guid, provider) =
             if rundown { (CLR_RUNDOWN, self.clr.rundown) } else { (CLR_RUNTIME, self.clr.runtime) };
-        let union = self.etw.seen(provider, self.process.pid);
-        if !union.enabled || !rundown && !self.clr.has_event(id) {
+        if !rundown && !self.clr.has_event(id) {
             return Ok(());
         }
         let event = table(guid, id, version)?;
+        let union = self.etw.seen(provider, self.process.pid);
+        if !union.enabled {
+            self.pass(time_of(event));
+            return Ok(());
+        }
         let mut raised = Event::new(&event.schema, values);
         // R2RGetEntryPoint has its level since .NET 8; other events differ only in .NET Framework.
         let older = if id == 159 { !self.clr.is_core(8) } else { self.clr.sku == Sku::Desktop };
@@ -116,27 +146,30 @@ impl Runtime<'_, '_> {
             raised.descriptor.keyword = keyword;
         }
         if !union.raises(raised.descriptor.level, raised.descriptor.keyword) {
+            self.pass(time_of(event));
             return Ok(());
         }
-        let frames = if self.etw.wants_stacks(provider) {
-            let runtime = self.rng.between(1, 4);
-            self.clr.call_stack(runtime, self.origin.at, self.process, self.rng)
-        } else {
-            Vec::new()
-        };
-        raised.stack = &frames;
         self.pass(RAISING);
+        let follows = event.stack && union.raises(0, keyword::STACK);
+        let attached = self.etw.wants_stacks(provider);
+        let frames = if follows || attached { self.call_stack() } else { Vec::new() };
+        raised.stack = if attached { &frames } else { &[] };
         self.etw.raise(provider, &self.origin, &raised)?;
-        if event.stack && union.raises(0, keyword::STACK) {
-            self.raise_stack(rundown)?;
+        if event.stack {
+            self.pass(STACK_TAKING);
         }
-        Ok(())
+        if follows { self.raise_stack(rundown, &frames) } else { Ok(()) }
+    }
+
+    /// The stack of the thread at this time.
+    fn call_stack(&self) -> Vec<u64> {
+        let rng = &mut self.thread.stack_rng(self.origin.at);
+        let runtime = rng.between(1, 4);
+        self.clr.call_stack(runtime, self.origin.at, self.process, rng)
     }
 
     /// Raises the stack event right after its event.
-    fn raise_stack(&mut self, rundown: bool) -> Result<()> {
-        let runtime = self.rng.between(1, 4);
-        let frames = self.clr.call_stack(runtime, self.origin.at, self.process, self.rng);
+    fn raise_stack(&mut self, rundown: bool, frames: &[u64]) -> Result<()> {
         let (guid, id, provider) = if rundown {
             (CLR_RUNDOWN, 0, self.clr.rundown)
         } else {
@@ -145,10 +178,14 @@ impl Runtime<'_, '_> {
         let addresses: Vec<OwnedValue> = frames.iter().map(|a| OwnedValue::Pointer(*a)).collect();
         let count = u32::try_from(frames.len()).unwrap_or(u32::MAX);
         let values = values![self.clr.instance, 0u8, 0u8, count, addresses];
-        self.pass(STACK_TAKING);
         let event = table(guid, id, 0)?;
         self.etw.raise(provider, &self.origin, &Event::new(&event.schema, &values))
     }
+}
+
+/// The time that an event takes.
+fn time_of(event: &TableEvent) -> Nanos {
+    RAISING + if event.stack { STACK_TAKING } else { 0 }
 }
 
 impl Clr {

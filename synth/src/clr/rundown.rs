@@ -43,7 +43,10 @@ impl Runtime<'_, '_> {
         let of_module = if is_start { 2 } else { clr.module_version() };
         let (id, version, values) = match *item {
             Item::Runtime => (187, 0, Some(self.information().into())),
-            Item::Tiering => (280, 0, Some(values![clr.instance, 3u32].into())),
+            Item::Tiering => {
+                let settings = values![clr.instance, 3u32].into();
+                (280, 0, Some(settings).filter(|_| clr.is_tiered()))
+            }
             Item::Init => (id(147, 0), 1, Some(values![clr.instance].into())),
             Item::Complete => (id(145, 0), 1, Some(values![clr.instance].into())),
             Item::Domain(domain) => (id(157, 156), 1, clr.domain_values(domain)),
@@ -99,7 +102,7 @@ impl Runtime<'_, '_> {
                 self.raise_from(true, 150, self.clr.map_version(), &values)?;
             }
             if reported {
-                self.emit_method(index, body, if end { UNLOAD } else { LOAD }, rundown)?;
+                self.emit_method(index, body, if end { UNLOAD } else { LOAD }, (rundown, true))?;
             }
             if mapped && !end {
                 let values = self.clr.map_values(index, body);
@@ -124,9 +127,11 @@ impl Runtime<'_, '_> {
         Ok(())
     }
 
-    /// The settings of the collector (since .NET 8, under the GC keyword).
+    /// The settings of the collector (since .NET 8, under the GC keyword, which enables no
+    /// enumeration by itself).
     fn emit_collector(&mut self) -> Result<()> {
-        if !self.clr.is_core(8) || !self.asked_rundown().raises(4, keyword::GC) {
+        let asked = self.asked_rundown();
+        if !self.clr.is_core(8) || !asked.raises(4, keyword::GC) || !enumerates(&asked) {
             return Ok(());
         }
         // Collections in the background, frozen segments, and threads that are bound to no
@@ -151,23 +156,23 @@ impl Clr {
             (Enumeration::End, keyword::END_RUNDOWN),
         ];
         for (enumeration, keyword) in wanted {
-            if !asked.raises(4, keyword) {
-                continue;
+            // The list and its time do not depend on the mask: an item that is not enabled is
+            // passed over in the same time.
+            let mut items = vec![Item::Runtime, Item::Tiering, Item::Init];
+            items.extend(self.everything(enumeration));
+            items.extend([Item::Threads, Item::Collector, Item::Complete]);
+            if asked.raises(4, keyword) {
+                ops.extend(items.into_iter().map(|item| ClrOp::Rundown(enumeration, item)));
+            } else {
+                ops.push(ClrOp::Unlisted(items.len()));
             }
-            let mut items = vec![Item::Runtime];
-            if self.is_tiered() && asked.raises(4, keyword::COMPILATION) {
-                items.push(Item::Tiering);
-            }
-            if enumerates(asked) {
-                items.push(Item::Init);
-                items.extend(self.everything(enumeration));
-                items.push(Item::Threads);
-                items.push(Item::Collector);
-                items.push(Item::Complete);
-            }
-            ops.extend(items.into_iter().map(|item| ClrOp::Rundown(enumeration, item)));
         }
         ops
+    }
+
+    /// The time of an enumeration of this many items.
+    pub fn enumerated(&self, items: usize) -> OpEffect {
+        OpEffect::after(self.enumeration_cost.saturating_mul(items as u64))
     }
 
     /// The operations after a request for the state.

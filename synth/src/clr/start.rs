@@ -6,10 +6,9 @@ use super::op::{ClrOp, OpEffect};
 use super::raise::Runtime;
 
 use crate::error::Result;
-use crate::etw::values;
+use crate::etw::{Registrant, values};
 use crate::model::Sku;
 use crate::time::MILLISECOND;
-use etl_schema::clr::keyword;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 /// Startup flags: collections in the background, and the collector of servers.
@@ -19,28 +18,27 @@ const SERVER: u32 = 0x1000;
 impl Runtime<'_, '_> {
     /// The providers register, the runtime reports itself, and the first domains are created.
     pub fn start(&mut self) -> Result<OpEffect> {
-        let pid = self.process.pid;
-        let (runtime, _) = self.etw.register(CLR_RUNTIME, false, pid);
-        let (rundown, notice) = self.etw.register(CLR_RUNDOWN, false, pid);
+        let registrant = Registrant { pid: self.process.pid, clr: Some(self.clr.index) };
+        let (runtime, _) = self.etw.register(CLR_RUNTIME, false, registrant);
+        let (rundown, notice) = self.etw.register(CLR_RUNDOWN, false, registrant);
         (self.clr.runtime, self.clr.rundown) = (runtime, rundown);
         self.clr.started = true;
         let information = self.information();
         self.raise(187, 0, &information)?;
         self.start_heap()?;
-        if self.clr.is_tiered() && self.asked().raises(4, keyword::COMPILATION) {
+        if self.clr.is_tiered() {
             self.raise(280, 0, &values![self.clr.instance, 3u32])?;
         }
+        // A provider that is already enabled enumerates at once, when almost nothing is loaded.
+        let callbacks = notice.map(|notice| self.clr.rundown_ops(&notice.union));
+        let callbacks = callbacks.unwrap_or_default();
         let mut then = Vec::new();
-        if let Some(notice) = notice {
-            // A provider that is already enabled enumerates at once, when almost nothing is loaded.
-            then.extend(self.clr.rundown_ops(&notice.union));
-        }
         for (index, domain) in self.clr.domains.iter().enumerate() {
             if !domain.late {
                 then.push(ClrOp::LoadDomain(index));
             }
         }
-        Ok(OpEffect { cost: 5 * MILLISECOND, then, ..OpEffect::default() })
+        Ok(OpEffect { cost: 5 * MILLISECOND, then, callbacks, ..OpEffect::default() })
     }
 
     /// The fields of the runtime information event.

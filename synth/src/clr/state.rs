@@ -10,7 +10,7 @@ use crate::distribution::Distribution;
 use crate::etw::ProviderIndex;
 use crate::machine::{CodeHeap, Space};
 use crate::model::{ClrPlan, CodeKind, MethodPlan, ModuleKind, Sku};
-use crate::rng::Rng;
+use crate::rng::{Rng, Source};
 use crate::time::Nanos;
 
 /// The token of the key that signed assemblies of the programs here are signed with.
@@ -170,6 +170,8 @@ pub(crate) struct Clr {
     /// Calls of managed methods that a stack holds: fewest, most, and how they are spread.
     pub stack_depth: (u32, u32, Distribution),
     pub process: usize,
+    /// Its index among all CLRs.
+    pub index: usize,
     pub runtime: ProviderIndex,
     pub rundown: ProviderIndex,
     /// Whether its providers are registered and it is not stopping.
@@ -212,9 +214,9 @@ impl Clr {
     pub fn new(
         plan: &ClrPlan,
         instance: u16,
-        process: usize,
+        (process, index): (usize, usize),
         space: &mut Space,
-        rng: &mut Rng,
+        source: Source,
     ) -> Self {
         let mut clr = Clr {
             sku: plan.sku,
@@ -223,11 +225,13 @@ impl Clr {
             enumeration_cost: plan.enumeration_cost,
             stack_depth: plan.stack_depth,
             process,
+            index,
             next_rejit: 1,
             heap: super::heap::Heap::new(plan.heaps, false),
             ..Clr::default()
         };
         clr.heap.pinned_heap = clr.is_core(5);
+        clr.heap.rng = source.named("heap").rng();
         clr.dll = match plan.sku {
             Sku::Desktop => {
                 "C:\\Windows\\Microsoft.NET\\Framework64\\v4.0.30319\\clr.dll".to_owned()
@@ -239,7 +243,7 @@ impl Clr {
                 )
             }
         };
-        clr.fill(plan, space, rng);
+        clr.fill(plan, space, &mut source.named("program").rng());
         clr
     }
 

@@ -20,7 +20,7 @@ impl Runtime<'_, '_> {
         } else {
             self.raise(81, 1, &values![0u8, self.clr.instance])?;
         }
-        let waited = 5 * MICROSECOND + self.rng.mostly_low(0, 2_000 * MICROSECOND);
+        let waited = 5 * MICROSECOND + self.thread.rng.mostly_low(0, 2_000 * MICROSECOND);
         self.pass(waited);
         if self.clr.is_core(3) {
             let duration = OwnedValue::Double(waited as f64);
@@ -33,7 +33,7 @@ impl Runtime<'_, '_> {
 
     /// Newer runtimes report the lock, and its creation when the first thread waits for it.
     fn emit_lock(&mut self) -> Result<()> {
-        let at = self.rng.pick(LOCKS);
+        let at = self.thread.rng.pick(LOCKS);
         let lock = match self.clr.locks.get(at) {
             Some(lock) => *lock,
             None => {
@@ -123,7 +123,7 @@ impl Runtime<'_, '_> {
 
     /// Managed code calls native code through a stub, which is generated once for each method.
     pub fn make_stub(&mut self) -> Result<OpEffect> {
-        let Some((method, _)) = self.clr.runner(self.origin.at, self.rng) else {
+        let Some((method, _)) = self.clr.runner(self.origin.at, &mut self.thread.rng) else {
             return NO_EFFECT;
         };
         let (module, token) = (self.clr.module_id(method), method.token);

@@ -360,9 +360,10 @@ impl Etw<'_> {
         let closed = session.close(at, abandon, &self.clock, self.files);
         closed.map_err(session::failed(&session.plan))?;
         let report = session.report(index);
+        let mut rng = self.source.named("session").named(&report.name).rng();
         for file in &report.all_files {
             for fault in report.plan.faults.iter().filter(|f| f.is_of_the_file()) {
-                let hit = file_faults::apply(fault, file, &report.plan, &mut self.rng, self.files)?;
+                let hit = file_faults::apply(fault, file, &report.plan, &mut rng, self.files)?;
                 for bytes in hit {
                     let bytes = &bytes;
                     self.observer.observe(&Fact::Fault {

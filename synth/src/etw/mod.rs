@@ -28,7 +28,7 @@ use crate::error::Result;
 use crate::file_system::FileSystem;
 use crate::machine::Clock;
 use crate::model::{EnablePlan, Fault, KernelEvent, MachinePlan};
-use crate::rng::Rng;
+use crate::rng::Source;
 use crate::time::Nanos;
 use crate::truth::{EventOutcome, Fact, Observer};
 
@@ -42,8 +42,8 @@ struct Provider {
     guid: Guid,
     /// A classic provider has one session, the last one that enabled it.
     classic: bool,
-    /// Processes that registered it.
-    instances: Vec<u32>,
+    /// Who registered it, once for each registration.
+    registrants: Vec<Registrant>,
     /// Sessions that enable it, with their settings.
     enables: Vec<(usize, EnablePlan)>,
     /// Sessions that enabled it before.
@@ -54,11 +54,19 @@ struct Provider {
     scoped: bool,
 }
 
-/// A call of the enable callback of a provider in a process.
+/// Who registered a provider: a process, or one of the CLRs in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Registrant {
+    pub pid: u32,
+    /// The CLR by its index.
+    pub clr: Option<usize>,
+}
+
+/// A call of the enable callback of a provider, as it was registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EnableCallback {
     pub provider: Guid,
-    pub pid: u32,
+    pub registrant: Registrant,
     /// The combined enablement of its sessions.
     pub union: CombinedEnablement,
     /// Whether a session requests the state of the provider.
@@ -89,7 +97,7 @@ pub(crate) struct Etw<'s> {
     raised: u64,
     payload: Vec<u8>,
     outcomes: Vec<(usize, EventOutcome)>,
-    rng: Rng,
+    source: Source,
     /// Faults that the script defines outside of sessions: name of the session and fault.
     faults: Vec<(String, Fault)>,
     /// Names of processes by id.
@@ -104,7 +112,7 @@ impl<'s> Etw<'s> {
     pub fn new(
         machine: &MachinePlan,
         clock: Clock,
-        rng: Rng,
+        source: Source,
         faults: Vec<(String, Fault)>,
         files: &'s mut dyn FileSystem,
         observer: &'s mut dyn Observer,
@@ -120,7 +128,7 @@ impl<'s> Etw<'s> {
             raised: 0,
             payload: Vec::new(),
             outcomes: Vec::new(),
-            rng,
+            source,
             faults,
             names: BTreeMap::new(),
             refused: Vec::new(),
@@ -169,7 +177,7 @@ impl<'s> Etw<'s> {
             self.providers.push(Provider {
                 guid,
                 classic,
-                instances: Vec::new(),
+                registrants: Vec::new(),
                 enables: Vec::new(),
                 former: Vec::new(),
                 union: CombinedEnablement::default(),
@@ -179,20 +187,21 @@ impl<'s> Etw<'s> {
         }))
     }
 
-    /// A process registers a provider, which is called back at once if it is enabled.
+    /// Registers a provider, which is called back at once if it is enabled.
     pub fn register(
         &mut self,
         guid: Guid,
         classic: bool,
-        pid: u32,
+        registrant: Registrant,
     ) -> (ProviderIndex, Option<EnableCallback>) {
         let index = self.provider(guid, classic);
         let Some(provider) = self.providers.get_mut(index.0) else { return (index, None) };
         provider.classic = classic;
-        provider.instances.push(pid);
+        provider.registrants.push(registrant);
+        let pid = registrant.pid;
         let name = self.names.get(&pid).map_or("", String::as_str);
         let union = provider.seen(pid, || name);
-        let callback = EnableCallback { provider: guid, pid, union, capture_state: false };
+        let callback = EnableCallback { provider: guid, registrant, union, capture_state: false };
         (index, union.enabled.then_some(callback))
     }
 
@@ -200,7 +209,7 @@ impl<'s> Etw<'s> {
     pub fn registered(&self, guids: impl Iterator<Item = Guid>) -> Vec<u32> {
         let guids: Vec<Guid> = guids.collect();
         let asked = self.providers.iter().filter(|p| guids.contains(&p.guid));
-        let mut pids: Vec<u32> = asked.flat_map(|p| p.instances.iter().copied()).collect();
+        let mut pids: Vec<u32> = asked.flat_map(|p| p.registrants.iter().map(|r| r.pid)).collect();
         pids.sort_unstable();
         pids.dedup();
         pids
@@ -209,7 +218,7 @@ impl<'s> Etw<'s> {
     /// Removes all registrations of a process.
     pub fn unregister(&mut self, pid: u32) {
         for provider in &mut self.providers {
-            provider.instances.retain(|p| *p != pid);
+            provider.registrants.retain(|r| r.pid != pid);
         }
     }
 
@@ -323,13 +332,13 @@ impl Provider {
     /// The calls of its enable callbacks after a change.
     fn callbacks(&self, names: &BTreeMap<u32, String>) -> Vec<EnableCallback> {
         let name = |pid: u32| names.get(&pid).map_or("", String::as_str);
-        let callback = |pid: &u32| EnableCallback {
+        let callback = |registrant: &Registrant| EnableCallback {
             provider: self.guid,
-            pid: *pid,
-            union: self.seen(*pid, || name(*pid)),
+            registrant: *registrant,
+            union: self.seen(registrant.pid, || name(registrant.pid)),
             capture_state: false,
         };
-        self.instances.iter().map(callback).collect()
+        self.registrants.iter().map(callback).collect()
     }
 
     fn drop_session(

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 pub(crate) use clock::Clock;
 pub(crate) use process::{Image, Process};
 pub(crate) use processor::{LeaveReason, Processor, Switch};
-pub(crate) use queue::Queue;
+pub(crate) use queue::{Queue, Rank};
 pub(crate) use space::{CodeHeap, Space};
 pub(crate) use thread::Thread;
 
@@ -86,15 +86,12 @@ impl Machine {
         self.next_processor = (processor + 1) % self.processors.len().max(1);
         let index = self.threads.len();
         let Some(owner) = self.processes.get_mut(process) else { return index };
-        let (stack, teb) = owner.space.thread_memory();
+        let processor = u16::try_from(processor).unwrap_or(0);
+        let memory = owner.space.thread_memory();
+        let source = owner.source.named("thread").numbered(owner.threads_made);
+        owner.threads_made += 1;
         owner.threads.push(index);
-        self.threads.push(Thread::new(
-            tid,
-            process,
-            u16::try_from(processor).unwrap_or(0),
-            stack,
-            teb,
-        ));
+        self.threads.push(Thread::new(tid, process, processor, memory, source));
         index
     }
 }

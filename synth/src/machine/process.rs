@@ -6,6 +6,7 @@ use etl_schema::sources::provider_guid;
 
 use super::Space;
 use crate::model::VersionInfo;
+use crate::rng::Source;
 use crate::time::Nanos;
 
 /// A native image in a process.
@@ -54,8 +55,14 @@ pub(crate) struct Process {
     pub directory: u64,
     pub started: bool,
     pub exited: Option<Nanos>,
-    /// Its threads by index, those that ended included.
+    /// Its threads by index: workers, then those that do none of the program's work.
     pub threads: Vec<usize>,
+    /// How many of them are not workers.
+    pub service_threads: usize,
+    /// Threads that it has or had.
+    pub threads_made: u64,
+    /// The chance in what happens in it.
+    pub source: Source,
     pub images: Vec<Image>,
     pub space: Space,
     /// Its CLRs by index.
@@ -69,7 +76,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub fn new(pid: u32, name: &str, pointer_size: PointerSize) -> Self {
+    pub fn new(pid: u32, name: &str, pointer_size: PointerSize, source: Source) -> Self {
         Process {
             pid,
             parent: 4,
@@ -82,6 +89,9 @@ impl Process {
             started: false,
             exited: None,
             threads: Vec::new(),
+            service_threads: 0,
+            threads_made: 0,
+            source,
             images: Vec::new(),
             space: Space::new(pointer_size, pid),
             clrs: Vec::new(),
@@ -91,11 +101,25 @@ impl Process {
         }
     }
 
-    /// The worker thread whose turn it is. The last thread runs callbacks and is not a worker.
+    /// Threads that do the work of the program: at least one.
+    pub fn workers(&self) -> usize {
+        self.threads.len().saturating_sub(self.service_threads).max(1)
+    }
+
+    /// The worker thread whose turn it is.
     pub fn next_worker(&mut self) -> Option<usize> {
-        let workers = self.threads.len().saturating_sub(1).max(1);
-        self.turn = (self.turn + 1) % workers;
+        self.turn = (self.turn + 1) % self.workers();
         self.threads.get(self.turn).copied()
+    }
+
+    /// The thread that runs the callbacks of providers.
+    pub fn callback_thread(&self) -> Option<usize> {
+        self.threads.last().copied()
+    }
+
+    /// The thread on which the runtime runs finalizers.
+    pub fn finalizer(&self) -> Option<usize> {
+        self.threads.get(self.workers()).copied()
     }
 
     pub fn is_alive(&self) -> bool {

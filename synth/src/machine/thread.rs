@@ -1,9 +1,10 @@
 //! Threads.
 
+use crate::rng::{Rng, Source};
 use crate::time::Nanos;
 
 /// A thread: operations one after the other, each with its duration.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Thread {
     pub tid: u32,
     pub process: usize,
@@ -23,10 +24,19 @@ pub(crate) struct Thread {
     pub left: Nanos,
     /// Activities that were started and not stopped, the current one last.
     pub activities: Vec<etl_format::Guid>,
+    /// The chance in what it does.
+    pub rng: Rng,
+    source: Source,
 }
 
 impl Thread {
-    pub fn new(tid: u32, process: usize, processor: u16, stack: u64, teb: u64) -> Self {
+    pub fn new(
+        tid: u32,
+        process: usize,
+        processor: u16,
+        (stack, teb): (u64, u64),
+        source: Source,
+    ) -> Self {
         Thread {
             tid,
             process,
@@ -34,8 +44,22 @@ impl Thread {
             stack,
             kernel_stack: 0xffff_f800_0100_0000 + u64::from(tid) * 0x8000,
             teb,
-            ..Thread::default()
+            start_address: 0,
+            busy: false,
+            started: false,
+            ended: false,
+            used: 0,
+            left: 0,
+            activities: Vec::new(),
+            rng: source.rng(),
+            source,
         }
+    }
+
+    /// The chance in its stack at a time. A stack follows from thread and time alone, so it does
+    /// not matter which stacks were taken before.
+    pub fn stack_rng(&self, at: Nanos) -> Rng {
+        self.source.named("stack").numbered(at).rng()
     }
 
     /// User time in timer ticks (15.625 ms), as in event headers.

@@ -20,14 +20,14 @@ use etl_format::Guid;
 
 use crate::clr::{Clr, ClrOp, Item, Runtime, TargetThread};
 use crate::error::{Error, Result};
-use crate::etw::{EnableCallback, Etw, EtwTask, ImageFiles, Origin};
+use crate::etw::{EnableCallback, Etw, EtwTask, ImageFiles, Origin, Registrant};
 use crate::file_faults;
 use crate::file_system::FileSystem;
 use crate::kernel::Lifecycle;
-use crate::machine::{Image, Machine, Queue, Thread};
-use crate::model::{ProviderKind, Scenario, SessionPlan};
+use crate::machine::{Image, Machine, Queue, Rank, Thread};
+use crate::model::{Action, ProviderKind, Scenario, SessionPlan};
 use crate::provider_text::tmf;
-use crate::rng::Rng;
+use crate::rng::{Rng, Source};
 use crate::time::Nanos;
 use crate::truth::{Fact, Observer};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
@@ -62,6 +62,21 @@ impl Task {
     fn is_periodic(self) -> bool {
         matches!(self, Task::Etw(_) | Task::Sample(_) | Task::Switch(_) | Task::RollFile(_))
     }
+
+    /// Its place among the tasks of the same time. What only records comes last.
+    fn rank(self) -> Rank {
+        match self {
+            Task::StartProcess(n) => (0, n),
+            Task::ExitProcess(n) => (1, n),
+            Task::Step(n) => (2, n),
+            Task::EndSession(n) => (3, n),
+            Task::RollFile(n) => (4, n),
+            Task::RunThread(n) => (5, n),
+            Task::Switch(n) => (6, n),
+            Task::Sample(n) => (7, n),
+            Task::Etw(_) => (8, 0),
+        }
+    }
 }
 
 /// The state of a simulation.
@@ -74,11 +89,12 @@ struct Simulator<'s> {
     ops: Vec<OpQueue>,
     clrs: Vec<Clr>,
     etw: Etw<'s>,
-    rng: Rng,
+    /// The chance in the times of steps, by index of the step.
+    step_rngs: BTreeMap<usize, Rng>,
+    /// The chance in the events of providers, by process and provider.
+    provider_rngs: BTreeMap<(usize, usize), Rng>,
     /// The files of all images that were loaded so far.
     image_files: ImageFiles,
-    /// For the stacks that the kernel takes, so that they change no other random number.
-    stack_rng: Rng,
     /// The index in the machine of each process of the scenario.
     processes: Vec<usize>,
     /// Tasks that are not periodic. Without them the simulation ends.
@@ -115,7 +131,7 @@ impl<'s> Simulator<'s> {
         let etw = Etw::new(
             &scenario.machine,
             machine.clock,
-            Rng::new(scenario.seed, 2),
+            Source::new(scenario.seed),
             scenario.faults.clone(),
             files,
             observer,
@@ -128,9 +144,9 @@ impl<'s> Simulator<'s> {
             ops: Vec::new(),
             clrs: Vec::new(),
             etw,
-            rng: Rng::new(scenario.seed, 1),
+            step_rngs: schedule_rngs(scenario),
+            provider_rngs: BTreeMap::new(),
             image_files: ImageFiles::new(scenario.machine.os),
-            stack_rng: Rng::new(scenario.seed, 3),
             processes: Vec::new(),
             pending: 0,
             rolls: Vec::new(),
@@ -148,7 +164,7 @@ impl<'s> Simulator<'s> {
         if !task.is_periodic() {
             self.pending += 1;
         }
-        self.queue.push(at.max(self.now), task);
+        self.queue.push(at.max(self.now), task.rank(), task);
     }
 
     fn run(mut self) -> Result<()> {
@@ -209,6 +225,17 @@ impl<'s> Simulator<'s> {
     /// Adds operations to a thread, after those that it has.
     fn enqueue(&mut self, thread: usize, ops: impl IntoIterator<Item = Op>) -> Result<()> {
         self.enqueue_repeated(thread, ops.into_iter().map(|op| (op, 1)))
+    }
+
+    /// Adds operations to the thread of a process that runs the callbacks of providers.
+    fn enqueue_callback(
+        &mut self,
+        process: usize,
+        ops: impl IntoIterator<Item = Op>,
+    ) -> Result<()> {
+        let process = self.machine.processes.get(process).filter(|p| p.is_alive());
+        let Some(thread) = process.and_then(|p| p.callback_thread()) else { return Ok(()) };
+        self.enqueue(thread, ops)
     }
 
     /// Adds operations to a thread, each the given number of times.
@@ -324,8 +351,12 @@ impl<'s> Simulator<'s> {
         };
         let changes_images = op.changes_images();
         let images_before = if changes_images { process.images.clone() } else { Vec::new() };
-        let (etw, rng, threads) = (&mut self.etw, &mut self.rng, &threads);
-        let mut runtime = Runtime { clr: runtime, etw, process, origin, rng, threads };
+        let Some(thread) = self.machine.threads.get_mut(index) else { return Ok(nothing) };
+        let etw = &mut self.etw;
+        let threads = &threads;
+        let enumerating = op.enumerates();
+        let mut runtime =
+            Runtime { clr: runtime, etw, process, origin, thread, threads, enumerating };
         let effect = runtime.perform(op)?;
         let until = runtime.origin.at;
         // Images are loaded and unloaded with their modules.
@@ -344,6 +375,7 @@ impl<'s> Simulator<'s> {
                 self.enqueue(thread, [Op::Clr(clr, op)])?;
             }
         }
+        self.enqueue_callback(process_index, effect.callbacks.into_iter().map(|op| Op::Clr(clr, op)))?;
         let then = effect.then.into_iter().map(|op| Op::Clr(clr, op)).collect();
         Ok((until, effect.cost, then))
     }
@@ -352,8 +384,7 @@ impl<'s> Simulator<'s> {
     fn pick_thread(&mut self, process: usize, target: TargetThread) -> Option<usize> {
         let process = self.machine.processes.get_mut(process)?;
         match target {
-            // The last thread runs the callbacks of providers and does no other work.
-            TargetThread::Runtime => process.threads.last().copied(),
+            TargetThread::Finalizer => process.finalizer(),
             TargetThread::Worker => process.next_worker(),
             TargetThread::Thread(thread) => Some(thread),
         }
@@ -376,36 +407,60 @@ impl<'s> Simulator<'s> {
 
     /// Runs the enable callbacks of providers on the callback threads of their processes.
     fn run_callbacks(&mut self, callbacks: Vec<EnableCallback>) -> Result<()> {
-        let mut turns = BTreeMap::new();
         for callback in callbacks {
-            let process =
-                self.machine.processes.iter().find(|p| p.pid == callback.pid && p.is_alive());
+            let Registrant { pid, clr } = callback.registrant;
+            let process = self.machine.processes.iter().position(|p| p.pid == pid && p.is_alive());
             let Some(process) = process else { continue };
-            let Some(&thread) = process.threads.last() else { continue };
-            let clrs = process.clrs.clone();
             let source = self.event_source(callback.provider).filter(|_| callback.union.enabled);
             if let Some(source) = source {
-                self.enqueue(thread, [Op::EmitManifest(source)])?;
+                self.enqueue_callback(process, [Op::EmitManifest(source)])?;
                 continue;
             }
-            // Each CLR registers its providers itself, and has callbacks of its own.
-            let started = clrs.iter().filter(|&&clr| self.clrs.get(clr).is_some_and(|c| c.started));
-            let started: Vec<_> = started.copied().collect();
-            let turn = turns.entry((callback.provider, callback.pid)).or_insert(0usize);
-            let clr = turn.checked_rem(started.len()).and_then(|at| started.get(at).copied());
-            *turn += 1;
-            if let Some(clr) = clr {
-                let Some(runtime) = self.clrs.get(clr) else { continue };
-                let ops = match (callback.provider, callback.capture_state) {
-                    (CLR_RUNDOWN, false) => runtime.rundown_ops(&callback.union),
-                    (CLR_RUNTIME, true) => runtime.capture_ops(),
-                    _ => continue,
-                };
-                self.enqueue(thread, ops.into_iter().map(|op| Op::Clr(clr, op)))?;
-            }
+            // Each CLR has registered its own provider, and answers for itself alone.
+            let Some(clr) = clr else { continue };
+            let Some(runtime) = self.clrs.get(clr).filter(|c| c.started) else { continue };
+            let ops = match (callback.provider, callback.capture_state) {
+                (CLR_RUNDOWN, false) => runtime.rundown_ops(&callback.union),
+                (CLR_RUNTIME, true) => runtime.capture_ops(),
+                _ => continue,
+            };
+            self.enqueue_callback(process, ops.into_iter().map(|op| Op::Clr(clr, op)))?;
         }
         Ok(())
     }
+}
+
+/// The chance in the times of steps that have any. Steps of a process are named after it, those of
+/// a session after the session, so that a further session does not change the times of others.
+fn schedule_rngs(scenario: &Scenario) -> BTreeMap<usize, Rng> {
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    let mut rngs = BTreeMap::new();
+    for (index, step) in scenario.steps.iter().enumerate() {
+        if step.repeat.as_ref().is_none_or(|repeat| repeat.spread.is_none()) {
+            continue;
+        }
+        let of = match &step.action {
+            Action::Work { process, .. } => {
+                let name = scenario.processes.get(*process).map_or("", |p| p.name.as_str());
+                format!("process {name} {}", namesakes(scenario, *process))
+            }
+            Action::Start(plan) | Action::Roll { plan, .. } => format!("session {}", plan.name),
+            Action::Session(name, _) => format!("session {name}"),
+            Action::Merge { output, .. } => format!("merge {output}"),
+        };
+        let count = counts.entry(of.clone()).or_default();
+        let source = Source::new(scenario.seed).named("step").named(&of).numbered(*count);
+        *count += 1;
+        rngs.insert(index, source.rng());
+    }
+    rngs
+}
+
+/// Processes of the same name before this one.
+fn namesakes(scenario: &Scenario, process: usize) -> u64 {
+    let name = scenario.processes.get(process).map(|p| &p.name);
+    let before = scenario.processes.iter().take(process);
+    before.filter(|p| Some(&p.name) == name).count() as u64
 }
 
 fn has_image(images: &[Image], base: u64) -> bool {

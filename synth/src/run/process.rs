@@ -8,11 +8,11 @@ use crate::etw::Origin;
 use crate::kernel::{self, Lifecycle};
 use crate::machine::{Image, Process};
 use crate::model::{ImagePlan, KernelEvent, ProcessPlan, Sku, VersionInfo};
-use crate::rng::Rng;
+use crate::rng::Source;
 use crate::time::{MICROSECOND, MILLISECOND, Nanos};
 
 use super::op_queue::{Op, OpQueue};
-use super::{Simulator, Task};
+use super::{Simulator, Task, namesakes};
 
 /// Images of every process, with their sizes.
 const COMMON_IMAGES: [(&str, u32); 3] = [
@@ -34,7 +34,8 @@ impl Simulator<'_> {
         let width = self.scenario.machine.pointer_size;
         for (pid, name) in [(0, "Idle"), (4, "System"), (1000, "cmd.exe")] {
             self.machine.reserve_id(pid);
-            let mut process = Process::new(pid, name, width);
+            let source = Source::new(self.scenario.seed).named("system").named(name);
+            let mut process = Process::new(pid, name, width, source);
             process.parent = if pid == 1000 { 4 } else { 0 };
             process.started = true;
             if pid == 4 {
@@ -91,9 +92,14 @@ impl Simulator<'_> {
             let process = self.new_process(number, plan, pid, index);
             self.machine.processes.push(process);
             self.processes.push(index);
-            // One more thread than workers: it runs the callbacks of providers.
-            for _ in 0..plan.threads.saturating_add(1) {
+            // Besides the workers: one thread for the callbacks of providers, and one of the
+            // runtime for finalizers.
+            let service_threads = if plan.clrs.is_empty() { 1 } else { 2 };
+            for _ in 0..plan.threads.saturating_add(service_threads) {
                 self.add_thread(index);
+            }
+            if let Some(process) = self.machine.processes.get_mut(index) {
+                process.service_threads = service_threads as usize;
             }
             self.plan(plan.start, Task::StartProcess(number));
             if let Some(exit) = plan.exit {
@@ -111,17 +117,19 @@ impl Simulator<'_> {
         index: usize,
     ) -> Process {
         let width = plan.pointer_size.unwrap_or(self.scenario.machine.pointer_size);
-        let mut process = Process::new(pid, &plan.name, width);
+        let source = Source::new(self.scenario.seed).named("process").named(&plan.name);
+        let source = source.numbered(namesakes(self.scenario, number));
+        let mut process = Process::new(pid, &plan.name, width, source);
         process.parent = if plan.parent == 0 { 1000 } else { plan.parent };
         process.command_line = plan.command_line.clone();
         process.user = plan.user.clone();
         for (clr_number, clr) in plan.clrs.iter().enumerate() {
-            let stream = 0x1000 + (number as u64) * 0x100 + clr_number as u64;
-            let mut rng = Rng::new(self.scenario.seed, stream);
+            let source = source.named("clr").numbered(clr_number as u64);
             let default = 9 + clr_number as u16;
             let instance = if clr.instance == 0 { default } else { clr.instance };
-            let built = Clr::new(clr, instance, index, &mut process.space, &mut rng);
-            process.clrs.push(self.clrs.len());
+            let at = self.clrs.len();
+            let built = Clr::new(clr, instance, (index, at), &mut process.space, source);
+            process.clrs.push(at);
             self.clrs.push(built);
         }
         process
@@ -163,7 +171,8 @@ impl Simulator<'_> {
             }));
             ops.push(Op::LoadImage(ImagePlan { size: 0x12_0000, ..ImagePlan::new(jit) }));
             ops.push(Op::Clr(clr, ClrOp::Start));
-            for &thread in &threads {
+            // The thread for callbacks runs no managed code.
+            for &thread in threads.split_last().map_or(&threads[..], |(_, managed)| managed) {
                 let tid = self.machine.threads.get(thread).map_or(0, |t| t.tid);
                 ops.push(Op::Clr(clr, ClrOp::ThreadCreated(thread, tid, false)));
             }

@@ -8,7 +8,7 @@ use etl_schema::sources::tracelogging::{self, ProviderTraits};
 use etl_schema::{Count, EventSchema, Field, FieldKind, Identity, InType, Length, SchemaSource};
 
 use crate::error::{Error, Result};
-use crate::etw::{Event, Origin};
+use crate::etw::{Event, Origin, Registrant};
 use crate::model::{Action, ActivityWork, ProviderKind, ProviderPlan, RaisePlan, Work};
 use crate::rng::Rng;
 use crate::time::{MICROSECOND, Nanos};
@@ -98,7 +98,8 @@ impl Simulator<'_> {
         for provider in self.used_providers(place) {
             let Some(plan) = self.scenario.providers.get(provider) else { continue };
             let classic = plan.kind.is_classic();
-            let (_, notice) = self.etw.register(plan.guid, classic, origin.pid);
+            let registrant = Registrant { pid: origin.pid, clr: None };
+            let (_, notice) = self.etw.register(plan.guid, classic, registrant);
             if notice.is_some() {
                 self.emit_manifest(provider, origin)?;
             }
@@ -143,7 +144,7 @@ impl Simulator<'_> {
             ActivityWork::None => {}
             ActivityWork::Start => {
                 related = found.activities.last().copied();
-                let activity = self.rng.guid();
+                let activity = found.rng.guid();
                 found.activities.push(activity);
                 origin.activity = activity;
             }
@@ -151,6 +152,8 @@ impl Simulator<'_> {
                 found.activities.pop();
             }
         }
+        let process = found.process;
+        let source = self.machine.processes.get(process).map(|p| p.source).unwrap_or_default();
         let index = self.etw.provider(provider.guid, provider.kind.is_classic());
         let union = self.etw.seen(index, origin.pid);
         let classic = provider.kind.is_classic();
@@ -162,17 +165,21 @@ impl Simulator<'_> {
         } else {
             union.raises(schema.level.value, schema.keywords)
         };
-        if !wanted {
-            return Ok(MICROSECOND / 10);
-        }
+        // Values are drawn, and time passes, whether or not the event is recorded.
+        let rng = self.provider_rngs.entry((process, plan.provider)).or_insert_with(|| {
+            source.named("provider").named(&provider.name).rng()
+        });
         let values: Vec<OwnedValue> = schema
             .fields
             .iter()
             .map(|field| {
                 let given = plan.values.iter().find(|(name, _)| *name == field.name);
-                given.map_or_else(|| drawn(field, &mut self.rng), |(_, value)| value.clone())
+                given.map_or_else(|| drawn(field, rng), |(_, value)| value.clone())
             })
             .collect();
+        if !wanted {
+            return Ok(MICROSECOND);
+        }
         let mut event = Event { related, ..Event::new(schema, &values) };
         let empty = Vec::new();
         let source = self.sources.get(plan.provider);

@@ -27,7 +27,8 @@ impl Simulator<'_> {
             let Some(process) = self.machine.processes.get(process).filter(|p| p.is_alive()) else {
                 continue;
             };
-            let frames = thread_stack(&self.clrs, process, at, &mut self.rng);
+            let rng = self.machine.threads.get(thread).map(|t| t.stack_rng(at));
+            let frames = thread_stack(&self.clrs, process, at, &mut rng.unwrap_or_default());
             let origin = self.origin(thread, at);
             let origin = Origin { processor: u16::try_from(processor).unwrap_or(0), ..origin };
             self.etw.log_sample(session, &frames, &origin)?;

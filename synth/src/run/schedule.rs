@@ -136,10 +136,11 @@ impl Simulator<'_> {
         origin: &Origin,
     ) -> Result<()> {
         let Some(thread) = thread.filter(|_| self.etw.takes_stack(event)) else { return Ok(()) };
-        let found = self.machine.threads.get(thread).map(|t| t.process);
-        let process = found.and_then(|process| self.machine.processes.get(process));
+        let Some(found) = self.machine.threads.get(thread) else { return Ok(()) };
+        let process = self.machine.processes.get(found.process);
         let Some(process) = process.filter(|p| p.is_alive()) else { return Ok(()) };
-        let frames = thread_stack(&self.clrs, process, origin.at, &mut self.stack_rng);
+        let mut rng = found.stack_rng(origin.at);
+        let frames = thread_stack(&self.clrs, process, origin.at, &mut rng);
         self.etw.log_stack(event, &frames, origin)
     }
 

@@ -48,7 +48,7 @@ impl Simulator<'_> {
             // A process that has not started, or has exited, ignores work.
             return self.too_early(index, &[]);
         };
-        let workers = process.threads.len().saturating_sub(1).max(1);
+        let workers = process.workers();
         let Some(thread) = process.next_worker() else { return Ok(()) };
         let clrs = process.clrs.clone();
         let manages = matches!(work, Work::Exit | Work::StartThread | Work::EndThread);
@@ -68,10 +68,11 @@ impl Simulator<'_> {
             Work::LoadImage(plan) => self.enqueue(thread, [Op::LoadImage(plan.clone())])?,
             Work::StartThread => {
                 let new = self.add_thread(index);
-                // The last thread runs the callbacks of providers and stays last.
+                // It is a worker: the others stay last.
                 if let Some(process) = self.machine.processes.get_mut(index) {
-                    let last = process.threads.len().saturating_sub(1);
-                    process.threads.swap(last.saturating_sub(1), last);
+                    process.threads.pop();
+                    let at = process.threads.len().saturating_sub(process.service_threads);
+                    process.threads.insert(at, new);
                 }
                 let tid = self.machine.threads.get(new).map_or(0, |t| t.tid);
                 let creating = clrs.iter().map(|c| Op::Clr(*c, ClrOp::ThreadCreating(new)));
@@ -81,11 +82,10 @@ impl Simulator<'_> {
                 self.enqueue(thread, ops)?;
             }
             Work::EndThread => {
-                // Neither the first thread nor the callback thread can end.
+                // The first thread cannot end.
                 let process = self.machine.processes.get_mut(index);
-                let Some(process) = process.filter(|p| p.threads.len() > 2) else { return Ok(()) };
-                let at = process.threads.len() - 2;
-                let old = process.threads.remove(at);
+                let Some(process) = process.filter(|p| p.workers() > 1) else { return Ok(()) };
+                let old = process.threads.remove(process.workers() - 1);
                 let Some(&first) =
                     self.machine.processes.get(index).and_then(|p| p.threads.first())
                 else {

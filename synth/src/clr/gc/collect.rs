@@ -35,7 +35,7 @@ impl Runtime<'_, '_> {
         // 1: for a collection; 6: to prepare one in the background.
         let why = if plan.background { 6u32 } else { 1 };
         self.raise(9, 1, &values![why, number - 1, instance])?;
-        let halting = 10 * MICROSECOND + self.rng.below(60 * MICROSECOND);
+        let halting = 10 * MICROSECOND + self.clr.heap.rng.below(60 * MICROSECOND);
         self.pass(halting);
         self.raise(8, 1, &values![instance])?;
 
@@ -91,7 +91,7 @@ impl Runtime<'_, '_> {
         self.clr.heap.free_at = self.origin.at;
         let mut done = OpEffect::after(MILLISECOND / 4);
         // The finalizer has a thread of its own, which wakes up after each collection.
-        done.other_threads.push((TargetThread::Runtime, ClrOp::Finalize(found, self.origin.at)));
+        done.other_threads.push((TargetThread::Finalizer, ClrOp::Finalize(found, self.origin.at)));
         Ok(done)
     }
 
@@ -153,9 +153,6 @@ impl Runtime<'_, '_> {
 
     /// Survivors: those that were moved, and those that stayed in place.
     fn emit_survivors(&mut self, collection: &Collection, old: &[Range]) -> Result<()> {
-        if !self.asked().raises(4, keyword::GC_SURVIVAL) {
-            return Ok(());
-        }
         let moves = !collection.background;
         let (mut stayed, mut moved) = (Vec::new(), Vec::new());
         for (number, size) in collection.promoted.iter().enumerate() {
@@ -229,9 +226,8 @@ impl Runtime<'_, '_> {
             let of_type = self.clr.type_id(kind);
             let object = self.clr.heap.object(0, 64);
             self.raise(29, 0, &values![of_type, object, self.clr.instance])?;
-            if self.asked().raises(5, keyword::GC) {
-                self.emit_type(kind)?;
-            }
+            let wanted = self.asked().raises(5, keyword::GC);
+            self.emit_type(kind, wanted)?;
             self.pass(MICROSECOND);
         }
         self.raise(13, 1, &values![count, self.clr.instance])?;

@@ -88,10 +88,11 @@ impl Runtime<'_, '_> {
     /// used up.
     pub fn allocate(&mut self) -> Result<OpEffect> {
         self.pass(20 * MICROSECOND);
-        let amount = TICK + self.rng.below(8192);
-        let kind = self.rng.pick(COMMON);
-        let large = self.rng.below(50) == 0;
-        let object = 24 + self.rng.below(4096);
+        let rng = &mut self.clr.heap.rng;
+        let amount = TICK + rng.below(8192);
+        let kind = rng.pick(COMMON);
+        let large = rng.below(50) == 0;
+        let object = 24 + rng.below(4096);
         let slot = if large { 3 } else { 0 };
         if let Some(size) = self.clr.heap.sizes.get_mut(slot) {
             *size += amount;
@@ -133,26 +134,25 @@ impl Runtime<'_, '_> {
         self.raise(10, version, &values)
     }
 
-    /// Samples of allocations, with the type before the first of its kind.
+    /// Samples of allocations, with the type after the first of its kind.
     fn emit_sample(&mut self, sample: &Allocation) -> Result<()> {
         let Allocation { amount, kind, address, object, .. } = *sample;
         let (asked, instance, of_type) = (self.asked(), self.clr.instance, self.clr.type_id(kind));
         let count = (amount / object.max(1)) as u32;
-        for (id, keyword) in [(20, keyword::SAMPLED_HIGH), (32, keyword::SAMPLED_LOW)] {
-            if asked.raises(4, keyword) {
-                self.raise(id, 0, &values![address, of_type, count, amount, instance])?;
-                self.emit_type(kind)?;
-            }
+        for id in [20, 32] {
+            self.raise(id, 0, &values![address, of_type, count, amount, instance])?;
         }
+        self.emit_type(kind, asked.raises(4, keyword::SAMPLED_HIGH | keyword::SAMPLED_LOW))?;
         let (name, offset) = (type_name(kind), amount / 2);
         self.raise(303, 0, &values![0u32, instance, of_type, name, address, object, offset])
     }
 
-    /// Reports a type once.
-    fn emit_type(&mut self, kind: usize) -> Result<()> {
+    /// Reports a type once, if an event that names it is `wanted`.
+    fn emit_type(&mut self, kind: usize, wanted: bool) -> Result<()> {
         let bit = 1u64 << (kind % 64);
-        if self.clr.heap.emitted_types & bit != 0 || !self.asked().raises(4, keyword::TYPE) {
-            return Ok(());
+        let known = self.clr.heap.emitted_types & bit != 0;
+        if known || !wanted || !self.asked().raises(4, keyword::TYPE) {
+            return self.skip(false, 15, 0);
         }
         self.clr.heap.emitted_types |= bit;
         let Some((name, finalizable)) = TYPES.get(kind) else { return Ok(()) };
