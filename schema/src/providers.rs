@@ -11,6 +11,9 @@ use crate::tables::Registry;
 /// `Microsoft-Windows-DotNETRuntime`.
 pub const CLR_RUNTIME: Guid =
     Guid::new(0xe13c_0d23, 0xccbc, 0x4e12, [0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27, 0xe4]);
+/// `Microsoft-Windows-DotNETRuntimePrivate`.
+pub const CLR_PRIVATE: Guid =
+    Guid::new(0x763f_d754, 0x7086, 0x4dfe, [0x95, 0xeb, 0xc0, 0x1a, 0x46, 0xfa, 0xf4, 0xca]);
 /// `Microsoft-Windows-DotNETRuntimeRundown`.
 pub const CLR_RUNDOWN: Guid =
     Guid::new(0xa669_021c, 0xc450, 0x4609, [0xa0, 0x35, 0x5a, 0xf5, 0x9a, 0xf4, 0xdf, 0x18]);
@@ -165,7 +168,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
     fn constants_match_the_tables() {
-        let clr = [(CLR_RUNTIME, ""), (CLR_RUNDOWN, "Rundown")];
+        let clr = [(CLR_RUNTIME, ""), (CLR_RUNDOWN, "Rundown"), (CLR_PRIVATE, "Private")];
         for (guid, suffix) in clr {
             assert_eq!(name(guid), Some(&*format!("Microsoft-Windows-DotNETRuntime{suffix}")));
         }

@@ -25,11 +25,17 @@ impl fmt::Display for CommandLine {
                 Tool::Xperf => line.xperf(action),
                 Tool::Logman => line.logman(action),
                 Tool::Tracelog => line.tracelog(action),
-                Tool::Plain => {
-                    if let Action::Enable { providers, .. } = action {
+                Tool::Tracerpt | Tool::Tracefmt => line.decoder(action),
+                Tool::Plain => match action {
+                    Action::Enable { providers, .. } => {
                         line.out.push_str(&quote(&plain_providers(providers)));
                     }
-                }
+                    Action::Stop { session, .. } => {
+                        line.out.push_str("stop");
+                        line.word(session);
+                    }
+                    _ => {}
+                },
             }
         }
         if let Some(remark) = &self.remark {
@@ -130,8 +136,20 @@ impl Line {
                     self.switch(option);
                 }
             }
-            Action::Enable { .. } | Action::Disable { .. } | Action::SystemRundown { .. } => {}
+            Action::Enable { .. }
+            | Action::Disable { .. }
+            | Action::SystemRundown { .. }
+            | Action::ListProviders
+            | Action::Decode { .. } => {}
         }
+    }
+
+    fn decoder(&mut self, action: &Action) {
+        let Action::Decode { files, sessions, output, options } = action else { return };
+        files.iter().for_each(|file| self.word(file));
+        sessions.iter().for_each(|session| self.option("rt", Some(session)));
+        self.option("o", output.as_ref());
+        self.others(options);
     }
 
     fn xperf_session(&mut self, s: &Session) {
@@ -292,7 +310,8 @@ impl Line {
             Action::SystemRundown { session } => return self.on_session("systemrundown", session),
             Action::Query { session: Some(session), .. } => return self.on_session("q", session),
             Action::Query { session: None, .. } => return self.switch("l"),
-            Action::Merge { .. } => return,
+            Action::ListProviders => return self.switch("enumguid"),
+            Action::Merge { .. } | Action::Decode { .. } => return,
         };
         self.on_session(verb, name);
         self.tracelog_providers(providers);

@@ -20,9 +20,11 @@
 //! in any case and begin with a hyphen or with a dash that a document's typesetting made of it. A
 //! remark in parentheses after an `xperf` line is kept as a remark.
 //!
-//! A list of providers alone, `NAME:MASK:LEVEL+...`, is read as [`Tool::Plain`].
+//! A list of providers alone, `NAME:MASK:LEVEL+...`, and `stop NAME` are read as [`Tool::Plain`].
+//! Lines of `tracerpt` and `tracefmt`, which read traces, are understood, too.
 
 mod args;
+mod decoders;
 mod error;
 mod flags;
 mod format;
@@ -62,7 +64,7 @@ impl FromStr for CommandLine {
             return Err(LineError::new(line.len()..line.len(), expected, Found::End));
         };
         let Some(tool) = tool(&first.text) else {
-            return plain(first, words.get(1));
+            return plain(&words);
         };
         words.remove(0);
         let remark = if tool == Tool::Xperf { remark(line, &mut words) } else { None };
@@ -70,6 +72,7 @@ impl FromStr for CommandLine {
         let actions = match tool {
             Tool::Logman => logman::parse(args)?,
             Tool::Tracelog => tracelog::parse(args)?,
+            Tool::Tracerpt | Tool::Tracefmt => decoders::parse(args, tool)?,
             Tool::Xperf | Tool::Plain => xperf::parse(args)?,
         };
         Ok(CommandLine { tool, actions, remark })
@@ -79,7 +82,8 @@ impl FromStr for CommandLine {
 /// The tool that a program's name or path names.
 fn tool(path: &str) -> Option<Tool> {
     let name = program(path);
-    [Tool::Xperf, Tool::Logman, Tool::Tracelog].into_iter().find(|tool| tool.name() == name)
+    let tools = [Tool::Xperf, Tool::Logman, Tool::Tracelog, Tool::Tracerpt, Tool::Tracefmt];
+    tools.into_iter().find(|tool| tool.name() == name)
 }
 
 /// A program's name without its directory and `.exe`, in lower case.
@@ -88,11 +92,21 @@ fn program(path: &str) -> String {
     name.strip_suffix(".exe").unwrap_or(&name).to_owned()
 }
 
-/// A list of providers without a tool.
-fn plain(first: &Word, more: Option<&Word>) -> Result<CommandLine, LineError> {
-    let expected = "xperf, logman, tracelog, or a list of providers NAME:MASK:LEVEL";
+/// A list of providers without a tool, or `stop NAME`.
+fn plain(words: &[Word]) -> Result<CommandLine, LineError> {
+    let expected = "xperf, logman, tracelog, tracerpt, tracefmt, or a list of providers \
+                    NAME:MASK:LEVEL";
+    let Some(first) = words.first() else {
+        return Err(LineError::new(0..0, expected, Found::End));
+    };
+    if let [stop, session] = words
+        && stop.text.eq_ignore_ascii_case("stop")
+    {
+        let action = Action::Stop { session: session.text.clone(), direct: true };
+        return Ok(CommandLine { tool: Tool::Plain, actions: vec![action], remark: None });
+    }
     let list = first.text.contains(':') || first.text.parse::<etl_format::Guid>().is_ok();
-    if !list || more.is_some() {
+    if !list || words.len() > 1 {
         let error = args::wrong(first, expected);
         return Err(if program(&first.text) == "wpr" {
             error.hint("wpr records by profiles: its lines name no providers")

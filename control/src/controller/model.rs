@@ -20,7 +20,12 @@ pub enum Tool {
     Logman,
     /// `tracelog`, of the driver kit.
     Tracelog,
-    /// No tool: a list of providers alone, `NAME:MASK:LEVEL+...`.
+    /// `tracerpt`, part of Windows, which reads traces.
+    Tracerpt,
+    /// `tracefmt`, of the driver kit, which reads traces.
+    Tracefmt,
+    /// No tool: a list of providers alone, `NAME:MASK:LEVEL+...`, or `stop NAME`, as documents
+    /// speak of it.
     Plain,
 }
 
@@ -32,6 +37,8 @@ impl Tool {
             Tool::Xperf => "xperf",
             Tool::Logman => "logman",
             Tool::Tracelog => "tracelog",
+            Tool::Tracerpt => "tracerpt",
+            Tool::Tracefmt => "tracefmt",
             Tool::Plain => "",
         }
     }
@@ -109,6 +116,19 @@ pub enum Action {
         session: Option<String>,
         /// Whether sessions are meant and not saved settings (`logman -ets`).
         direct: bool,
+    },
+    /// List the providers that are registered (`tracelog -enumguid`).
+    ListProviders,
+    /// Decode the events of traces (`tracerpt`, `tracefmt`).
+    Decode {
+        /// The files.
+        files: Vec<String>,
+        /// Sessions that are read in real time.
+        sessions: Vec<String>,
+        /// The file that is made.
+        output: Option<String>,
+        /// Other options.
+        options: Vec<OtherOption>,
     },
     /// Put files together into one, with what a reader on another machine needs.
     Merge {

@@ -54,6 +54,33 @@ fn parse_reads_the_recipes_of_the_documents() {
 }
 
 #[test]
+fn parse_reads_lines_of_tools_that_list_and_decode() {
+    let list = |line: &str| read(line).actions;
+    assert_eq!(list("TraceLog -enumguid"), [Action::ListProviders]);
+    assert_eq!(list("TraceLog -l"), [Action::Query { session: None, direct: true }]);
+    let stop = Action::Stop { session: "clrrundown".to_owned(), direct: true };
+    assert_eq!(list("stop clrrundown"), [stop]);
+    for line in [
+        "tracelog -enumguid",
+        "tracelog -l",
+        "stop clrrundown",
+        "tracerpt clr1.etl clr2.etl -o events.xml -of XML -import clr.man -summary summary.txt",
+        "tracerpt -rt clr -y",
+        "tracefmt wpp.etl -o out.txt -tmf driver.tmf -nosummary",
+    ] {
+        assert_eq!(read(line).to_string(), line);
+    }
+    let [Action::Decode { files, output, options, .. }] = &list("TraceRpt.exe -l clr.etl -of csv -o clr.csv")[..] else {
+        panic!()
+    };
+    assert_eq!((&files[..], output.as_deref()), (&["clr.etl".to_owned()][..], Some("clr.csv")));
+    assert_eq!(options[0].values, ["csv"]);
+    for line in ["tracerpt", "tracefmt clr.etl -sumary", "stop", "stop a b"] {
+        assert!(line.parse::<CommandLine>().is_err(), "{line}");
+    }
+}
+
+#[test]
 fn parse_reads_common_xperf_lines() {
     let line = "C:\\wpt\\XPERF.exe -on PROC_THREAD+LOADER+PROFILE -stackwalk Profile -BufferSize 1024 \
                 -MinBuffers 256 -MaxBuffers 256 -f k.etl -start clr -on Microsoft-Windows-DotNETRuntime\

@@ -12,7 +12,7 @@ use crate::enable::{EnableProperties, IdFilter, MAX_IDS, MAX_PROCESSES};
 use etl_format::constants::{ClockType, LogFileMode};
 
 /// Switches that may be meant by one that is not known.
-const KNOWN: &str = "start stop update enable disable flush capturestate q l guid matchanykw \
+const KNOWN: &str = "start stop update enable disable flush capturestate q l enumguid guid matchanykw \
     matchallkw level flag flags f b min max cir seq newfile append rt ft useperfcounter \
     usesystemtime usecpucycle ls gs prealloc buffering eflag eventidfilter pidfilter \
     exefilter enableproperty";
@@ -65,7 +65,7 @@ struct Tracelog {
 }
 
 pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
-    const EXPECTED: &str = "-start, -stop, -update, -enable, -disable, -flush or -q";
+    const EXPECTED: &str = "-start, -stop, -update, -enable, -disable, -flush, -l, -enumguid or -q";
     let mut line = Tracelog::default();
     while !args.is_empty() {
         let Some(switch) = args.switch() else {
@@ -76,11 +76,12 @@ pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
         }
         match switch.name.as_str() {
             "start" | "stop" | "update" | "enable" | "enableex" | "disable" | "flush" | "q"
-            | "l" | "capturestate" | "systemrundown" | "addautologger" => {
+            | "l" | "enumguid" | "capturestate" | "systemrundown" | "addautologger" => {
                 if line.verb.is_some() {
                     return Err(unknown(&switch, "one action in a line", ""));
                 }
-                let name = if switch.name == "l" { None } else { args.optional() };
+                let unnamed = matches!(switch.name.as_str(), "l" | "enumguid");
+                let name = if unnamed { None } else { args.optional() };
                 line.verb = Some((switch.name, name.map(|word| word.text)));
             }
             _ => line.option(&switch, &mut args)?,
@@ -110,6 +111,7 @@ impl Tracelog {
             "flush" => Action::Flush { session: name, file: session.file, direct: true },
             "q" => Action::Query { session: Some(name), direct: true },
             "l" => Action::Query { session: None, direct: true },
+            "enumguid" => Action::ListProviders,
             "capturestate" => Action::CaptureState { session: name, providers },
             "systemrundown" => Action::SystemRundown { session: name },
             "disable" => Action::Disable { session: name, providers, kernel: session.kernel },

@@ -278,6 +278,18 @@ impl Sizes {
     }
 }
 
+impl Sizes {
+    /// Bytes of a reservation for small objects.
+    pub fn small(&self) -> u64 {
+        self.small
+    }
+
+    /// Bytes of a reservation for large objects.
+    pub fn large(&self) -> u64 {
+        self.large
+    }
+}
+
 /// Places generations one after the other in segments.
 fn lay(segments: &[&Segment], parts: &[(u8, u64)], out: &mut Vec<Range>) {
     let (mut at, mut used) = (0, 0);

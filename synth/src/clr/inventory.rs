@@ -26,10 +26,11 @@ impl Clr {
     ) -> impl Iterator<Item = InventoryItem<'c>> + use<'c> {
         let (clr_instance, module_id) = (self.instance, self.module_id(method));
         let parts = std::iter::once((body.start, body.size)).chain(body.cold);
+        let method_id = method.id_with(body);
         parts.map(move |(start, size)| InventoryItem::Code {
             pid,
             clr_instance,
-            method_id: method.id,
+            method_id,
             module_id,
             start,
             size,

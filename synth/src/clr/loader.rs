@@ -53,7 +53,7 @@ impl Runtime<'_, '_> {
         let version = self.clr.module_version();
         let values = self.clr.module_values(module, version).unwrap_or_default();
         self.raise(152, version, &values)?;
-        for values in self.clr.range_values(module) {
+        if let Some(values) = self.clr.range_values(module) {
             self.raise(158, 0, &values)?;
         }
         if let Some(values) = self.clr.domain_module_values(module) {
@@ -177,20 +177,16 @@ impl Clr {
         if self.is_core(10) { 3 } else { 2 }
     }
 
-    /// The code ranges of a native image: hot code first, then cold code.
-    pub fn range_values(&self, module: usize) -> Vec<[OwnedValue; 5]> {
+    /// The range of the cold code of an optimized native image. The runtime reports no other
+    /// ranges.
+    pub fn range_values(&self, module: usize) -> Option<[OwnedValue; 5]> {
         let ranges = |m: &&Module| m.loaded && m.kind == ModuleKind::NGen;
-        let Some(found) = self.modules.get(module).filter(ranges) else { return Vec::new() };
-        let hot = (CODE_OFFSET, found.hot_size, 0u8);
+        let found = self.modules.get(module).filter(ranges)?;
         let after_hot = CODE_OFFSET + found.hot_size;
         let methods = found.methods.iter().filter_map(|m| self.methods.get(*m));
-        let cold = methods.filter(|m| m.has_cold);
+        let cold = methods.filter(|m| m.has_cold && m.is_precompiled());
         let cold: u64 = cold.map(|m| u64::from(m.size / 2 + 1).next_multiple_of(16)).sum();
-        [hot, (after_hot, cold, COLD_RANGE)]
-            .into_iter()
-            .filter(|(_, size, _)| *size > 0)
-            .map(|(at, size, kind)| values![self.instance, found.id, at, size, kind])
-            .collect()
+        (cold > 0).then(|| values![self.instance, found.id, after_hot, cold, COLD_RANGE])
     }
 
     /// Fields of the events of a loaded module, in a version of the event.

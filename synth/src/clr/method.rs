@@ -255,7 +255,7 @@ impl Runtime<'_, '_> {
             }
             let mut values: Vec<OwnedValue> = Vec::with_capacity(11);
             let (module, flags) = (self.clr.module_id(method), self.clr.flags(method, body) | part);
-            values.extend(values![method.id, module, start, size, method.token, flags]);
+            values.extend(values![method.id_with(body), module, start, size, method.token, flags]);
             if verbose {
                 values.extend(method.names());
             }

@@ -58,6 +58,7 @@ impl Runtime<'_, '_> {
             ClrOp::ThreadTerminated(thread) => self.thread_terminated(*thread),
             ClrOp::Stop => self.stop(),
             ClrOp::Rundown(enumeration, item) => self.emit_item(*enumeration, item),
+            ClrOp::ReportHeap => self.report_heap(),
             ClrOp::Unlisted(items) => Ok(self.clr.enumerated(*items)),
         }
     }
@@ -72,6 +73,8 @@ impl Runtime<'_, '_> {
             ClrWork::Contend => self.contend(),
             ClrWork::Pool(by) => self.resize_pool(*by),
             ClrWork::IoPool(by) => self.resize_io_pool(*by),
+            ClrWork::Retire(by, io) => self.retire(*by, *io),
+            ClrWork::Suspend(by) => self.suspend(*by),
             ClrWork::Queue => self.enqueue(),
             ClrWork::QueueIo => self.enqueue_io(),
             ClrWork::Wait(time) => self.wait(*time),

@@ -53,6 +53,8 @@ pub(crate) enum ClrOp {
     Stop,
     /// An enumeration reports its next item.
     Rundown(Enumeration, Item),
+    /// The settings of the collector and the existing segments are reported.
+    ReportHeap,
     /// The time of an enumeration of this many items that no session requests passes.
     Unlisted(usize),
 }
@@ -60,7 +62,7 @@ pub(crate) enum ClrOp {
 impl ClrOp {
     /// Whether it lists what exists, and changes nothing.
     pub fn enumerates(&self) -> bool {
-        matches!(self, ClrOp::Rundown(..))
+        matches!(self, ClrOp::Rundown(..) | ClrOp::ReportHeap)
     }
 
     /// Whether images may come or go with it.

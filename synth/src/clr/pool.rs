@@ -23,7 +23,69 @@ impl Runtime<'_, '_> {
 
     fn started_worker(&mut self) -> Result<()> {
         self.clr.pool.workers = self.clr.pool.workers.saturating_add(1);
-        self.raise(50, 0, &values![self.clr.pool.workers, 0u32, self.clr.instance])
+        self.emit_workers(50)
+    }
+
+    /// Reports the threads of the pool: 50 when one starts, 51 when one ends, 52 when one retires,
+    /// 53 when one returns. The older pool has ids of its own for these, without its CLR.
+    fn emit_workers(&mut self, id: u16) -> Result<()> {
+        let (workers, (retired, _)) = (self.clr.pool.workers, self.clr.pool.retired);
+        if self.clr.has_older_pool() {
+            return self.raise(id - 10, 0, &values![workers, retired]);
+        }
+        self.raise(id, 0, &values![workers, retired, self.clr.instance])
+    }
+
+    /// Reports the I/O threads of the pool: 44 when one starts, 45 when one ends, 46 when one
+    /// retires, 47 when one returns.
+    fn emit_io(&mut self, id: u16) -> Result<()> {
+        let (io, (_, retired)) = (self.clr.pool.io, self.clr.pool.retired);
+        self.raise(id, 1, &values![io, retired, self.clr.instance])
+    }
+
+    /// Threads of the pool retire because they have no work, or return because there is some.
+    pub fn retire(&mut self, by: i32, io: bool) -> Result<OpEffect> {
+        for _ in 0..by.unsigned_abs().min(MAX_STEPS) {
+            let pool = &mut self.clr.pool;
+            let (active, retired) = match io {
+                false => (&mut pool.workers, &mut pool.retired.0),
+                true => (&mut pool.io, &mut pool.retired.1),
+            };
+            let (from, to) = if by > 0 { (active, retired) } else { (retired, active) };
+            if *from == 0 {
+                break;
+            }
+            (*from, *to) = (*from - 1, to.saturating_add(1));
+            let id = match (io, by > 0) {
+                (false, true) => 52,
+                (false, false) => 53,
+                (true, true) => 46,
+                (true, false) => 47,
+            };
+            if io { self.emit_io(id)? } else { self.emit_workers(id)? }
+            self.pass(3 * MICROSECOND);
+        }
+        Ok(OpEffect::after(5 * MICROSECOND))
+    }
+
+    /// The older pool suspends threads while the processors are busy, and resumes them.
+    pub fn suspend(&mut self, by: i32) -> Result<OpEffect> {
+        for _ in 0..by.unsigned_abs().min(MAX_STEPS) {
+            let (id, thread, busy) = if by > 0 {
+                let suspended = &self.clr.pool.suspended;
+                let mut ids = self.clr.thread_ids.values().copied();
+                let Some(thread) = ids.find(|tid| !suspended.contains(tid)) else { break };
+                self.clr.pool.suspended.push(thread);
+                (48, thread, 97u32)
+            } else {
+                let Some(thread) = self.clr.pool.suspended.pop() else { break };
+                (49, thread, 62)
+            };
+            let older = self.clr.has_older_pool();
+            self.raise_if(older, id, 0, &values![thread, busy])?;
+            self.pass(3 * MICROSECOND);
+        }
+        Ok(OpEffect::after(5 * MICROSECOND))
     }
 
     /// The pool gets more threads, or fewer.
@@ -37,7 +99,7 @@ impl Runtime<'_, '_> {
                 self.started_worker()?;
             } else if self.clr.pool.workers > 0 {
                 self.clr.pool.workers -= 1;
-                self.raise(51, 0, &values![self.clr.pool.workers, 0u32, self.clr.instance])?;
+                self.emit_workers(51)?;
             }
             self.pass(3 * MICROSECOND);
         }
@@ -67,8 +129,7 @@ impl Runtime<'_, '_> {
             }
             self.clr.pool.io =
                 if by > 0 { self.clr.pool.io.saturating_add(1) } else { self.clr.pool.io - 1 };
-            let values = values![self.clr.pool.io, 0u32, self.clr.instance];
-            self.raise(if by > 0 { 44 } else { 45 }, 1, &values)?;
+            self.emit_io(if by > 0 { 44 } else { 45 })?;
             self.pass(3 * MICROSECOND);
         }
         Ok(OpEffect::after(5 * MICROSECOND))
@@ -99,7 +160,8 @@ impl Runtime<'_, '_> {
         self.clr.pool.waiting = self.clr.pool.waiting.saturating_sub(1);
         if self.clr.pool.waiting == 0 {
             // Nothing to do: it waits.
-            self.raise(57, 0, &values![workers, 0u32, self.clr.instance])?;
+            let (retired, _) = self.clr.pool.retired;
+            self.raise(57, 0, &values![workers, retired, self.clr.instance])?;
         }
         Ok(OpEffect::after(MICROSECOND))
     }

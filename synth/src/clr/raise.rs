@@ -15,7 +15,7 @@ use crate::machine::{Process, Thread};
 use crate::model::Sku;
 use crate::time::Nanos;
 use etl_schema::clr::keyword;
-use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
+use etl_schema::providers::{CLR_PRIVATE, CLR_RUNDOWN, CLR_RUNTIME};
 
 /// A CLR at work: its state, the process and thread that it works in, and ETW.
 pub(crate) struct Runtime<'a, 's> {
@@ -159,6 +159,18 @@ impl Runtime<'_, '_> {
             self.pass(STACK_TAKING);
         }
         if follows { self.raise_stack(rundown, &frames) } else { Ok(()) }
+    }
+
+    /// Raises an event of the private provider, if a session enables it.
+    pub fn raise_private(&mut self, id: u16, version: u8, values: &[OwnedValue]) -> Result<()> {
+        let event = table(CLR_PRIVATE, id, version)?;
+        let union = self.etw.seen(self.clr.private, self.process.pid);
+        let raised = Event::new(&event.schema, values);
+        self.pass(RAISING);
+        if union.raises(raised.descriptor.level, raised.descriptor.keyword) {
+            self.etw.raise(self.clr.private, &self.origin, &raised)?;
+        }
+        Ok(())
     }
 
     /// The stack of the thread at this time.

@@ -60,7 +60,7 @@ impl Runtime<'_, '_> {
         }
         match *item {
             Item::Module(module) if rundown => {
-                for [instance, id, start, size, kind] in self.clr.range_values(module) {
+                if let Some([instance, id, start, size, kind]) = self.clr.range_values(module) {
                     // Each event has one range, although it could have more.
                     let [start, size] = [start, size].map(|v| OwnedValue::Array(vec![v]));
                     let number = if end { 161 } else { 160 };

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::etw::{Registrant, values};
 use crate::model::Sku;
 use crate::time::MILLISECOND;
-use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
+use etl_schema::providers::{CLR_PRIVATE, CLR_RUNDOWN, CLR_RUNTIME};
 
 /// Startup flags: collections in the background, and the collector of servers.
 const CONCURRENT: u32 = 0x1;
@@ -21,11 +21,13 @@ impl Runtime<'_, '_> {
         let registrant = Registrant { pid: self.process.pid, clr: Some(self.clr.index) };
         let (runtime, _) = self.etw.register(CLR_RUNTIME, false, registrant);
         let (rundown, notice) = self.etw.register(CLR_RUNDOWN, false, registrant);
-        (self.clr.runtime, self.clr.rundown) = (runtime, rundown);
+        let (private, _) = self.etw.register(CLR_PRIVATE, false, registrant);
+        (self.clr.runtime, self.clr.rundown, self.clr.private) = (runtime, rundown, private);
         self.clr.started = true;
         let information = self.information();
         self.raise(187, 0, &information)?;
         self.start_heap()?;
+        self.emit_settings()?;
         if self.clr.is_tiered() {
             self.raise(280, 0, &values![self.clr.instance, 3u32])?;
         }

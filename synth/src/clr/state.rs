@@ -15,6 +15,8 @@ use crate::time::Nanos;
 
 /// The token of the key that signed assemblies of the programs here are signed with.
 const KEY_TOKEN: &str = "31bf3856ad364e35";
+/// The flag of a module whose native image was optimized by what profiles said of it.
+const IBC_OPTIMIZED: u32 = 0x10;
 /// Offset of the first code in an image.
 pub(super) const CODE_OFFSET: u64 = 0x1000;
 
@@ -125,6 +127,11 @@ impl Method {
         [&self.namespace, &self.name, &self.signature].map(|text| text.as_str().into())
     }
 
+    /// The id in its events: of a helper, which is no method of the program, the start of its code.
+    pub fn id_with(&self, body: &CodeBody) -> u64 {
+        if self.kind == CodeKind::Helper { body.start } else { self.id }
+    }
+
     /// Whether its events contain names at every level (rule E4).
     pub fn always_verbose(&self) -> bool {
         self.generic || matches!(self.kind, CodeKind::Dynamic | CodeKind::Helper)
@@ -154,6 +161,10 @@ pub(crate) struct Pool {
     pub workers: u32,
     /// Threads that wait for input and output to end.
     pub io: u32,
+    /// Threads of both kinds that have no work and may end.
+    pub retired: (u32, u32),
+    /// Threads that do not run because the processors are busy.
+    pub suspended: Vec<u32>,
     /// Work that waits for a thread.
     pub waiting: u32,
     /// Whether its limits were reported.
@@ -174,6 +185,7 @@ pub(crate) struct Clr {
     pub index: usize,
     pub runtime: ProviderIndex,
     pub rundown: ProviderIndex,
+    pub private: ProviderIndex,
     /// Whether its providers are registered and it is not stopping.
     pub started: bool,
     pub domains: Vec<AppDomain>,
@@ -302,6 +314,7 @@ impl Clr {
                     for methods in &plan.methods {
                         self.add_methods(methods, module, &assembly_plan.name, space, rng);
                     }
+                    self.optimize_image(module);
                 }
                 if let Some(owner) = self.domains.get_mut(domain) {
                     owner.assemblies.push(assembly);
@@ -366,6 +379,18 @@ impl Clr {
         });
     }
 
+    /// An image with cold code was optimized by what profiles said of it (IBC).
+    fn optimize_image(&mut self, module: usize) {
+        let Some(found) = self.modules.get_mut(module).filter(|m| m.kind == ModuleKind::NGen)
+        else {
+            return;
+        };
+        let mut methods = found.methods.iter().filter_map(|m| self.methods.get(*m));
+        if methods.any(|m| m.has_cold && m.is_precompiled()) {
+            found.flags |= IBC_OPTIMIZED;
+        }
+    }
+
     fn add_methods(
         &mut self,
         plan: &MethodPlan,
@@ -387,8 +412,9 @@ impl Clr {
             let size = plan.spread.between(plan.size.0.into(), plan.size.1.into(), rng) as u32;
             let index = self.methods.len();
             let Some(owner) = self.modules.get_mut(module) else { return };
+            // Neither has metadata.
             let token = match plan.kind {
-                CodeKind::Dynamic | CodeKind::Helper => 0x0600_0000,
+                CodeKind::Dynamic | CodeKind::Helper => 0,
                 _ => 0x0600_0001 + owner.methods.len() as u32,
             };
             owner.methods.push(index);
@@ -431,6 +457,13 @@ impl Clr {
     /// The id of the first domain that is not shared.
     pub fn own_domain(&self) -> u64 {
         self.domains.iter().find(|d| !d.shared).map_or(0, |d| d.id)
+    }
+
+    /// Whether the events of its thread pool are those from before the release of .NET Framework 4,
+    /// which the reference pages list beside the later ones.
+    pub fn has_older_pool(&self) -> bool {
+        let [major, minor, build, _] = self.version;
+        self.sku == Sku::Desktop && (major, minor, build) < (4, 0, 30_319)
     }
 
     /// Whether it is .NET Framework 4.5 or later, or .NET Core.

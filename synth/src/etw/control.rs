@@ -26,6 +26,13 @@ const MAX_KERNEL_SESSIONS: (usize, usize) = (8, 1);
 /// Private sessions of a process.
 const MAX_PRIVATE_SESSIONS: usize = 4;
 
+/// A tool that performs its command line: what ETW refuses is the tool's error, not the script's.
+#[derive(Debug, Default)]
+pub(crate) struct ServedTool {
+    /// The first request that was refused.
+    refusal: Option<Refusal>,
+}
+
 /// A session that was started, and the callbacks of its providers.
 pub(crate) struct Started {
     pub index: usize,
@@ -46,11 +53,52 @@ impl Etw<'_> {
         if !found.is_empty() {
             return Ok(found);
         }
-        if !self.refused.iter().any(|n| n.eq_ignore_ascii_case(name)) {
+        let expected = self.refused.iter().any(|n| n.eq_ignore_ascii_case(name));
+        if !expected && self.tool.is_none() {
             return Err(Error::impossible(at, format!("no session \"{name}\" is running")));
         }
         self.refuse(name, request.name(), RefusalCode::NotFound, "it does not run".to_owned(), at)?;
         Ok(Vec::new())
+    }
+
+    /// From now on a tool makes the requests.
+    pub fn serve_tool(&mut self) {
+        self.tool = Some(ServedTool::default());
+    }
+
+    /// The tool is done. Returns its first request that was refused.
+    pub fn served_tool(&mut self) -> Option<Refusal> {
+        self.tool.take()?.refusal
+    }
+
+    /// Refuses what is wrong with a request: an error of the script, unless a tool makes it.
+    pub fn fail(
+        &mut self,
+        of: &str,
+        request: &'static str,
+        code: RefusalCode,
+        message: String,
+        at: Nanos,
+    ) -> Result<()> {
+        if self.tool.is_none() {
+            return Err(Error::impossible(at, message));
+        }
+        self.refuse(of, request, code, message, at)
+    }
+
+    /// A tool reads files, and sessions in real time.
+    pub fn read(&mut self, files: &[String], sessions: &[String], at: Nanos) -> Result<()> {
+        for file in files {
+            if self.files.open(file).is_err() {
+                let message = format!("{file}: no such file");
+                return self.fail(file, "read", RefusalCode::FileNotFound, message, at);
+            }
+        }
+        for session in sessions.iter().filter(|name| self.running(name).is_empty()) {
+            let message = format!("no session \"{session}\" is running");
+            return self.fail(session, "query", RefusalCode::NotFound, message, at);
+        }
+        Ok(())
     }
 
     fn refuse(
@@ -63,7 +111,11 @@ impl Etw<'_> {
     ) -> Result<()> {
         let session = session.to_owned();
         let refusal = Refusal { at, session, request, code, message };
-        self.observer.observe(&Fact::Refused(&refusal))
+        self.observer.observe(&Fact::Refused(&refusal))?;
+        if let Some(tool) = &mut self.tool {
+            tool.refusal.get_or_insert(refusal);
+        }
+        Ok(())
     }
 
     /// Starts a session, a private one in a process; `None` if it is refused.
@@ -318,7 +370,8 @@ impl Etw<'_> {
         let asked = found.filter(|p| p.enables.iter().any(|(s, _)| sessions.contains(s)));
         let Some(provider) = asked else {
             let what = format!("session \"{name}\" does not enable {guid}");
-            return Err(Error::impossible(at, what));
+            let code = RefusalCode::InvalidParameter;
+            return self.fail(name, "capture-state", code, what, at).map(|()| Vec::new());
         };
         let callbacks = provider.callbacks(&self.names);
         Ok(callbacks.into_iter().map(|c| EnableCallback { capture_state: true, ..c }).collect())

@@ -12,7 +12,10 @@ use super::identity::{ImageFiles, ImageIdentifier};
 use crate::error::{Error, Result};
 use crate::model::Fault;
 use crate::time::Nanos;
-use crate::truth::Fact;
+use crate::truth::{Fact, RefusalCode};
+
+/// The name of the request in refusals.
+const MERGE: &str = "merge";
 
 impl Etw<'_> {
     /// Merges files into a new one, and adds the identities of images whose files are known.
@@ -26,7 +29,7 @@ impl Etw<'_> {
     ) -> Result<()> {
         if inputs.iter().any(|input| input == output) {
             let what = format!("{output} is one of the files to merge: name another output");
-            return Err(Error::impossible(at, what));
+            return self.fail(output, MERGE, RefusalCode::InvalidParameter, what, at);
         }
         let mut files = Vec::with_capacity(inputs.len());
         let left_out = |file: &String| {
@@ -39,9 +42,15 @@ impl Etw<'_> {
             return Ok(());
         }
         for input in &inputs {
+            if let Err(error) = self.files.open(input) {
+                let what = format!("{input}: {error}");
+                return self.fail(output, MERGE, RefusalCode::FileNotFound, what, at);
+            }
+        }
+        for input in &inputs {
             if self.sessions.iter().any(|s| s.is_running() && s.writes(input)) {
                 let what = format!("{input} is still being written: stop its session first");
-                return Err(Error::impossible(at, what));
+                return self.fail(output, MERGE, RefusalCode::SharingViolation, what, at);
             }
             let file = self.files.open(input).and_then(FileSource::new);
             files.push(file.map_err(|e| Error::impossible(at, format!("{input}: {e}")))?);
@@ -53,15 +62,18 @@ impl Etw<'_> {
         };
         let (format, effort) = (CompressionFormat::XPRESS, Effort::Default);
         let compressor = compress.then(|| BufferCompressor::new(format, effort)).transpose();
-        Merger::new()
+        let merged = Merger::new()
             .compress(compressor.map_err(|e| failed(&e))?)
             .made_at(self.clock.filetime(at))
             .on_record(|record, timestamp, insertions| match &mut identifier {
                 Some(identifier) => identifier.identify(record, timestamp, insertions),
                 None => Ok(()),
             })
-            .run(files, FileSequence::new(output, created, &WrittenBuffers::default()))
-            .map_err(|e| failed(&e))?;
+            .run(files, FileSequence::new(output, created, &WrittenBuffers::default()));
+        if let Err(error) = merged {
+            let what = format!("merging into {output}: {error}");
+            return self.fail(output, MERGE, RefusalCode::InvalidParameter, what, at);
+        }
         self.observer.observe(&Fact::Merged { output, inputs: &inputs })?;
         let images = identifier.map(|identifier| identifier.images).unwrap_or_default();
         let mut images = images.iter();

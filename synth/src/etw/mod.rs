@@ -13,6 +13,7 @@ mod pool;
 mod route;
 mod session;
 
+use control::ServedTool;
 pub(crate) use identity::ImageFiles;
 pub(crate) use origin::{Origin, values};
 pub(crate) use route::{Event, LogTarget};
@@ -104,6 +105,8 @@ pub(crate) struct Etw<'s> {
     pub names: BTreeMap<u32, String>,
     /// Names of sessions that were refused: later requests for them are refused as well.
     refused: Vec<String>,
+    /// The tool whose command line makes the current request; `None` if the script makes it.
+    tool: Option<ServedTool>,
     /// Kernel events that any session logs or has logged, and those with stacks: a bit each.
     kernel: (u16, u16),
 }
@@ -132,6 +135,7 @@ impl<'s> Etw<'s> {
             faults,
             names: BTreeMap::new(),
             refused: Vec::new(),
+            tool: None,
             kernel: (0, 0),
         }
     }

@@ -199,19 +199,29 @@ impl Etw<'_> {
         provider.enables.iter().filter(|(_, plan)| takes(plan)).map(|(s, _)| *s).collect()
     }
 
-    /// Marks the event as lost in the sessions without a free buffer. If one of them is not
-    /// independent, all sessions that are not independent lose the event.
+    /// Marks the event as lost in the sessions without a free buffer, or without one that is large
+    /// enough. If one of them is not independent, all sessions that are not independent lose the
+    /// event. A record of more than 64 KB cannot be written at all.
     fn claim_buffers(&mut self, delivery: &Delivery<'_>) {
         let mut lost_together = false;
         for (session, outcome) in &mut self.outcomes {
             let Some(target) = self.sessions.get(*session) else { continue };
-            let len = delivery.record_len(*session, self.payload.len());
-            if *outcome == EventOutcome::Recorded
-                && !target.has_space(delivery.origin.processor, len)
-            {
-                *outcome = EventOutcome::Lost;
-                lost_together |= !target.is_independent();
+            if *outcome != EventOutcome::Recorded {
+                continue;
             }
+            if delivery.record_size(*session, self.payload.len()) > MAX_RECORD {
+                *outcome = EventOutcome::TooLarge;
+                continue;
+            }
+            let len = delivery.record_len(*session, self.payload.len());
+            if len > target.largest_record() {
+                *outcome = EventOutcome::LargerThanBuffers;
+            } else if !target.has_space(delivery.origin.processor, len) {
+                *outcome = EventOutcome::Lost;
+            } else {
+                continue;
+            }
+            lost_together |= !target.is_independent();
         }
         for (session, outcome) in self.outcomes.iter_mut().filter(|_| lost_together) {
             let independent = self.sessions.get(*session).is_some_and(Session::is_independent);
@@ -243,7 +253,7 @@ impl Etw<'_> {
                         sealed.push(session);
                     }
                 }
-                EventOutcome::Lost => {
+                EventOutcome::Lost | EventOutcome::LargerThanBuffers => {
                     let dropped = target.drop_event(origin.processor);
                     dropped.map_err(|source| failed(&target.plan)(source))?;
                 }
@@ -319,9 +329,14 @@ impl<'a> Delivery<'a> {
         self.items.get(..self.items.len() - usize::from(no_stack)).unwrap_or_default()
     }
 
-    /// Bytes of the record of a session in a buffer.
+    /// Bytes of the record of a session.
+    fn record_size(&self, session: usize, payload: usize) -> usize {
+        record_size(self.event.format, self.items(session), payload)
+    }
+
+    /// Bytes of the record of a session in a buffer, including its alignment.
     fn record_len(&self, session: usize, payload: usize) -> usize {
-        record_len(self.event.format, self.items(session), payload)
+        self.record_size(session, payload).next_multiple_of(8)
     }
 }
 
@@ -352,8 +367,11 @@ fn apply_rule<'n>(
 const MESSAGE_FIELDS: MessageFlags =
     MessageFlags(MessageFlags::GUID.0 | MessageFlags::TIMESTAMP.0 | MessageFlags::SYSTEMINFO.0);
 
-/// Bytes of a record in a buffer, including its alignment.
-fn record_len(format: RecordFormat, items: &[Extended<'_>], payload: usize) -> usize {
+/// Bytes of the largest record: its header states them in 16 bits.
+const MAX_RECORD: usize = u16::MAX as usize;
+
+/// Bytes of a record.
+fn record_size(format: RecordFormat, items: &[Extended<'_>], payload: usize) -> usize {
     let header = match format {
         RecordFormat::Event => EventHeader::SIZE,
         RecordFormat::Full => FullHeader::SIZE,
@@ -361,7 +379,7 @@ fn record_len(format: RecordFormat, items: &[Extended<'_>], payload: usize) -> u
         RecordFormat::PerfInfo(_) => PerfInfoHeader::SIZE,
         RecordFormat::Message(_) => MESSAGE_FIELDS.header_len(),
     };
-    (header + items.iter().map(Extended::encoded_len).sum::<usize>() + payload).next_multiple_of(8)
+    header + items.iter().map(Extended::encoded_len).sum::<usize>() + payload
 }
 
 /// The record of an event in one session.

@@ -159,10 +159,15 @@ impl Session {
         clock.timestamp(self.plan.clock, at).saturating_add(skew(&self.plan))
     }
 
+    /// Bytes of the largest record that fits in one of its buffers.
+    pub fn largest_record(&self) -> usize {
+        (self.plan.buffer_size as usize).saturating_sub(BUFFER_HEADER_SIZE)
+    }
+
     /// Whether a record of this length fits in the current buffer of its processor or in a free
     /// one.
     pub fn has_space(&self, processor: u16, len: usize) -> bool {
-        let whole = (self.plan.buffer_size as usize).saturating_sub(BUFFER_HEADER_SIZE);
+        let whole = self.largest_record();
         if len > whole || !self.running {
             return false;
         }

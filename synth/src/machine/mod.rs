@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 pub(crate) use clock::Clock;
 pub(crate) use process::{Image, Process};
 pub(crate) use processor::{LeaveReason, Processor, Switch};
-pub(crate) use queue::{Queue, Rank};
+pub(crate) use queue::Queue;
 pub(crate) use space::{CodeHeap, Space};
 pub(crate) use thread::Thread;
 

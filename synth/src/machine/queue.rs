@@ -1,19 +1,15 @@
-//! Future tasks in the order of their times. Tasks of the same time have an order of their own,
-//! which does not depend on when they were planned: a task more or less leaves the order of the
-//! others unchanged.
+//! Future tasks in the order of their times; tasks of the same time in the order in which they
+//! were planned. A task more or less leaves the order of the others unchanged.
 
 use std::collections::BTreeMap;
 
 use crate::time::Nanos;
 
-/// The order of tasks of the same time: by kind, then by number.
-pub(crate) type Rank = (u8, usize);
-
 /// The queue of future tasks.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
-    /// By time, then by rank, then in the order in which they were planned.
-    tasks: BTreeMap<(Nanos, Rank, u64), T>,
+    /// By time, then in the order in which they were planned.
+    tasks: BTreeMap<(Nanos, u64), T>,
     planned: u64,
 }
 
@@ -25,14 +21,14 @@ impl<T> Default for Queue<T> {
 
 impl<T> Queue<T> {
     /// Adds a task at a time.
-    pub fn push(&mut self, at: Nanos, rank: Rank, what: T) {
-        self.tasks.insert((at, rank, self.planned), what);
+    pub fn push(&mut self, at: Nanos, what: T) {
+        self.tasks.insert((at, self.planned), what);
         self.planned += 1;
     }
 
     /// The next task and its time.
     pub fn pop(&mut self) -> Option<(Nanos, T)> {
-        self.tasks.pop_first().map(|((at, ..), what)| (at, what))
+        self.tasks.pop_first().map(|((at, _), what)| (at, what))
     }
 }
 
@@ -41,14 +37,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pop_orders_by_time_then_rank_then_order_of_push() {
+    fn pop_keeps_the_order_of_push_for_equal_times() {
         let mut queue = Queue::default();
-        for (at, rank, what) in
-            [(5, 1, 'a'), (1, 9, 'b'), (5, 0, 'c'), (0, 3, 'd'), (5, 1, 'e'), (5, 0, 'f')]
-        {
-            queue.push(at, (0, rank), what);
+        for (at, what) in [(5, 'a'), (1, 'b'), (5, 'c'), (0, 'd'), (5, 'e')] {
+            queue.push(at, what);
         }
         let order: String = std::iter::from_fn(|| queue.pop()).map(|(_, c)| c).collect();
-        assert_eq!(order, "dbcfae");
+        assert_eq!(order, "dbace");
     }
 }

@@ -30,7 +30,9 @@ pub use process::{FileVersion, ImagePlan, ProcessPlan, VersionInfo};
 pub use provider::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan};
 pub use session::{EnablePlan, Fault, SessionPlan};
 pub(crate) use session::{number_range, numbered_file};
-pub use step::{Action, ClrWork, GcPlan, HandleKind, Repeat, Request, Step, ThrowPlan, Work};
+pub use step::{
+    Action, ClrWork, GcPlan, HandleKind, Repeat, Request, Step, ThrowPlan, ToolCommand, Work,
+};
 
 use etl_format::constants::PointerSize;
 
@@ -151,7 +153,7 @@ impl Scenario {
 
     /// Adds a step at a time.
     pub fn at(&mut self, at: Nanos, action: Action) -> &mut Self {
-        self.steps.push(Step { at, repeat: None, action, location: None });
+        self.steps.push(Step { at, repeat: None, action, location: None, command: None });
         self
     }
 
@@ -162,6 +164,7 @@ impl Scenario {
             repeat: Some(Repeat { period, until, spread: None }),
             action,
             location: None,
+            command: None,
         });
         self
     }

@@ -1,5 +1,6 @@
 //! Timed steps: requests of controllers, and work of processes.
 
+use etl_control::controller::Tool;
 use etl_format::Guid;
 
 use super::{EnablePlan, KernelChange, ScriptLocation, SessionPlan};
@@ -17,6 +18,24 @@ pub struct Step {
     pub action: Action,
     /// The node of the script.
     pub location: Option<ScriptLocation>,
+    /// The command line of a tool that asks for it. If it is refused, the tool reports an error and
+    /// the scenario goes on; otherwise an impossible request is an error of the script.
+    pub command: Option<ToolCommand>,
+}
+
+/// The command line of a tool, of which a step is one part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolCommand {
+    /// The tool.
+    pub tool: Tool,
+    /// The line as it is written.
+    pub line: String,
+    /// The number of the line in the script.
+    pub number: usize,
+    /// Which of its requests the step is, from 0. After a refused one the others are not performed.
+    pub part: usize,
+    /// How many requests it has.
+    pub parts: usize,
 }
 
 /// The repetition of a step.
@@ -47,6 +66,13 @@ pub enum Action {
         identities: bool,
         /// Whether its buffers are compressed.
         compress: bool,
+    },
+    /// A tool reads files, and sessions in real time, and changes nothing.
+    Read {
+        /// The files.
+        files: Vec<String>,
+        /// The sessions.
+        sessions: Vec<String>,
     },
     /// A running session continues in a new file each time this time has passed.
     Roll {
@@ -179,6 +205,10 @@ pub enum ClrWork {
     Pool(i32),
     /// The same for the threads that wait for input and output.
     IoPool(i32),
+    /// So many threads of the pool retire or, if negative, return; of its I/O threads if `true`.
+    Retire(i32, bool),
+    /// So many threads of the pool are suspended or, if negative, resumed.
+    Suspend(i32),
     /// Queues a work item to the thread pool.
     Queue,
     /// Starts a read or write; the thread pool handles its end.

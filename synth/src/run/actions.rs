@@ -27,11 +27,23 @@ impl Simulator<'_> {
             };
             self.plan(self.now.saturating_add(period), Task::Step(index));
         }
+        let Some(command) = &step.command else { return self.act(&step.action) };
+        if !self.failed_lines.performs(command) {
+            return Ok(());
+        }
+        self.etw.serve_tool();
+        self.act(&step.action)?;
+        let refusal = self.etw.served_tool();
+        self.finish_command(command, refusal)
+    }
+
+    /// Performs the action of a step.
+    fn act(&mut self, action: &Action) -> Result<()> {
         let now = self.now;
-        if let Some(what) = describe(&step.action) {
+        if let Some(what) = describe(action) {
             self.etw.report_action(now, &what)?;
         }
-        match &step.action {
+        match action {
             Action::Start(plan) => self.start(plan),
             Action::Session(name, request) => self.request(name, request),
             Action::Roll { plan, every, number } => {
@@ -47,6 +59,7 @@ impl Simulator<'_> {
                 let files = identities.then_some(&self.image_files);
                 self.etw.merge(inputs, output, files, *compress, now)
             }
+            Action::Read { files, sessions } => self.etw.read(files, sessions, now),
             Action::Work { process, work } => self.work(*process, work),
         }
     }
@@ -261,7 +274,7 @@ fn describe(action: &Action) -> Option<String> {
             let without = if *identities { "" } else { ", without identities of images" };
             format!("{} become {output}{without}", inputs.join(", "))
         }
-        Action::Roll { .. } | Action::Work { .. } => return None,
+        Action::Roll { .. } | Action::Read { .. } | Action::Work { .. } => return None,
     })
 }
 

@@ -5,6 +5,7 @@
 //! and raises its events on the processor of the thread, whose time never goes back.
 
 mod actions;
+mod command;
 mod inventory;
 mod kernel;
 mod op_queue;
@@ -24,14 +25,15 @@ use crate::etw::{EnableCallback, Etw, EtwTask, ImageFiles, Origin, Registrant};
 use crate::file_faults;
 use crate::file_system::FileSystem;
 use crate::kernel::Lifecycle;
-use crate::machine::{Image, Machine, Queue, Rank, Thread};
+use crate::machine::{Image, Machine, Queue, Thread};
 use crate::model::{Action, ProviderKind, Scenario, SessionPlan};
 use crate::provider_text::tmf;
 use crate::rng::{Rng, Source};
 use crate::time::Nanos;
 use crate::truth::{Fact, Observer};
-use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
+use etl_schema::providers::{CLR_PRIVATE, CLR_RUNDOWN, CLR_RUNTIME};
 
+use command::FailedLines;
 use op_queue::{Op, OpQueue};
 
 /// A task in the queue.
@@ -62,21 +64,6 @@ impl Task {
     fn is_periodic(self) -> bool {
         matches!(self, Task::Etw(_) | Task::Sample(_) | Task::Switch(_) | Task::RollFile(_))
     }
-
-    /// Its place among the tasks of the same time. What only records comes last.
-    fn rank(self) -> Rank {
-        match self {
-            Task::StartProcess(n) => (0, n),
-            Task::ExitProcess(n) => (1, n),
-            Task::Step(n) => (2, n),
-            Task::EndSession(n) => (3, n),
-            Task::RollFile(n) => (4, n),
-            Task::RunThread(n) => (5, n),
-            Task::Switch(n) => (6, n),
-            Task::Sample(n) => (7, n),
-            Task::Etw(_) => (8, 0),
-        }
-    }
 }
 
 /// The state of a simulation.
@@ -104,6 +91,7 @@ struct Simulator<'s> {
     rolls: Vec<(usize, SessionPlan, Nanos, u32)>,
     /// The providers of the scenario.
     sources: Vec<provider::Source>,
+    failed_lines: FailedLines,
 }
 
 /// Runs a scenario: writes its files to `files` and reports to `observer`.
@@ -150,6 +138,7 @@ impl<'s> Simulator<'s> {
             processes: Vec::new(),
             pending: 0,
             rolls: Vec::new(),
+            failed_lines: FailedLines::default(),
             sources: scenario.providers.iter().map(provider::Source::new).collect::<Result<_>>()?,
         };
         simulator.add_system_processes();
@@ -164,7 +153,7 @@ impl<'s> Simulator<'s> {
         if !task.is_periodic() {
             self.pending += 1;
         }
-        self.queue.push(at.max(self.now), task.rank(), task);
+        self.queue.push(at.max(self.now), task);
     }
 
     fn run(mut self) -> Result<()> {
@@ -422,6 +411,7 @@ impl<'s> Simulator<'s> {
             let ops = match (callback.provider, callback.capture_state) {
                 (CLR_RUNDOWN, false) => runtime.rundown_ops(&callback.union),
                 (CLR_RUNTIME, true) => runtime.capture_ops(),
+                (CLR_PRIVATE, false) if callback.union.enabled => vec![ClrOp::ReportHeap],
                 _ => continue,
             };
             self.enqueue_callback(process, ops.into_iter().map(|op| Op::Clr(clr, op)))?;
@@ -447,6 +437,7 @@ fn schedule_rngs(scenario: &Scenario) -> BTreeMap<usize, Rng> {
             Action::Start(plan) | Action::Roll { plan, .. } => format!("session {}", plan.name),
             Action::Session(name, _) => format!("session {name}"),
             Action::Merge { output, .. } => format!("merge {output}"),
+            Action::Read { .. } => "read".to_owned(),
         };
         let count = counts.entry(of.clone()).or_default();
         let source = Source::new(scenario.seed).named("step").named(&of).numbered(*count);

@@ -101,6 +101,8 @@ fn repeats(one: &Op, other: &Op) -> bool {
             | ClrWork::Press(_)
             | ClrWork::Pool(_)
             | ClrWork::IoPool(_)
+            | ClrWork::Retire(..)
+            | ClrWork::Suspend(_)
             | ClrWork::Wait(_)
     );
     !once && one == other

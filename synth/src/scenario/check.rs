@@ -16,7 +16,7 @@ pub(super) fn check(reader: &mut Reader<'_>, scenario: &Scenario) {
     let symbols = &ScriptSymbols::of(scenario);
     let mut spelled = BTreeMap::new();
     for (session, location) in &std::mem::take(&mut reader.faulted) {
-        Check { symbols, scenario, reader, location }.session(session);
+        Check { symbols, scenario, reader, location, by_tool: false }.session(session);
     }
     for location in std::mem::take(&mut reader.wide) {
         if scenario.machine.pointer_size == PointerSize::P4 {
@@ -26,7 +26,8 @@ pub(super) fn check(reader: &mut Reader<'_>, scenario: &Scenario) {
     }
     for step in &scenario.steps {
         let Some(location) = &step.location else { continue };
-        Check { symbols, scenario, reader, location }.step(step);
+        let by_tool = step.command.is_some();
+        Check { symbols, scenario, reader, location, by_tool }.step(step);
         if let Action::Start(plan) = &step.action
             && let Some(file) = &plan.file
         {
@@ -39,7 +40,7 @@ pub(super) fn check(reader: &mut Reader<'_>, scenario: &Scenario) {
     }
     for edit in &scenario.edits {
         if let Some(location) = &edit.location {
-            Check { symbols, scenario, reader, location }.file(&edit.file);
+            Check { symbols, scenario, reader, location, by_tool: false }.file(&edit.file);
         }
     }
 }
@@ -114,6 +115,8 @@ struct Check<'c, 's> {
     scenario: &'c Scenario,
     reader: &'c mut Reader<'s>,
     location: &'c ScriptLocation,
+    /// Whether a tool makes the request, which reports itself what does not exist.
+    by_tool: bool,
 }
 
 impl<'c> Check<'c, '_> {
@@ -143,7 +146,9 @@ impl<'c> Check<'c, '_> {
                     self.missing(message, "processes of the script", names);
                 }
             }
-            Action::Session(_, Request::StopAfter(_)) | Action::Roll { .. } => {}
+            Action::Session(_, Request::StopAfter(_))
+            | Action::Roll { .. }
+            | Action::Read { .. } => {}
             Action::Session(session, request) => {
                 self.session(session);
                 if let Request::Flush(Some(file)) | Request::Consume(_, Some(file)) = request {
@@ -164,7 +169,7 @@ impl<'c> Check<'c, '_> {
 
     fn session(&mut self, name: &str) {
         let sessions = &self.symbols.sessions;
-        if !sessions.contains(&name.to_ascii_lowercase()) {
+        if !self.by_tool && !sessions.contains(&name.to_ascii_lowercase()) {
             let message = format!("no session is called \"{name}\"");
             self.missing(message, "sessions of the script", sessions.iter().map(String::as_str));
         }
@@ -172,7 +177,7 @@ impl<'c> Check<'c, '_> {
 
     fn file(&mut self, name: &str) {
         let ScriptSymbols { files, stems, .. } = self.symbols;
-        if !files.contains(name) && !stems.iter().any(|stem| name.starts_with(stem)) {
+        if !self.by_tool && !files.contains(name) && !stems.iter().any(|stem| name.starts_with(stem)) {
             let message = format!("the script makes no file \"{name}\"");
             self.missing(message, "files of the script", files.iter().copied());
         }

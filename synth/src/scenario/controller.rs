@@ -1,5 +1,4 @@
-//! `run`: command lines of `xperf`, `logman` and `tracelog`, and their effect on the simulated
-//! sessions.
+//! `run`: command lines of the tools, and their effect on the simulated sessions.
 
 use etl_control::controller::{
     Action as Command, CommandLine, KERNEL_SESSION, Keywords, LineError, ProviderRef, ProviderSpec,
@@ -12,12 +11,14 @@ use etl_schema::tables::Registry;
 use super::args::Args;
 use super::reader::{Controllers, Reader, SavedSession};
 use crate::model::{
-    Action, EnablePlan, KernelChange, KernelFlags, Request, SessionPlan, numbered_file,
+    Action, EnablePlan, KernelChange, KernelFlags, Request, SessionPlan, ToolCommand, numbered_file,
 };
 use crate::time::{Nanos, SECOND};
 
-/// `run "xperf -start clr -on ... -f clr1.etl"`
-pub(super) fn run(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
+/// `run "xperf -start clr -on ... -f clr1.etl"`: the actions of the line.
+pub(super) fn run(mut args: Args<'_, '_>) -> Vec<(Action, ToolCommand)> {
+    let mut actions = Vec::new();
+    let mut read = None;
     if let Some(line) = args.next::<String>("a command line") {
         let parsed: Result<CommandLine, LineError> = line.parse();
         match parsed {
@@ -26,13 +27,23 @@ pub(super) fn run(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
                 args.error(message, line, error.hint.as_deref());
             }
             Ok(command) => {
-                if let Err(message) = perform(args.reader, command, add) {
-                    args.error(message, line, None);
+                let tool = command.tool;
+                let mut add = |action| actions.push(action);
+                match perform(args.reader, command, &mut add) {
+                    Ok(()) => read = Some((tool, line)),
+                    Err(message) => args.error(message, line, None),
                 }
             }
         }
     }
+    let number = args.reader.controllers.lines;
+    args.reader.controllers.lines += 1;
     args.finish();
+    let Some((tool, line)) = read else { return Vec::new() };
+    let parts = actions.len();
+    let command = |part| ToolCommand { tool, line: line.clone(), number, part, parts };
+    let numbered = actions.into_iter().enumerate();
+    numbered.map(|(part, action)| (action, command(part))).collect()
 }
 
 /// Adds the actions of a command line.
@@ -162,8 +173,16 @@ impl Controller<'_> {
             Command::SystemRundown { session } => {
                 self.add(session, Request::KernelRundown);
             }
+            Command::Decode { files, sessions, .. } => {
+                let files = files.iter().map(|file| base(file)).collect();
+                (self.add)(Action::Read { files, sessions: sessions.clone() });
+            }
             // A query leaves nothing in a trace.
-            Command::Query { .. } => {}
+            Command::Query { session: Some(session), direct: true } => {
+                let (files, sessions) = (Vec::new(), vec![session.clone()]);
+                (self.add)(Action::Read { files, sessions });
+            }
+            Command::Query { .. } | Command::ListProviders => {}
         }
         Ok(())
     }

@@ -67,6 +67,8 @@ pub(super) struct Controllers {
     pub saved: Vec<SavedSession>,
     /// Files of the sessions started so far, by name of the session.
     pub files: Vec<(String, String)>,
+    /// Command lines so far.
+    pub lines: usize,
 }
 
 /// Saved settings, and how often they were started.

@@ -28,7 +28,7 @@ pub(super) fn timed_block(mut args: Args<'_, '_>, scenario: &mut Scenario, proce
     args.children(&mut |args| {
         let location = args.location();
         let mut add = |action, location| {
-            steps.push(Step { at, repeat, action, location: Some(location) });
+            steps.push(Step { at, repeat, action, location: Some(location), command: None });
         };
         match process {
             Some(process) => {
@@ -37,6 +37,12 @@ pub(super) fn timed_block(mut args: Args<'_, '_>, scenario: &mut Scenario, proce
                 }
             }
             None if args.name() == "in" => inside(args, scenario, &mut add),
+            None if args.name() == "run" => {
+                for (action, command) in controller::run(args) {
+                    let location = Some(location.clone());
+                    steps.push(Step { at, repeat, action, location, command: Some(command) });
+                }
+            }
             None => global(args, &mut |action| add(action, location.clone())),
         }
     });
@@ -70,7 +76,6 @@ fn global(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
         "session" => {
             session::session(args).into_iter().for_each(|plan| add(Action::Start(Box::new(plan))));
         }
-        "run" => controller::run(args, add),
         "stop" | "leave" | "flush" | "consume" => {
             let file = if matches!(name, "flush" | "consume") { args.get("into") } else { None };
             let speed = if name == "consume" { args.get("bytes-per-second") } else { None };
@@ -210,6 +215,16 @@ fn work(mut args: Args<'_, '_>, providers: &[ProviderPlan]) -> Option<Work> {
             let io = args.flag("io");
             Work::Clr(if io { ClrWork::IoPool(by) } else { ClrWork::Pool(by) }, 1)
         }
+        "retire-threads" | "return-threads" => {
+            let by = i32::try_from(count(&mut args)).unwrap_or(i32::MAX);
+            let by = if args.name() == "retire-threads" { by } else { -by };
+            Work::Clr(ClrWork::Retire(by, args.flag("io")), 1)
+        }
+        "suspend-threads" | "resume-threads" => {
+            let by = i32::try_from(count(&mut args)).unwrap_or(i32::MAX);
+            let by = if args.name() == "suspend-threads" { by } else { -by };
+            Work::Clr(ClrWork::Suspend(by), 1)
+        }
         "load" => Work::LoadAssembly(args.next("an assembly")?),
         "unload" => Work::UnloadAssembly(args.next("an assembly")?),
         "load-domain" => Work::LoadDomain(args.next("an app domain")?),
@@ -223,7 +238,8 @@ fn work(mut args: Args<'_, '_>, providers: &[ProviderPlan]) -> Option<Work> {
         _ => {
             let known = "jit, tier, rejit, forget, allocate, gc, handle, free-handle, \
                          add-pressure, remove-pressure, throw, contend, wait, queue-work, \
-                         queue-io, grow-pool, shrink-pool, stub, run, raise, load, unload, \
+                         queue-io, grow-pool, shrink-pool, retire-threads, return-threads, \
+                         suspend-threads, resume-threads, stub, run, raise, load, unload, \
                          load-domain, unload-domain, enter-domain, load-image, unload-image, \
                          start-thread, end-thread, exit";
             args.unknown("the work of a process", known);

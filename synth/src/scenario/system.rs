@@ -30,7 +30,7 @@ pub(super) fn top(mut args: Args<'_, '_>, scenario: &mut Scenario) {
             let location = Some(args.location());
             if let Some(plan) = session::session(args) {
                 let action = Action::Start(Box::new(plan));
-                scenario.steps.push(Step { at: 0, repeat: None, action, location });
+                scenario.steps.push(Step { at: 0, repeat: None, action, location, command: None });
             }
         }
         "fault" => scenario.faults.extend(session::named_fault(args)),

@@ -32,6 +32,12 @@ pub enum EventOutcome {
     ClaimedByOtherSession,
     /// Not recorded: no buffer was free, in this session or in another one that takes the event.
     Lost,
+    /// Not recorded: its record would have more than 64 KB (ERROR_ARITHMETIC_OVERFLOW). It is not
+    /// counted as lost.
+    TooLarge,
+    /// Not recorded: no buffer of the session is large enough (ERROR_MORE_DATA). It is counted as
+    /// lost.
+    LargerThanBuffers,
     /// Not recorded: the session has disabled the provider or was stopped.
     Disabled,
     /// Not recorded and not counted: a fault removed it.

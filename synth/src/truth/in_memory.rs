@@ -8,7 +8,7 @@ use etl_format::write::record::EventDescriptor;
 use etl_schema::encode::OwnedValue;
 
 use super::{
-    BufferReport, EventOutcome, Fact, ImageIdentity, InventoryItem, Observer, RaisedEvent,
+    BufferReport, CommandReport, EventOutcome, Fact, ImageIdentity, InventoryItem, Observer, RaisedEvent,
     RecordFormat, Refusal, SessionReport,
 };
 use crate::error::Result;
@@ -157,6 +157,8 @@ pub struct InMemoryTruth {
     pub sessions: Vec<SessionReport>,
     /// Requests that ETW refused.
     pub refused: Vec<Refusal>,
+    /// Command lines of tools, and their exit codes.
+    pub commands: Vec<CommandReport>,
     /// Code that was loaded and unloaded, in that order.
     pub code: Vec<KnownCode>,
     /// Items that exist at the end: one JSON object each, as in `truth.jsonl`.
@@ -177,6 +179,7 @@ impl Observer for InMemoryTruth {
             Fact::SessionEnded(report) => self.sessions.push(report.clone()),
             Fact::Buffer(session, buffer) => self.buffers.push((session, buffer.clone())),
             Fact::Refused(refusal) => self.refused.push(refusal.clone()),
+            Fact::Command(report) => self.commands.push(report.clone()),
             Fact::Fault { session, fault, file, bytes } => {
                 self.faults.push((session, fault, file.to_owned(), bytes.clone()));
             }

@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use super::report::as_text;
 use super::{
-    BufferReport, EventOutcome, Fact, FileRange, ImageIdentity, Observer, RaisedEvent, Refusal,
+    BufferReport, CommandReport, EventOutcome, Fact, FileRange, ImageIdentity, Observer, RaisedEvent, Refusal,
     SessionReport,
 };
 use crate::error::Result;
@@ -53,6 +53,7 @@ enum Line<'a> {
         buffer: &'a BufferReport,
     },
     Refused(&'a Refusal),
+    Command(&'a CommandReport),
     Enable {
         session: &'a str,
         at_ns: Nanos,
@@ -218,6 +219,7 @@ impl<W: Write> Observer for JsonlWriter<W> {
                 self.write(|sessions| Line::Buffer { session: name(sessions, session), buffer })
             }
             Fact::Refused(refusal) => self.write(|_| Line::Refused(refusal)),
+            Fact::Command(report) => self.write(|_| Line::Command(report)),
             Fact::ProviderEnabled { session, plan, at, filetime } => {
                 self.write(|sessions| enable_line(name(sessions, session), plan, at, filetime))
             }

@@ -2,7 +2,9 @@
 
 use core::ops::Range;
 
-use super::{BufferReport, ImageIdentity, InventoryItem, RaisedEvent, Refusal, SessionReport};
+use super::{
+    BufferReport, CommandReport, ImageIdentity, InventoryItem, RaisedEvent, Refusal, SessionReport,
+};
 use crate::error::Result;
 use crate::model::{EnablePlan, Fault, KernelFlags, Scenario};
 use crate::time::Nanos;
@@ -67,6 +69,8 @@ pub enum Fact<'a> {
     },
     /// ETW refused the request of a controller.
     Refused(&'a Refusal),
+    /// A tool has performed its command line, or has failed.
+    Command(&'a CommandReport),
     /// A controller or the system did something that is not an event, described in words.
     Action(Nanos, &'a str),
     /// Files were merged.

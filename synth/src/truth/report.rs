@@ -152,16 +152,47 @@ pub enum RefusalCode {
     NoSystemResources,
     /// The session does not exist.
     NotFound,
+    /// The file does not exist.
+    FileNotFound,
+    /// Another session writes the file.
+    SharingViolation,
 }
 
 impl RefusalCode {
-    const fn entry(self) -> (u32, &'static str) {
+    /// Number, name, and the text of the system.
+    const fn entry(self) -> (u32, &'static str, &'static str) {
         match self {
-            RefusalCode::InvalidParameter => (87, "ERROR_INVALID_PARAMETER"),
-            RefusalCode::InvalidName => (123, "ERROR_INVALID_NAME"),
-            RefusalCode::AlreadyExists => (183, "ERROR_ALREADY_EXISTS"),
-            RefusalCode::NoSystemResources => (1450, "ERROR_NO_SYSTEM_RESOURCES"),
-            RefusalCode::NotFound => (4201, "ERROR_WMI_INSTANCE_NOT_FOUND"),
+            RefusalCode::FileNotFound => {
+                (2, "ERROR_FILE_NOT_FOUND", "The system cannot find the file specified.")
+            }
+            RefusalCode::SharingViolation => (
+                32,
+                "ERROR_SHARING_VIOLATION",
+                "The process cannot access the file because it is being used by another process.",
+            ),
+            RefusalCode::InvalidParameter => {
+                (87, "ERROR_INVALID_PARAMETER", "The parameter is incorrect.")
+            }
+            RefusalCode::InvalidName => (
+                123,
+                "ERROR_INVALID_NAME",
+                "The filename, directory name, or volume label syntax is incorrect.",
+            ),
+            RefusalCode::AlreadyExists => (
+                183,
+                "ERROR_ALREADY_EXISTS",
+                "Cannot create a file when that file already exists.",
+            ),
+            RefusalCode::NoSystemResources => (
+                1450,
+                "ERROR_NO_SYSTEM_RESOURCES",
+                "Insufficient system resources exist to complete the requested service.",
+            ),
+            RefusalCode::NotFound => (
+                4201,
+                "ERROR_WMI_INSTANCE_NOT_FOUND",
+                "The instance name passed was not recognized as valid by a WMI data provider.",
+            ),
         }
     }
 
@@ -176,6 +207,12 @@ impl RefusalCode {
     pub const fn name(self) -> &'static str {
         self.entry().1
     }
+
+    /// The text that Windows has for it, as tools print it.
+    #[must_use]
+    pub const fn message(self) -> &'static str {
+        self.entry().2
+    }
 }
 
 /// A request of a controller that ETW refused.
@@ -185,7 +222,7 @@ pub struct Refusal {
     /// Simulated time.
     #[serde(rename = "at_ns")]
     pub at: Nanos,
-    /// The session.
+    /// The session; of a merge, its output.
     pub session: String,
     /// The request: `start`, `enable`, `stop`, `flush`.
     pub request: &'static str,
@@ -201,6 +238,30 @@ impl fmt::Display for Refusal {
         let Refusal { session, request, code, message, .. } = self;
         let (name, number) = (code.name(), code.number());
         write!(f, "session \"{session}\": {request} is refused, {name} ({number}): {message}")
+    }
+}
+
+/// A command line that a tool has performed, or has not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct CommandReport {
+    /// Simulated time.
+    #[serde(rename = "at_ns")]
+    pub at: Nanos,
+    /// The line.
+    pub line: String,
+    /// The exit code of the tool; 0 if all requests of the line were performed.
+    pub exit_code: i32,
+    /// The error that it prints.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub output: String,
+}
+
+impl fmt::Display for CommandReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: exit code {}", self.line, self.exit_code)?;
+        let mut lines = self.output.lines();
+        lines.try_for_each(|line| write!(f, ", {line}"))
     }
 }
 

@@ -158,6 +158,11 @@ impl<W: Write> Observer for Timeline<W> {
                 self.end_run()?;
                 self.line(&format_duration(refusal.at), &refusal.to_string())
             }
+            // What a command line does is reported by its actions; here is why it failed.
+            Fact::Command(report) if report.exit_code != 0 => {
+                self.end_run()?;
+                self.line(&format_duration(report.at), &report.to_string())
+            }
             Fact::Action(at, description) => {
                 self.end_run()?;
                 self.line(&format_duration(at), description)

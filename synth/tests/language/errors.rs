@@ -166,7 +166,6 @@ const ERRORS: &[(&str, &str)] = &[
     ),
     ("an edit of no file", "session \"s\" file=\"s.etl\"\nedit \"t.etl\" { delete \"E\" }"),
     ("no such session", "session \"s\"\nat \"1s\" { stop \"t\" }"),
-    ("no such session in a command line", "session \"s\"\nat \"1s\" { run \"xperf -stop t\" }"),
     ("a fault of a session that is not there", "session \"s\"\nfault \"torn\" in=\"t\""),
     ("a session in no process", "process \"a.exe\"\nsession \"s\" process=\"b.exe\""),
     (

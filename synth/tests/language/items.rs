@@ -86,8 +86,10 @@ at "2s" { enable "rundown" in="s" keywords=0x118 level=5 }"#,
             ),
             // Concurrent, and of servers.
             (r#""StartupFlags":4097"#, 1),
-            // A millisecond for each of more than ten items.
-            (r#""at_ns":2010"#, 1),
+            // A millisecond for each of twenty items, first those of the start rundown, which is not
+            // requested and takes its time.
+            (r#""at_ns":2010"#, 0),
+            (r#""at_ns":2030"#, 1),
             (r#""event":"GCJoin_V2","fields":{"Heap":1,"#, 2),
             (r#""event":"GCPerHeapHistory_V3""#, 2),
             (r#""NumHeaps":2"#, 1),
@@ -149,10 +151,10 @@ at "2s" { enable "rundown" in="s" keywords=0x118 level=5 }"#,
             ),
             (r#".ni.dll"#, 1),
             // Native with a manifest; dynamic.
-            (r#""ModuleFlags":10"#, 1),
+            (r#""ModuleFlags":26"#, 1),
             (r#""ModuleFlags":4"#, 1),
-            // Hot code, and cold code after it.
-            (r#""event":"ModuleRangeLoad""#, 2),
+            // Cold code, of an image that is optimized.
+            (r#""event":"ModuleRangeLoad""#, 1),
         ],
     ),
     (
@@ -172,6 +174,30 @@ at "2s" { enable "rundown" in="s" keywords=0x118 level=5 }"#,
             // The cold half of precompiled code.
             (r#""size":20,"#, 2),
             (r#""event":"MethodUnloadVerbose_V1""#, 1),
+        ],
+    ),
+    (
+        "retire-threads, retire-threads.io, return-threads, return-threads.io, suspend-threads, resume-threads",
+        r#"process "Old.exe" threads=1 start="1.5s" { clr "desktop" version="4.0.21006" { <<assembly>> }
+    at "2s" { grow-pool 3; retire-threads 2; return-threads 1; shrink-pool 1; suspend-threads 1; resume-threads 1 }
+    at "3s" { grow-pool 2 io=#true; retire-threads 1 io=#true; return-threads 1 io=#true }
+}
+process "New.exe" threads=1 start="1.5s" { clr "desktop" version="4.8.4000" { <<assembly>> }
+    at "2s" { grow-pool 3; retire-threads 2; return-threads 1; suspend-threads 1 }
+}
+<<session>>"#,
+        &[
+            (r#""event":"WorkerThreadCreate""#, 3),
+            (r#""event":"WorkerThreadRetire""#, 2),
+            (r#""event":"WorkerThreadUnretire""#, 1),
+            (r#""event":"WorkerThreadTerminate""#, 1),
+            (r#""event":"ThreadpoolSuspensionSuspendThread""#, 1),
+            (r#""event":"ThreadpoolSuspensionResumeThread""#, 1),
+            (r#""event":"IOThreadRetire_V1""#, 1),
+            (r#""event":"IOThreadUnretire_V1""#, 1),
+            (r#""event":"ThreadPoolWorkerThreadRetirementStart""#, 2),
+            (r#""event":"ThreadPoolWorkerThreadRetirementStop""#, 1),
+            (r#""ActiveWorkerThreadCount":1,"RetiredWorkerThreadCount":2"#, 1),
         ],
     ),
     (

@@ -2,8 +2,10 @@
 //! shows its effect, and the report of each kind of error.
 
 mod command_lines;
+mod documents;
 mod errors;
 mod items;
+mod large;
 mod reference;
 mod values;
 

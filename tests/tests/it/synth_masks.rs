@@ -22,7 +22,7 @@ process "Long.exe" threads=2 {
     clr {clr} heaps=2 {
         domain "clrhost" {
             assembly "A" {
-                module "C:\\A.dll" kind="{kind}" { methods 2; methods 1 generic=#true; methods 1 kind="generic"; methods 1 kind="helper" }
+                module "C:\\A.dll" kind="{kind}" { methods 2 cold=#true; methods 1 generic=#true; methods 1 kind="generic"; methods 1 kind="helper" }
             }
             assembly "B" { module "C:\\B.dll" { methods 24 ready=8 size="16..400" } }
             assembly "E" { module "E" kind="dynamic" { methods 3 kind="dynamic" } }

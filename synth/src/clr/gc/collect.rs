@@ -201,12 +201,12 @@ impl Runtime<'_, '_> {
         self.raise(4, version, &values)
     }
 
-    /// Bytes that survived in each domain of a full collection.
+    /// Bytes that are known to have survived in each domain: all after a full collection, and those
+    /// of the collected generations after others.
     fn emit_domains(&mut self, collection: &Collection) -> Result<()> {
-        if collection.generation < 2 || collection.background {
-            return Ok(());
-        }
-        let all: u64 = self.clr.heap.sizes.iter().sum();
+        let full = collection.generation >= 2;
+        let sizes = if full { &self.clr.heap.sizes } else { &collection.promoted };
+        let all: u64 = sizes.iter().sum();
         let own = self.clr.own_domain();
         let domains: Vec<u64> =
             self.clr.domains.iter().filter(|d| d.loaded).map(|d| d.id).collect();

@@ -75,11 +75,33 @@ impl Runtime<'_, '_> {
         Ok(())
     }
 
+    /// A session enables the private provider: the collector reports its settings and, under the
+    /// runtime provider, its segments. This is how a session gets the segments of a process that
+    /// runs already.
+    pub fn report_heap(&mut self) -> Result<OpEffect> {
+        self.emit_settings()?;
+        for segment in self.clr.heap.segments.clone() {
+            self.emit_segment(&segment)?;
+        }
+        Ok(OpEffect::default())
+    }
+
+    /// The sizes of segments, and whether the collector is that of servers.
+    pub fn emit_settings(&mut self) -> Result<()> {
+        let sizes = self.segment_sizes();
+        let values = values![sizes.small(), sizes.large(), self.clr.heap.heaps > 1, self.clr.instance];
+        self.raise_private(2, 1, &values)
+    }
+
+    fn emit_segment(&mut self, segment: &Segment) -> Result<()> {
+        let Segment { address, size, kind, .. } = *segment;
+        self.raise(5, 1, &values![address, size, kind as u32, self.clr.instance])
+    }
+
     fn grow_heap(&mut self) -> Result<()> {
         let sizes = self.segment_sizes();
         for segment in self.clr.heap.grow(sizes, &mut self.process.space) {
-            let Segment { address, size, kind, .. } = segment;
-            self.raise(5, 1, &values![address, size, kind as u32, self.clr.instance])?;
+            self.emit_segment(&segment)?;
         }
         Ok(())
     }

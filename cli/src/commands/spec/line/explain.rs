@@ -101,6 +101,25 @@ fn explain_action(action: &Action, tool: Tool, with_events: bool) -> Printed {
             };
             (out, json!({"action": "query", "session": session, "direct": direct}))
         }
+        Action::ListProviders => {
+            ("list the registered providers\n".to_owned(), json!({"action": "list_providers"}))
+        }
+        Action::Decode { files, sessions, output, options } => {
+            let mut out = "decode\n".to_owned();
+            files.iter().for_each(|file| row(&mut out, ROW, "from", file));
+            sessions.iter().for_each(|name| row(&mut out, ROW, "session", name));
+            some(&mut out, "into", output.as_deref());
+            let options: Vec<String> = options
+                .iter()
+                .map(|o| format!("-{} {}", o.name, o.values.join(" ")).trim_end().to_owned())
+                .collect();
+            list(&mut out, ROW, "options", &options);
+            let json = json!({
+                "action": "decode", "files": files, "sessions": sessions, "output": output,
+                "options": options,
+            });
+            (out, json)
+        }
         Action::Merge { inputs, output, options } => {
             let mut out = format!("merge into {}\n", one_line(output));
             if inputs.is_empty() {
