@@ -114,7 +114,8 @@ fn each_event_of_the_tables_is_raised_or_declared_impossible() {
             let Identity::Modern { id, version } = event.schema.identity else { continue };
             // An older version of an event that has a later one.
             let later = seen.range((guid, id, version)..=(guid, id, u8::MAX)).next().is_some();
-            let impossible = guid == CLR_RUNTIME && declared.contains(&id);
+            // The rundown provider has its own numbers below 300.
+            let impossible = declared.contains(&id) && (guid == CLR_RUNTIME || id >= 300);
             if !later && !impossible {
                 missing.push(format!("{} {id} v{version} {}", provider.name, event.schema.name));
             }
