@@ -47,10 +47,12 @@
 //! * `kernel`: the events of the kernel.
 //! * `clr`: the events of the CLR, and its rundowns.
 //! * `run`: the event loop.
+//! * [`corpus`]: the scripts of the corpus, and templates.
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
 mod clr;
+pub mod corpus;
 pub mod corpus_lock;
 mod distribution;
 mod error;

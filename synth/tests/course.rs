@@ -156,7 +156,7 @@ fn admits_runtime(a: u64, level: u8, event: &KnownEvent, load_follows: bool, sta
     }
 }
 
-/// The same for the rundown provider; `end` tells which enumeration it belongs to.
+/// The same for the rundown provider; `end` is which enumeration it belongs to.
 fn admits_rundown(a: u64, event: &KnownEvent, end: bool) -> bool {
     let any = |mask: u64| a & mask != 0;
     let enumerates = any(0x2003_0038);
@@ -334,7 +334,12 @@ proptest! {
 #[test]
 fn each_clr_of_a_process_answers_once() {
     for clrs in 1..=3usize {
-        let program = Program { clrs: vec![3, 1, 2][..clrs].to_vec(), threads: 2, short: false, work: Vec::new() };
+        let program = Program {
+            clrs: vec![3, 1, 2][..clrs].to_vec(),
+            threads: 2,
+            short: false,
+            work: Vec::new(),
+        };
         let scenario = scenario(&[program], 2, 1);
         // Both enumerations.
         let asked = Asked { runtime: 0x8, rundown: 0x178, level: 5 };

@@ -122,8 +122,10 @@ fn each_event_of_the_tables_is_raised_or_declared_impossible() {
         }
     }
     assert!(missing.is_empty(), "neither raised nor declared impossible:\n{}", missing.join("\n"));
-    let odd: Vec<u16> =
-        declared.into_iter().filter(|id| seen.iter().any(|s| (s.0, s.1) == (CLR_RUNTIME, *id))).collect();
+    let odd: Vec<u16> = declared
+        .into_iter()
+        .filter(|id| seen.iter().any(|s| (s.0, s.1) == (CLR_RUNTIME, *id)))
+        .collect();
     assert!(odd.is_empty(), "raised, although the page says that they are not simulated: {odd:?}");
 }
 

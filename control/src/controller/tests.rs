@@ -70,7 +70,9 @@ fn parse_reads_lines_of_tools_that_list_and_decode() {
     ] {
         assert_eq!(read(line).to_string(), line);
     }
-    let [Action::Decode { files, output, options, .. }] = &list("TraceRpt.exe -l clr.etl -of csv -o clr.csv")[..] else {
+    let [Action::Decode { files, output, options, .. }] =
+        &list("TraceRpt.exe -l clr.etl -of csv -o clr.csv")[..]
+    else {
         panic!()
     };
     assert_eq!((&files[..], output.as_deref()), (&["clr.etl".to_owned()][..], Some("clr.csv")));

@@ -89,7 +89,9 @@ impl Runtime<'_, '_> {
     }
 
     fn enter(&mut self, block: Block) -> Result<()> {
-        let Some((method, body)) = self.clr.runner(self.origin.at, &mut self.thread.rng) else { return Ok(()) };
+        let Some((method, body)) = self.clr.runner(self.origin.at, &mut self.thread.rng) else {
+            return Ok(());
+        };
         let entry = body.start + self.thread.rng.below(body.size.into());
         let name = format!("{} {}.{}", method.signature, method.namespace, method.name);
         let values = values![entry, method.id, name, self.clr.instance];

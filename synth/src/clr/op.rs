@@ -85,12 +85,8 @@ pub(crate) struct OpEffect {
 }
 
 /// The result of an operation that does nothing.
-pub(crate) const NO_EFFECT: Result<OpEffect> = Ok(OpEffect {
-    cost: 0,
-    then: Vec::new(),
-    other_threads: Vec::new(),
-    callbacks: Vec::new(),
-});
+pub(crate) const NO_EFFECT: Result<OpEffect> =
+    Ok(OpEffect { cost: 0, then: Vec::new(), other_threads: Vec::new(), callbacks: Vec::new() });
 
 /// Which thread of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -62,7 +62,11 @@ impl Runtime<'_, '_> {
                 (true, true) => 46,
                 (true, false) => 47,
             };
-            if io { self.emit_io(id)? } else { self.emit_workers(id)? }
+            if io {
+                self.emit_io(id)?
+            } else {
+                self.emit_workers(id)?
+            }
             self.pass(3 * MICROSECOND);
         }
         Ok(OpEffect::after(5 * MICROSECOND))

@@ -23,7 +23,7 @@ pub struct Step {
     pub command: Option<ToolCommand>,
 }
 
-/// The command line of a tool, of which a step is one part.
+/// The command line of a tool: a step is one part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolCommand {
     /// The tool.

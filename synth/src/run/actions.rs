@@ -22,7 +22,9 @@ impl Simulator<'_> {
                 return Ok(());
             }
             let period = match repeat.spread {
-                Some(spread) => spread.around(repeat.period, self.step_rngs.entry(index).or_default()),
+                Some(spread) => {
+                    spread.around(repeat.period, self.step_rngs.entry(index).or_default())
+                }
                 None => repeat.period.max(1),
             };
             self.plan(self.now.saturating_add(period), Task::Step(index));

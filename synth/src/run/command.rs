@@ -99,6 +99,9 @@ mod tests {
         assert_eq!(code, 4201);
         assert!(text.starts_with("Operation Status:\t4201L\tThe instance name"), "{text}");
         let (code, text) = said(Tool::Logman, RefusalCode::NotFound);
-        assert_eq!((code, text.as_str()), (-2_144_337_918, "Error:\nData Collector Set was not found."));
+        assert_eq!(
+            (code, text.as_str()),
+            (-2_144_337_918, "Error:\nData Collector Set was not found.")
+        );
     }
 }

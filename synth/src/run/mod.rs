@@ -364,7 +364,10 @@ impl<'s> Simulator<'s> {
                 self.enqueue(thread, [Op::Clr(clr, op)])?;
             }
         }
-        self.enqueue_callback(process_index, effect.callbacks.into_iter().map(|op| Op::Clr(clr, op)))?;
+        self.enqueue_callback(
+            process_index,
+            effect.callbacks.into_iter().map(|op| Op::Clr(clr, op)),
+        )?;
         let then = effect.then.into_iter().map(|op| Op::Clr(clr, op)).collect();
         Ok((until, effect.cost, then))
     }

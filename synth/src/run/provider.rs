@@ -166,9 +166,10 @@ impl Simulator<'_> {
             union.raises(schema.level.value, schema.keywords)
         };
         // Values are drawn, and time passes, whether or not the event is recorded.
-        let rng = self.provider_rngs.entry((process, plan.provider)).or_insert_with(|| {
-            source.named("provider").named(&provider.name).rng()
-        });
+        let rng = self
+            .provider_rngs
+            .entry((process, plan.provider))
+            .or_insert_with(|| source.named("provider").named(&provider.name).rng());
         let values: Vec<OwnedValue> = schema
             .fields
             .iter()

@@ -177,7 +177,10 @@ impl<'c> Check<'c, '_> {
 
     fn file(&mut self, name: &str) {
         let ScriptSymbols { files, stems, .. } = self.symbols;
-        if !self.by_tool && !files.contains(name) && !stems.iter().any(|stem| name.starts_with(stem)) {
+        if !self.by_tool
+            && !files.contains(name)
+            && !stems.iter().any(|stem| name.starts_with(stem))
+        {
             let message = format!("the script makes no file \"{name}\"");
             self.missing(message, "files of the script", files.iter().copied());
         }

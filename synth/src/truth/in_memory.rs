@@ -8,8 +8,8 @@ use etl_format::write::record::EventDescriptor;
 use etl_schema::encode::OwnedValue;
 
 use super::{
-    BufferReport, CommandReport, EventOutcome, Fact, ImageIdentity, InventoryItem, Observer, RaisedEvent,
-    RecordFormat, Refusal, SessionReport,
+    BufferReport, CommandReport, EventOutcome, Fact, ImageIdentity, InventoryItem, Observer,
+    RaisedEvent, RecordFormat, Refusal, SessionReport,
 };
 use crate::error::Result;
 use crate::model::{Fault, KernelFlags};

@@ -10,8 +10,8 @@ use serde::{Serialize, Serializer};
 
 use super::report::as_text;
 use super::{
-    BufferReport, CommandReport, EventOutcome, Fact, FileRange, ImageIdentity, Observer, RaisedEvent, Refusal,
-    SessionReport,
+    BufferReport, CommandReport, EventOutcome, Fact, FileRange, ImageIdentity, Observer,
+    RaisedEvent, Refusal, SessionReport,
 };
 use crate::error::Result;
 use crate::model::{EnablePlan, KernelEvent, KernelFlags};

@@ -16,7 +16,7 @@ pub use in_memory::{InMemoryTruth, KnownCode, KnownEvent};
 pub use jsonl::{JsonlWriter, SCHEMA_VERSION};
 pub use observer::{Fact, Observer};
 pub use report::{
-    BufferOutcome, BufferReport, CommandReport, FileRange, ImageIdentity, InventoryItem, PdbIdentity, Refusal,
-    RefusalCode, SessionReport,
+    BufferOutcome, BufferReport, CommandReport, FileRange, ImageIdentity, InventoryItem,
+    PdbIdentity, Refusal, RefusalCode, SessionReport,
 };
 pub use timeline::Timeline;

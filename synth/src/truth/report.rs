@@ -178,11 +178,9 @@ impl RefusalCode {
                 "ERROR_INVALID_NAME",
                 "The filename, directory name, or volume label syntax is incorrect.",
             ),
-            RefusalCode::AlreadyExists => (
-                183,
-                "ERROR_ALREADY_EXISTS",
-                "Cannot create a file when that file already exists.",
-            ),
+            RefusalCode::AlreadyExists => {
+                (183, "ERROR_ALREADY_EXISTS", "Cannot create a file when that file already exists.")
+            }
             RefusalCode::NoSystemResources => (
                 1450,
                 "ERROR_NO_SYSTEM_RESOURCES",

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use etl_synth::corpus;
 use etl_synth::corpus_lock::{CorpusLock, Outputs};
 
+use super::scripts::Corpus;
 use crate::error::Failure;
 use crate::sink;
 
@@ -17,8 +19,15 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    pub fn of(corpus: &Path) -> Result<Self, Failure> {
-        let path = corpus.join(CorpusLock::FILE_NAME);
+    pub fn of(corpus: &Corpus) -> Result<Self, Failure> {
+        let directory = match corpus {
+            Corpus::Directory(directory) => directory,
+            Corpus::BuiltIn => {
+                let path = PathBuf::from(CorpusLock::FILE_NAME);
+                return Ok(Lock { path, lock: Some(corpus::lock()) });
+            }
+        };
+        let path = directory.join(CorpusLock::FILE_NAME);
         let lock = match fs::read_to_string(&path) {
             Ok(text) => Some(CorpusLock::parse(&text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,

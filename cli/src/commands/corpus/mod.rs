@@ -1,26 +1,29 @@
-//! `etlkit corpus`: the scenarios of a directory and their outputs.
+//! `etlkit corpus`: the scenarios of a directory, or those in the program, and their outputs.
 
 mod lock;
+mod scripts;
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use etl_synth::corpus_lock::{Checksum, Outputs};
+use etl_synth::corpus_lock::{Checksum, CorpusLock, Outputs};
 use etl_synth::truth::JsonlWriter;
 use etl_synth::{MemoryFileSystem, Simulation};
+use serde_json::json;
 
 use self::lock::Lock;
+use self::scripts::{Corpus, Script};
 use super::synth;
 use crate::Outcome;
 use crate::error::Failure;
-use crate::output;
+use crate::output::{self, ReportFormat};
 
 /// Arguments of `etlkit corpus`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The file corpus.lock in the directory of the scripts lists CRC-32 and size of every output.
+The scenarios are those of the directory `corpus`, if it contains scripts, and otherwise those in
+this program. The file corpus.lock in the directory lists CRC-32 and size of every output.
 `corpus check` builds in memory and compares with it; `corpus build` warns if its outputs differ.
 
 Exit codes: 0 success, 1 `corpus check` found differences, 2 error (no scenario, an invalid
@@ -34,9 +37,9 @@ Examples:
 pub(crate) struct Args {
     #[command(subcommand)]
     job: Job,
-    /// Directory of the scenario scripts
-    #[arg(long, value_name = "DIR", default_value = "corpus", global = true)]
-    corpus: PathBuf,
+    /// Directory of the scenario scripts, instead of `corpus` or those in this program
+    #[arg(long, value_name = "DIR", global = true)]
+    corpus: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -45,8 +48,13 @@ enum Job {
     #[command(after_help = "\
 Examples:
   etlkit corpus list
+  etlkit corpus list --format json
   etlkit corpus list --corpus my-scenarios")]
-    List,
+    List {
+        /// Output format; docs/scenario.md describes the JSON
+        #[arg(long, value_enum, default_value_t)]
+        format: ReportFormat,
+    },
     /// Write the traces of the scenarios, each to its own directory
     #[command(after_help = "\
 Examples:
@@ -78,77 +86,44 @@ Examples:
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
+    let corpus = Corpus::new(args.corpus.as_deref());
     match &args.job {
-        Job::List => list(&args.corpus),
-        Job::Build { output, force, names } => build(&args.corpus, output, *force, names),
-        Job::Check { update, names } => check(&args.corpus, *update, names),
+        Job::List { format } => list(&corpus, *format),
+        Job::Build { output, force, names } => build(&corpus, output, *force, names),
+        Job::Check { update, names } => check(&corpus, *update, names),
     }
 }
 
-/// The directory of included files, which are no scenarios.
-const PARTS: &str = "parts";
-
-/// The hint for a wrong directory.
-const CORPUS_HINT: &str =
-    "--corpus DIR names the directory of the scenario scripts (.kdl); the default is `corpus`";
-
-/// The scripts in a directory and its subdirectories, by name (`recipe`, `rules/file.damaged`), in
-/// order; only those in `names`, if any. Returns at least one.
-fn scripts(corpus: &Path, names: &[String]) -> Result<Vec<(String, PathBuf)>, Failure> {
-    let at = |what: String| Failure::new(corpus.display().to_string(), what).hint(CORPUS_HINT);
-    let failure = |e: io::Error| match e.kind() {
-        io::ErrorKind::NotFound => at("directory not found".to_owned()),
-        io::ErrorKind::NotADirectory => at("is not a directory".to_owned()),
-        _ => at(e.to_string()),
-    };
-    let mut found = Vec::new();
-    let mut directories = vec![(String::new(), corpus.to_owned())];
-    while let Some((prefix, directory)) = directories.pop() {
-        for entry in fs::read_dir(&directory).map_err(failure)? {
-            let entry = entry.map_err(failure)?;
-            let path = entry.path();
-            if path.extension().is_some_and(|e| e == "kdl")
-                && let Some(stem) = path.file_stem()
-            {
-                found.push((format!("{prefix}{}", stem.to_string_lossy()), path));
-            } else if entry.file_type().map_err(failure)?.is_dir() && entry.file_name() != PARTS {
-                let name = entry.file_name();
-                directories.push((format!("{prefix}{}/", name.to_string_lossy()), path));
-            }
-        }
-    }
-    if found.is_empty() {
-        return Err(at("contains no scenario scripts (.kdl)".to_owned()));
-    }
-    found.sort();
-    if let Some(unknown) = names.iter().find(|n| found.iter().all(|(name, _)| name != *n)) {
-        return Err(Failure::new(unknown.as_str(), "unknown scenario")
-            .hint("`etlkit corpus list` lists them"));
-    }
-    found.retain(|(name, _)| names.is_empty() || names.contains(name));
-    Ok(found)
-}
-
-fn list(corpus: &Path) -> Result<Outcome, Failure> {
-    let mut out = String::new();
-    for (name, path) in scripts(corpus, &[])? {
-        let scenario = synth::parse(&path, &[], None)?;
+fn list(corpus: &Corpus, format: ReportFormat) -> Result<Outcome, Failure> {
+    let (mut out, mut items) = (String::new(), Vec::new());
+    for script in corpus.scripts(&[])? {
+        let scenario = script.parse()?;
+        let (name, content) = (&script.name, scenario.covers());
         out.push_str(&format!("{name:32} {}\n", scenario.about));
-        out.push_str(&format!("{:32}   {}\n", "", scenario.covers().join(", ")));
+        out.push_str(&format!("{:32}   {}\n", "", content.join(", ")));
+        items.push(json!({
+            "name": name,
+            "about": scenario.about,
+            "seed": scenario.seed,
+            "content": content,
+        }));
     }
-    output::print(&out)?;
+    match format {
+        ReportFormat::Text => output::print(&out)?,
+        ReportFormat::Json => output::print(&format!("{:#}\n", json!(items)))?,
+    }
     Ok(Outcome::Success)
 }
 
-fn build(corpus: &Path, out: &Path, force: bool, names: &[String]) -> Result<Outcome, Failure> {
-    let scripts = scripts(corpus, names)?;
+fn build(corpus: &Corpus, out: &Path, force: bool, names: &[String]) -> Result<Outcome, Failure> {
+    let scripts = corpus.scripts(names)?;
     // An unreadable lock is reported before anything is written.
     let lock = Lock::of(corpus)?;
     let mut made = Outputs::new();
-    for (name, path) in scripts {
-        let scenario = synth::parse(&path, &[], None)?;
-        let directory = out.join(&name);
-        let store = synth::synthesize(&scenario, &name, &directory, true)?;
+    for script in scripts {
+        let (scenario, name) = (script.parse()?, &script.name);
+        let directory = out.join(name);
+        let store = synth::synthesize(&scenario, name, &directory, true)?;
         let mut text = String::new();
         for (file, size) in store.finish(force)? {
             let path = directory.join(&file);
@@ -181,13 +156,13 @@ fn warn(differences: &[String]) {
 }
 
 /// CRC-32 and size of every output of a scenario.
-fn outputs(name: &str, path: &Path) -> Result<Outputs, Failure> {
-    let scenario = synth::parse(path, &[], None)?;
+fn outputs(script: &Script) -> Result<Outputs, Failure> {
+    let (scenario, name) = (script.parse()?, &script.name);
     let (mut files, mut truth) = (MemoryFileSystem::default(), JsonlWriter::new(Vec::new()));
     Simulation::new(&scenario)
         .observer(&mut truth)
         .run(&mut files)
-        .map_err(|e| Failure::new(name, e.to_string()))?;
+        .map_err(|e| Failure::new(name.as_str(), e.to_string()))?;
     let mut files = files.into_files();
     files.push(("truth.jsonl".to_owned(), truth.into_inner()));
     let checksum =
@@ -195,15 +170,19 @@ fn outputs(name: &str, path: &Path) -> Result<Outputs, Failure> {
     Ok(files.into_iter().map(checksum).collect())
 }
 
-fn check(corpus: &Path, update: bool, names: &[String]) -> Result<Outcome, Failure> {
-    let scripts = scripts(corpus, names)?;
+fn check(corpus: &Corpus, update: bool, names: &[String]) -> Result<Outcome, Failure> {
+    let scripts = corpus.scripts(names)?;
+    if update && corpus.is_built_in() {
+        let what = "the scenarios of this program do not change";
+        return Err(Failure::new(CorpusLock::FILE_NAME, what).hint(scripts::HINT));
+    }
     let lock = Lock::of(corpus)?;
     if !update && !lock.exists() {
         return Err(lock.missing());
     }
     let mut found = Outputs::new();
-    for (name, path) in scripts {
-        found.extend(outputs(&name, &path)?);
+    for script in scripts {
+        found.extend(outputs(&script)?);
     }
     if update {
         lock.update(&found, names)?;

@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use etl_synth::corpus::TEMPLATES;
 use etl_synth::model::Scenario;
 use etl_synth::{MemoryFileSystem, Script, Simulation, truth};
 
@@ -14,6 +15,7 @@ use crate::Outcome;
 use crate::error::Failure;
 use crate::input;
 use crate::output;
+use crate::threads;
 
 use directory::Directory;
 use script_errors::explain;
@@ -32,14 +34,30 @@ Examples:
   etlkit synth corpus/recipe.kdl -o out
   etlkit synth corpus/recipe.kdl -o out --force --verify
   etlkit synth --seed 7 --set processes=40 many.kdl -o out --force
+  etlkit synth --count 20 mine.kdl -o variants
+  etlkit synth --template attach > mine.kdl
   etlkit synth --check mine.kdl")]
 pub(crate) struct Args {
     /// Scenario script; `-` is standard input
-    #[arg(value_name = "SCRIPT")]
-    script: PathBuf,
+    #[arg(value_name = "SCRIPT", required_unless_present = "template")]
+    script: Option<PathBuf>,
     /// Write the traces to DIR, which is created if necessary
-    #[arg(short, long, value_name = "DIR", required_unless_present_any = ["check", "timeline"])]
+    #[arg(short, long, value_name = "DIR",
+          required_unless_present_any = ["check", "timeline", "template"])]
     output: Option<PathBuf>,
+    /// Print a commented script to start from, and write nothing
+    #[arg(long, value_name = "NAME", exclusive = true,
+          value_parser = clap::builder::PossibleValuesParser::new(TEMPLATES.map(|(name, _)| name)))]
+    template: Option<String>,
+    /// Make N variants, with seeds from 1 (or from that of --seed), each in a directory of DIR
+    #[arg(long, value_name = "N", conflicts_with_all = ["check", "timeline", "verify"],
+          value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    count: Option<u32>,
+    /// Make so many variants at the same time; the output does not change [default: one per
+    /// processor]
+    #[arg(long, value_name = "N", requires = "count",
+          value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: Option<u16>,
     /// Replace existing files
     #[arg(long)]
     force: bool,
@@ -69,8 +87,14 @@ fn setting(text: &str) -> Result<(String, String), String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let name = input::display(&args.script);
-    let scenario = parse(&args.script, &args.set, args.seed)?;
+    let Some(script) = &args.script else {
+        let named = |(name, _): &&(&str, &str)| args.template.as_deref() == Some(*name);
+        let text = TEMPLATES.iter().find(named).map_or("", |(_, text)| text);
+        output::print(text)?;
+        return Ok(Outcome::Success);
+    };
+    let name = input::display(script);
+    let scenario = parse(script, &args.set, args.seed)?;
     if args.check {
         output::print(&format!("{name}: no errors\n"))?;
         return Ok(Outcome::Success);
@@ -85,6 +109,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         return Ok(Outcome::Success);
     }
     let Some(out) = &args.output else { return Ok(Outcome::Success) };
+    if let Some(count) = args.count {
+        return variants(args, &scenario, &name, out, count);
+    }
     let store = synthesize(&scenario, &name, out, !args.no_truth)?;
     let mut text = String::new();
     let mut traces = Vec::new();
@@ -104,6 +131,41 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     output::print("\n")?;
     super::verify::report_on(&traces)
+}
+
+/// Makes variants of a scenario, several at the same time: each seed has a directory of its own.
+fn variants(
+    args: &Args,
+    scenario: &Scenario,
+    name: &str,
+    out: &Path,
+    count: u32,
+) -> Result<Outcome, Failure> {
+    let first = args.seed.unwrap_or(1);
+    let seeds: Vec<u64> = (0..u64::from(count)).map(|n| first.saturating_add(n)).collect();
+    let jobs = args.jobs.map_or_else(threads::processors, usize::from).min(seeds.len());
+    let made = threads::map(&seeds, jobs, |seed| {
+        let directory = out.join(seed.to_string());
+        let scenario = Scenario { seed: *seed, ..scenario.clone() };
+        let store = synthesize(&scenario, name, &directory, !args.no_truth)?;
+        let files = store.finish(args.force)?;
+        let line = |(file, size): (String, u64)| {
+            format!("{}  {}\n", directory.join(file).display(), output::size(size))
+        };
+        Ok(files.into_iter().map(line).collect::<String>())
+    });
+    let text: Result<String, Failure> = made.into_iter().collect();
+    output::print(&text?)?;
+    Ok(Outcome::Success)
+}
+
+/// Reads the text of a script that is in no file, and prints its errors.
+pub(super) fn parse_text(
+    name: &str,
+    text: &str,
+    include: etl_synth::Include<'_>,
+) -> Result<Scenario, Failure> {
+    Script::new(name, text).include(include).parse().map_err(|errors| explain(name, &errors))
 }
 
 /// Reads a script, and prints its errors.

@@ -89,7 +89,8 @@ impl Runtime<'_, '_> {
     /// The sizes of segments, and whether the collector is that of servers.
     pub fn emit_settings(&mut self) -> Result<()> {
         let sizes = self.segment_sizes();
-        let values = values![sizes.small(), sizes.large(), self.clr.heap.heaps > 1, self.clr.instance];
+        let values =
+            values![sizes.small(), sizes.large(), self.clr.heap.heaps > 1, self.clr.instance];
         self.raise_private(2, 1, &values)
     }
 

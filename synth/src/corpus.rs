@@ -1,0 +1,69 @@
+//! The scripts of the corpus, in the library, so that its traces can be made anywhere.
+//!
+//! `tables/corpus.txt` contains the files of the directory `corpus`, one after the other; a test
+//! keeps both equal.
+//!
+//! ```
+//! use etl_synth::corpus;
+//!
+//! let (_, text) = corpus::scripts().find(|(name, _)| *name == "recipe").unwrap();
+//! let scenario = etl_synth::Script::new("recipe", text).include(&corpus::include).parse()?;
+//! assert_eq!(scenario.name, "recipe");
+//! # Ok::<(), etl_synth::ScriptErrors>(())
+//! ```
+
+use std::io;
+
+use crate::corpus_lock::CorpusLock;
+
+/// The files, each after a line `=== PATH`.
+const FILES: &str = include_str!("../tables/corpus.txt");
+/// What a line before a file begins with.
+const MARK: &str = "=== ";
+/// The directory of included files, which are no scenarios.
+const PARTS: &str = "parts/";
+
+/// Commented scripts to begin with, by name: `etlkit synth --template NAME` prints them.
+pub const TEMPLATES: [(&str, &str); 5] = [
+    ("attach", include_str!("../templates/attach.kdl")),
+    ("launch", include_str!("../templates/launch.kdl")),
+    ("desktop", include_str!("../templates/desktop.kdl")),
+    ("ring", include_str!("../templates/ring.kdl")),
+    ("kernel", include_str!("../templates/kernel.kdl")),
+];
+
+/// The files by their paths in the directory `corpus`.
+fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let mut rest = FILES;
+    std::iter::from_fn(move || {
+        let (path, after) = rest.strip_prefix(MARK)?.split_once('\n')?;
+        let end = after.find(&format!("\n{MARK}")).map_or(after.len(), |at| at + 1);
+        let (text, next) = after.split_at_checked(end)?;
+        rest = next;
+        Some((path, text))
+    })
+}
+
+/// Names (`recipe`, `rules/file.damaged`) and texts of the scenario scripts, in order.
+pub fn scripts() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let scripts = files().filter(|(path, _)| !path.starts_with(PARTS));
+    scripts.filter_map(|(path, text)| Some((path.strip_suffix(".kdl")?, text)))
+}
+
+/// The text of a file that a script of the corpus includes, by its path in the directory `corpus`,
+/// for [`Script::include`](crate::Script::include).
+///
+/// # Errors
+/// There is no such file.
+pub fn include(path: &str) -> io::Result<String> {
+    let path = path.strip_prefix("../").unwrap_or(path);
+    let found = files().find(|(known, _)| *known == path).map(|(_, text)| text.to_owned());
+    found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "file not found"))
+}
+
+/// CRC-32 and size of every output of the scripts.
+#[must_use]
+pub fn lock() -> CorpusLock {
+    let text = files().find(|(path, _)| *path == CorpusLock::FILE_NAME).map(|(_, text)| text);
+    CorpusLock::parse(text.unwrap_or_default())
+}

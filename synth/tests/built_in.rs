@@ -1,0 +1,67 @@
+//! The scripts in the library against those of the directory `corpus`, and the templates.
+
+use std::path::{Path, PathBuf};
+
+use etl_synth::corpus::{TEMPLATES, include, lock, scripts};
+use etl_synth::{Script, Simulation};
+
+/// Files of a directory, by their paths below `top`.
+fn files(top: &Path, directory: &Path, out: &mut Vec<(String, String)>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(top, &path, out);
+        } else if path.file_name().is_none_or(|name| name != "README.md") {
+            let name = path.strip_prefix(top).unwrap().to_str().unwrap().replace('\\', "/");
+            let text = std::fs::read_to_string(&path).unwrap().replace("\r\n", "\n");
+            out.push((name, text));
+        }
+    }
+}
+
+#[test]
+fn library_contains_the_files_of_the_corpus() {
+    let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let corpus = root.join("corpus");
+    let mut found = Vec::new();
+    files(&corpus, &corpus, &mut found);
+    found.sort();
+    let mut text = String::new();
+    for (path, content) in &found {
+        assert!(content.ends_with('\n') && !content.contains("\n=== "), "{path}");
+        text += &format!("=== {path}\n{content}");
+    }
+    let table = root.join("synth/tables/corpus.txt");
+    if std::env::var_os("ETLKIT_WRITE_DOCS").is_some() {
+        std::fs::write(&table, &text).unwrap();
+        return;
+    }
+    let known = std::fs::read_to_string(&table).unwrap().replace("\r\n", "\n");
+    let hint = "ETLKIT_WRITE_DOCS=1 cargo test -p etl-synth --test built_in writes it again";
+    assert!(known == text, "synth/tables/corpus.txt is not the directory corpus: {hint}");
+    let names: Vec<&str> = scripts().map(|(name, _)| name).collect();
+    let expected = found.iter().filter_map(|(path, _)| path.strip_suffix(".kdl"));
+    let expected: Vec<&str> = expected.filter(|path| !path.starts_with("parts/")).collect();
+    assert_eq!(names, expected);
+    assert_ne!(lock(), etl_synth::corpus_lock::CorpusLock::default());
+}
+
+#[test]
+fn each_script_of_the_library_can_be_read() {
+    assert!(scripts().count() > 100);
+    for (name, text) in scripts() {
+        let parsed = Script::new(name, text).include(&include).parse();
+        parsed.unwrap_or_else(|e| panic!("{name}: {e:#?}"));
+    }
+}
+
+#[test]
+fn each_template_makes_a_trace_and_is_commented() {
+    for (name, text) in TEMPLATES {
+        assert!(text.matches("\n//").count() > 3, "{name} has comments");
+        let scenario = Script::new(name, text).parse().unwrap_or_else(|e| panic!("{name}: {e:#?}"));
+        assert_eq!(scenario.name, name);
+        let files = Simulation::new(&scenario).run_in_memory().unwrap();
+        assert!(files.iter().any(|(file, bytes)| file.ends_with(".etl") && bytes.len() > 1000));
+    }
+}
