@@ -59,7 +59,7 @@ impl Runtime<'_, '_> {
             ClrOp::Stop => self.stop(),
             ClrOp::Rundown(enumeration, item) => self.emit_item(*enumeration, item),
             ClrOp::ReportHeap => self.report_heap(),
-            ClrOp::Unlisted(items) => Ok(self.clr.enumerated(*items)),
+            ClrOp::List(enumeration, listed) => Ok(self.clr.list(*enumeration, *listed)),
         }
     }
     fn work(&mut self, work: &ClrWork) -> Result<OpEffect> {

@@ -55,8 +55,9 @@ pub(crate) enum ClrOp {
     Rundown(Enumeration, Item),
     /// The settings of the collector and the existing segments are reported.
     ReportHeap,
-    /// The time of an enumeration of this many items that no session requests passes.
-    Unlisted(usize),
+    /// An enumeration begins: what is loaded now is listed, or, if no session requests it, only its
+    /// time passes.
+    List(Enumeration, bool),
 }
 
 impl ClrOp {

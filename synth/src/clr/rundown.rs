@@ -147,32 +147,29 @@ impl Clr {
     /// The operations after a change of the rundown provider's enablement: start rundown, end
     /// rundown, both, or nothing.
     pub fn rundown_ops(&self, asked: &CombinedEnablement) -> Vec<ClrOp> {
-        let mut ops = Vec::new();
         if !self.started || !asked.enabled {
-            return ops;
+            return Vec::new();
         }
         let wanted = [
             (Enumeration::Start, keyword::START_RUNDOWN),
             (Enumeration::End, keyword::END_RUNDOWN),
         ];
-        for (enumeration, keyword) in wanted {
-            // The list and its time do not depend on the mask: an item that is not enabled is
-            // passed over in the same time.
-            let mut items = vec![Item::Runtime, Item::Tiering, Item::Init];
-            items.extend(self.everything(enumeration));
-            items.extend([Item::Threads, Item::Collector, Item::Complete]);
-            if asked.raises(4, keyword) {
-                ops.extend(items.into_iter().map(|item| ClrOp::Rundown(enumeration, item)));
-            } else {
-                ops.push(ClrOp::Unlisted(items.len()));
-            }
-        }
-        ops
+        let list = |(enumeration, keyword)| ClrOp::List(enumeration, asked.raises(4, keyword));
+        wanted.map(list).into()
     }
 
-    /// The time of an enumeration of this many items.
-    pub fn enumerated(&self, items: usize) -> OpEffect {
-        OpEffect::after(self.enumeration_cost.saturating_mul(items as u64))
+    /// An enumeration begins. The list and its time do not depend on the mask: an item that is not
+    /// enabled is passed over in the same time.
+    pub fn list(&self, enumeration: Enumeration, listed: bool) -> OpEffect {
+        let mut items = vec![Item::Runtime, Item::Tiering, Item::Init];
+        items.extend(self.everything(enumeration));
+        items.extend([Item::Threads, Item::Collector, Item::Complete]);
+        if !listed {
+            return OpEffect::after(self.enumeration_cost.saturating_mul(items.len() as u64));
+        }
+        let mut effect = OpEffect::after(0);
+        effect.then.extend(items.into_iter().map(|item| ClrOp::Rundown(enumeration, item)));
+        effect
     }
 
     /// The operations after a request for the state.
