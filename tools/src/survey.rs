@@ -61,6 +61,8 @@ pub struct Survey {
     pub clock: Option<String>,
     /// Ticks of the performance counter in a second.
     pub perf_freq: Option<i64>,
+    /// Ticks of the clock of the timestamps in a second.
+    pub ticks_per_second: Option<u64>,
     /// Start of the session, UTC.
     pub start_time: Option<String>,
     /// End of the session, UTC.
@@ -251,6 +253,7 @@ impl Survey {
             processors: known.then_some(header.processors),
             clock: known.then(|| header.clock_type.to_string()),
             perf_freq: known.then_some(header.perf_freq),
+            ticks_per_second: known.then_some(clock.frequency),
             start_time: known.then(|| iso_utc(header.start_time)),
             end_time: time(header.end_time),
             boot_time: time(header.boot_time),

@@ -24,6 +24,7 @@ fn info_json_has_required_fields() {
         "pointer_size",
         "processors",
         "perf_freq",
+        "ticks_per_second",
         "clock",
         "start_time",
         "end_time",

@@ -24,6 +24,7 @@ fn unknown_values_are_not_shown() {
         "processors",
         "clock",
         "perf_freq",
+        "ticks_per_second",
         "start_time",
         "logger_name",
         "dialect",

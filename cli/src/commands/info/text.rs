@@ -37,7 +37,7 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
         let (version, mode) = (text(&s.log_version), text(&s.mode));
         let dialect = value(s.dialect);
         row("written by", &format!("{dialect}, log version {version}, mode {mode}"))?;
-        row("clock", &format!("{}, {} ticks a second", text(&s.clock), value(s.perf_freq)))?;
+        row("clock", &format!("{}, {} ticks a second", text(&s.clock), value(s.ticks_per_second)))?;
         row("start", text(&s.start_time))?;
         row("end", s.end_time.as_deref().unwrap_or("unknown: the session was not closed"))?;
     } else {
