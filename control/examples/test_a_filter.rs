@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use etl_control::enable::{Enablement, EventKey};
-use etl_control::strategies::{enablements_of, event_keys_of};
+use etl_control::strategies::{Case, cases_of};
 use etl_schema::tables::{Provider, Registry};
 use etl_schema::testing::strategies::events_of;
 use proptest::prelude::*;
@@ -40,18 +40,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = Registry::builtin().find("runtime").ok_or("the runtime provider is described")?;
     // A runner counts its cases, so each law has its own.
     let runner = || TestRunner::new(Config { failure_persistence: None, ..Config::default() });
-    let both = (enablements_of(runtime), event_keys_of(runtime));
+    let cases = cases_of(runtime);
     let law = |zero_is_all| {
-        move |(session, event): (Enablement, EventKey)| {
-            let mine = Admitted::new(&session, runtime, zero_is_all);
-            prop_assert_eq!(mine.admits(&event), session.admits(&event));
+        move |case: Case| {
+            let mine = Admitted::new(&case.session, runtime, zero_is_all);
+            prop_assert_eq!(mine.admits(&case.event), case.is_admitted());
             Ok(())
         }
     };
-    runner().run(&both, law(true))?;
+    runner().run(&cases, law(true))?;
     println!("the filter is the rule");
 
-    match runner().run(&both, law(false)) {
+    match runner().run(&cases, law(false)) {
         Ok(()) => return Err("the fault was not found".into()),
         Err(found) => println!("a filter that takes mask 0 for none is found out:\n{found}"),
     }

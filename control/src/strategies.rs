@@ -2,15 +2,16 @@
 //!
 //! With the feature `proptest`.
 //!
-//! Values collide often: masks have few bits out of those that matter, ids and levels are close to
-//! each other, so that a filter under test passes some events and drops others. Whole events with
-//! payloads are in `etl_schema::testing::strategies`.
+//! A [`Case`] is a session and an event; the rule admits about half of the events that are drawn
+//! and refuses the others, each part of the rule now and then. A failing case shrinks to few bits
+//! and to the first event that fails, and prints its masks in hexadecimal with the names of their
+//! keywords. Whole events with payloads are in `etl_schema::testing::strategies`.
 //!
 //! A filter of your own, compared with the rule:
 //!
 //! ```
 //! use etl_control::enable::{Enablement, EventKey};
-//! use etl_control::strategies::{enablements_of, event_keys_of};
+//! use etl_control::strategies::cases_of;
 //! use etl_schema::tables::Registry;
 //! use proptest::test_runner::TestRunner;
 //!
@@ -20,15 +21,16 @@
 //! }
 //!
 //! let runtime = Registry::builtin().find("runtime").unwrap();
-//! let both = (enablements_of(runtime), event_keys_of(runtime));
-//! let found = TestRunner::deterministic().run(&both, |(session, event)| {
-//!     proptest::prop_assert_eq!(mine(&session, &event), session.admits(&event));
+//! let found = TestRunner::deterministic().run(&cases_of(runtime), |case| {
+//!     proptest::prop_assert_eq!(mine(&case.session, &case.event), case.is_admitted());
 //!     Ok(())
 //! });
 //! assert!(found.is_err(), "proptest finds an event for which they differ");
 //! ```
 
+use std::fmt;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -44,12 +46,143 @@ use crate::enable::{Enablement, EventKey, IdFilter, Variant};
 const IDS: RangeInclusive<usize> = 0..=4;
 
 /// A mask with the names that it was made of.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct NamedMask {
     /// Names of keywords.
     pub names: Vec<String>,
     /// Their bits.
     pub mask: u64,
+}
+
+impl fmt::Debug for NamedMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x} ({})", self.mask, self.names.join(", "))
+    }
+}
+
+/// A session and an event: what a filter under test decides on.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Case {
+    /// How the session enabled the provider.
+    pub session: Enablement,
+    /// What the rule looks at of the event.
+    pub event: EventKey,
+    /// Keywords of the provider, for its masks in print.
+    keywords: Arc<[(u64, String)]>,
+}
+
+impl Case {
+    /// What the rule decides.
+    #[must_use]
+    pub fn is_admitted(&self) -> bool {
+        self.session.admits(&self.event)
+    }
+}
+
+impl fmt::Debug for Case {
+    /// Formats masks in hexadecimal with the names of their keywords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mask = |mask: u64| {
+            let names = self.keywords.iter().filter(|(bit, _)| bit & mask != 0 && mask != u64::MAX);
+            let names: Vec<&str> = names.map(|(_, name)| name.as_str()).collect();
+            match &*names {
+                [] => format!("{mask:#x}"),
+                names => format!("{mask:#x} ({})", names.join(", ")),
+            }
+        };
+        let Enablement { level, any, all, ids, .. } = &self.session;
+        write!(f, "session of level {level}, any {}, all {}", mask(*any), mask(*all))?;
+        match ids {
+            IdFilter::Any => {}
+            IdFilter::In(ids) => write!(f, ", only ids {ids:?}")?,
+            IdFilter::Out(ids) => write!(f, ", without ids {ids:?}")?,
+        }
+        if self.session.ignore_keyword_0 {
+            f.write_str(", without events of keyword 0")?;
+        }
+        let EventKey { id, level, keyword } = self.event;
+        let decided = if self.is_admitted() { "admitted" } else { "refused" };
+        write!(f, "; event {id} of level {level}, keyword {}: {decided}", mask(keyword))
+    }
+}
+
+/// Any sessions and events; about half of the events are admitted.
+pub fn cases() -> impl Strategy<Value = Case> {
+    cases_from(enablements().boxed(), event_keys().boxed(), Arc::default())
+}
+
+/// Sessions and events of a provider; about half of the events are admitted.
+pub fn cases_of(provider: &Provider) -> impl Strategy<Value = Case> + use<> {
+    let keywords = provider.keywords.iter().cloned().collect();
+    cases_from(enablements_of(provider).boxed(), event_keys_of(provider).boxed(), keywords)
+}
+
+fn cases_from(
+    sessions: BoxedStrategy<Enablement>,
+    events: BoxedStrategy<EventKey>,
+    keywords: Arc<[(u64, String)]>,
+) -> impl Strategy<Value = Case> {
+    (sessions, events, any::<bool>(), 0usize..4).prop_map(move |(mut session, event, pass, way)| {
+        if pass {
+            admit(&mut session, &event);
+        } else {
+            refuse(&mut session, &event, way);
+        }
+        Case { session, event, keywords: Arc::clone(&keywords) }
+    })
+}
+
+/// The lowest bit of a mask.
+const fn lowest(mask: u64) -> u64 {
+    mask & mask.wrapping_neg()
+}
+
+/// Changes as little of a session as lets the event pass.
+fn admit(session: &mut Enablement, event: &EventKey) {
+    if !session.admits_level(event.level) {
+        session.level = event.level;
+    }
+    if event.keyword == 0 {
+        session.ignore_keyword_0 = false;
+    } else {
+        if session.any != 0 && session.any & event.keyword == 0 {
+            session.any |= lowest(event.keyword);
+        }
+        session.all &= event.keyword;
+    }
+    match &mut session.ids {
+        IdFilter::Any => {}
+        IdFilter::In(ids) if ids.contains(&event.id) => {}
+        IdFilter::In(ids) => ids.push(event.id),
+        IdFilter::Out(ids) => ids.retain(|id| *id != event.id),
+    }
+}
+
+/// Changes a session so that it does not get the event, if it does: by one part of the rule, or by
+/// the next one that can refuse it.
+fn refuse(session: &mut Enablement, event: &EventKey, way: usize) {
+    for part in way..way + 4 {
+        if !session.admits(event) {
+            return;
+        }
+        let (keyword, others) = (event.keyword, lowest(!event.keyword));
+        match part % 4 {
+            0 if keyword == 0 => session.ignore_keyword_0 = true,
+            // A mask of 0 would be all.
+            0 if others != 0 => {
+                session.any &= !keyword;
+                session.any |= if session.any == 0 { others } else { 0 };
+            }
+            1 if event.level > 1 => session.level = event.level - 1,
+            2 if keyword != 0 => session.all |= others,
+            3 => match &mut session.ids {
+                ids @ IdFilter::Any => *ids = IdFilter::Out(vec![event.id]),
+                IdFilter::In(ids) => ids.retain(|id| *id != event.id),
+                IdFilter::Out(ids) => ids.push(event.id),
+            },
+            _ => {}
+        }
+    }
 }
 
 /// Masks of a provider's keywords, by name. None of them is the mask 0, which enables all.
@@ -92,6 +225,8 @@ pub fn event_keys() -> impl Strategy<Value = EventKey> {
 /// What the enable rule looks at of a provider's events; of none, that of an event of zeros.
 pub fn event_keys_of(provider: &Provider) -> impl Strategy<Value = EventKey> + use<> {
     let mut keys: Vec<EventKey> = provider.events.iter().map(key).collect();
+    // A failing case shrinks towards the first of them: few keywords, low levels.
+    keys.sort_by_key(|key| (key.keyword.count_ones(), key.keyword, key.level, key.id));
     keys.dedup();
     if keys.is_empty() {
         keys.push(EventKey::default());
@@ -157,25 +292,72 @@ mod tests {
         }
     }
 
-    /// Of what is drawn, a good part is admitted and a good part is not.
+    /// How many of a thousand cases are admitted.
+    fn admitted(cases: impl Strategy<Value = Case>) -> usize {
+        let mut runner = TestRunner::deterministic();
+        let draw = |_| cases.new_tree(&mut runner).unwrap().current().is_admitted();
+        (0..1000).map(draw).filter(|admitted| *admitted).count()
+    }
+
     #[test]
     #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
-    fn enablements_admit_a_good_part_of_event_keys() {
-        fn admitted(
-            sessions: impl Strategy<Value = Enablement>,
-            events: impl Strategy<Value = EventKey>,
-        ) -> usize {
-            let mut runner = TestRunner::deterministic();
-            let drawn = (sessions, events);
-            let draw = |_| {
-                let (session, event) = drawn.new_tree(&mut runner).unwrap().current();
-                session.admits(&event)
-            };
-            (0..1000).map(draw).filter(|admitted| *admitted).count()
+    fn cases_are_admitted_and_refused_about_equally_often() {
+        let rundown = Registry::builtin().find("rundown").unwrap();
+        let counts = [cases_of(runtime()).boxed(), cases_of(rundown).boxed(), cases().boxed()];
+        let counts = counts.map(admitted);
+        assert!(counts.iter().all(|count| (450..=550).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+    fn cases_refuse_by_each_part_of_the_rule_alone() {
+        let mut runner = TestRunner::deterministic();
+        let mut parts = [0; 3];
+        for _ in 0..1000 {
+            let Case { session, event, .. } =
+                cases_of(runtime()).new_tree(&mut runner).unwrap().current();
+            let refused = [
+                !session.admits_level(event.level),
+                !session.admits_keyword(event.keyword),
+                !session.ids.admits(event.id),
+            ];
+            if refused.iter().filter(|refused| **refused).count() == 1 {
+                parts.iter_mut().zip(refused).for_each(|(n, refused)| *n += u32::from(refused));
+            }
         }
-        let any = admitted(enablements(), event_keys());
-        let clr = admitted(enablements_of(runtime()), event_keys_of(runtime()));
-        assert!((50..950).contains(&any) && (50..950).contains(&clr), "{any} {clr}");
+        assert!(parts.iter().all(|n| *n > 25), "{parts:?}");
+    }
+
+    /// The smallest case for which a filter differs from the rule, in print.
+    fn smallest(wrong: impl Fn(&Enablement, &EventKey) -> bool) -> (Case, String) {
+        let mut runner = TestRunner::deterministic();
+        let found = runner.run(&cases_of(runtime()), |case| {
+            prop_assert_eq!(wrong(&case.session, &case.event), case.is_admitted());
+            Ok(())
+        });
+        let Err(proptest::test_runner::TestError::Fail(_, case)) = found else {
+            panic!("the fault is not found: {found:?}");
+        };
+        let text = format!("{case:?}");
+        (case, text)
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+    fn cases_shrink_to_few_bits_and_print_their_names() {
+        // `all` is forgotten.
+        let (case, text) =
+            smallest(|session, event| Enablement { all: 0, ..session.clone() }.admits(event));
+        let Case { session, event, .. } = &case;
+        assert_eq!((session.any, session.all.count_ones(), &session.ids), (0, 1, &IdFilter::Any));
+        assert_eq!(event.keyword.count_ones(), 1, "{text}");
+        assert!(text.contains(&format!("all {:#x}", session.all)) && text.contains("Keyword)"));
+        // 0 is taken for none.
+        let (case, text) = smallest(|session, event| {
+            session.admits(event) && (session.any != 0 || event.keyword == 0)
+        });
+        assert_eq!((case.session.level, case.session.any, case.session.all), (0, 0, 0), "{text}");
+        assert!(text.ends_with("Keyword): admitted"), "{text}");
     }
 
     #[test]

@@ -37,6 +37,8 @@
 //!
 //! Source: the reference of `EnableTraceEx2`, checked against the masks of real sessions.
 
+use core::fmt;
+
 mod classic;
 mod filters;
 mod properties;
@@ -46,7 +48,7 @@ pub use filters::{MAX_IDS, MAX_PROCESSES, ProcessKey, Scope};
 pub use properties::EnableProperties;
 
 /// What the rule looks at of an event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct EventKey {
     /// Id.
     pub id: u16,
@@ -54,6 +56,16 @@ pub struct EventKey {
     pub level: u8,
     /// Keywords.
     pub keyword: u64,
+}
+
+impl fmt::Debug for EventKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventKey")
+            .field("id", &self.id)
+            .field("level", &self.level)
+            .field("keyword", &format_args!("{:#x}", self.keyword))
+            .finish()
+    }
 }
 
 /// Which wording of the rule holds.
@@ -94,7 +106,7 @@ impl IdFilter {
 pub const MAX_SESSIONS: usize = 8;
 
 /// How a session enabled a provider. Enabling again replaces it; nothing adds up.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Enablement {
     /// Level; 0 for all.
     pub level: u8,
@@ -108,6 +120,20 @@ pub struct Enablement {
     pub ids: IdFilter,
     /// Wording of the rule.
     pub variant: Variant,
+}
+
+impl fmt::Debug for Enablement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Enablement { level, any, all, ignore_keyword_0, ids, variant } = self;
+        f.debug_struct("Enablement")
+            .field("level", level)
+            .field("any", &format_args!("{any:#x}"))
+            .field("all", &format_args!("{all:#x}"))
+            .field("ignore_keyword_0", ignore_keyword_0)
+            .field("ids", ids)
+            .field("variant", variant)
+            .finish()
+    }
 }
 
 impl Enablement {
