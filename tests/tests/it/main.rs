@@ -5,6 +5,7 @@ mod architecture_page;
 mod baseline_fields;
 mod clr_tables;
 mod collections;
+mod conformance;
 mod cookbook;
 mod corpus;
 mod described;
