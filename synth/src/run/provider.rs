@@ -7,6 +7,7 @@ use etl_schema::sources::eventsource::Chunk;
 use etl_schema::sources::tracelogging::{self, ProviderTraits};
 use etl_schema::{Count, EventSchema, Field, FieldKind, Identity, InType, Length, SchemaSource};
 
+use crate::clr::thread_stack;
 use crate::error::{Error, Result};
 use crate::etw::{Event, Origin, Registrant};
 use crate::model::{Action, ActivityWork, ProviderKind, ProviderPlan, RaisePlan, Work};
@@ -181,7 +182,9 @@ impl Simulator<'_> {
         if !wanted {
             return Ok(MICROSECOND);
         }
-        let mut event = Event { related, ..Event::new(schema, &values) };
+        let stacks = !classic && self.etw.wants_stacks(index);
+        let stack = if stacks { self.stack_of(thread, origin.at) } else { Vec::new() };
+        let mut event = Event { related, stack: &stack, ..Event::new(schema, &values) };
         let empty = Vec::new();
         let source = self.sources.get(plan.provider);
         let metadata = source.and_then(|s| s.metadata.get(plan.event)).unwrap_or(&empty);
@@ -207,6 +210,15 @@ impl Simulator<'_> {
         }
         self.etw.raise(index, &origin, &event)?;
         Ok(MICROSECOND)
+    }
+}
+
+impl Simulator<'_> {
+    /// The stack of a thread at a time, with or without managed code.
+    fn stack_of(&self, thread: usize, at: Nanos) -> Vec<u64> {
+        let Some(thread) = self.machine.threads.get(thread) else { return Vec::new() };
+        let Some(process) = self.machine.processes.get(thread.process) else { return Vec::new() };
+        thread_stack(&self.clrs, process, at, &mut thread.stack_rng(at))
     }
 }
 

@@ -11,7 +11,7 @@ use super::args::Args;
 use super::value::value;
 use crate::file_system::file_name_problem;
 use crate::model::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan, Work};
-use crate::provider_text::tmf_item;
+use crate::provider_text::{file_extension, tmf_item};
 
 const KINDS: [(&str, ProviderKind); 5] = [
     ("manifest", ProviderKind::Manifest),
@@ -37,11 +37,11 @@ pub(super) fn provider(mut args: Args<'_, '_>) -> Option<ProviderPlan> {
     } else if !keys.insert(guid.to_string()) {
         args.error("two providers have one GUID", guid.to_string(), None);
     }
-    if kind == ProviderKind::Wpp
-        && let Some(problem) = file_name_problem(&format!("{name}.tmf"))
+    if let Some(file) = file_extension(kind).map(|extension| format!("{name}.{extension}"))
+        && let Some(problem) = file_name_problem(&file)
     {
-        let help = Some("the texts of its messages are written into NAME.tmf");
-        args.error(format!("\"{name}.tmf\" cannot be a file here"), problem, help);
+        let help = Some("the description of its events is written into this file");
+        args.error(format!("\"{file}\" cannot be a file here"), problem, help);
     }
     args.reader.declared.providers.push((name.clone(), guid));
     let mut plan = ProviderPlan { name, guid, kind, events: Vec::new() };

@@ -1,13 +1,42 @@
-//! Text descriptions of providers: manifests of `EventSource`s and TMF files of WPP messages.
+//! Text descriptions of providers: manifests, also those of `EventSource`s, MOF of classic events,
+//! and TMF files of WPP messages.
+
+mod manifest;
+mod mof;
 
 use etl_schema::{Identity, InType};
 
-use crate::model::ProviderPlan;
+use crate::model::{ProviderKind, ProviderPlan};
+use manifest::manifest;
+use mof::mof;
+
+/// What the name of a provider's file ends with; `None` for providers that are described in traces.
+pub(crate) fn file_extension(kind: ProviderKind) -> Option<&'static str> {
+    match kind {
+        ProviderKind::Manifest => Some("man"),
+        ProviderKind::Classic => Some("mof"),
+        ProviderKind::Wpp => Some("tmf"),
+        ProviderKind::TraceLogging | ProviderKind::EventSource => None,
+    }
+}
+
+/// Name and text of the file that describes a provider outside of its traces.
+pub(crate) fn description_file(plan: &ProviderPlan) -> Option<(String, String)> {
+    let text = match plan.kind {
+        ProviderKind::Manifest => manifest(plan),
+        ProviderKind::Classic => mof(plan),
+        ProviderKind::Wpp => tmf(plan),
+        ProviderKind::TraceLogging | ProviderKind::EventSource => return None,
+    };
+    Some((format!("{}.{}", plan.name, file_extension(plan.kind)?), text))
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
+}
 
 /// The manifest that an `EventSource` writes into a trace.
 pub(crate) fn event_source_manifest(plan: &ProviderPlan) -> String {
-    let escape =
-        |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
     let mut mask = plan.events.iter().fold(0, |mask, e| mask | e.keywords);
     let mut keywords = String::new();
     while mask != 0 {
@@ -69,7 +98,7 @@ fn level(level: u8) -> (&'static str, &'static str) {
 }
 
 /// The TMF file of a WPP provider, as tools extract it from a PDB.
-pub(crate) fn tmf(plan: &ProviderPlan) -> String {
+fn tmf(plan: &ProviderPlan) -> String {
     let name = &plan.name;
     let mut text = format!("// PDB:  {name}.pdb\n");
     let guid = plan.events.first().map_or(plan.guid, |e| e.provider);
