@@ -48,6 +48,47 @@ fn synth_keeps_existing_files_without_force() {
 }
 
 #[test]
+fn synth_writes_what_a_verifier_has_to_find() {
+    let directory = with_recipe();
+    let read = |path: &str| std::fs::read_to_string(directory.path().join(path));
+    assert_eq!(etlkit(directory.path(), &["synth", "recipe.kdl", "-o", "out"]).code, 0);
+    let text: serde_json::Value =
+        serde_json::from_str(&read("out/recipe.expected.json").unwrap()).unwrap();
+    assert_eq!(text["verdict"], "complete");
+    assert_eq!(text["exit_code"], 0);
+    assert_eq!(text["sessions"][0]["name"], "clr");
+    // With another parameter it is not known, and the file of the old trace does not stay.
+    let args = ["synth", "recipe.kdl", "-o", "out", "--force", "--set", "rundown=0xB8"];
+    assert_eq!(etlkit(directory.path(), &args).code, 0);
+    assert!(read("out/recipe.expected.json").is_err());
+}
+
+#[test]
+fn info_names_the_clock_of_a_trace_and_its_rate() {
+    let script = r#"
+machine frequency=3000000 mhz=2500
+session "q" file="q.etl" clock="qpc"
+session "s" file="s.etl" clock="system"
+session "c" file="c.etl" clock="cycle"
+at "1s" { stop "q"; stop "s"; stop "c" }"#;
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("clocks.kdl"), script).unwrap();
+    assert_eq!(etlkit(directory.path(), &["synth", "clocks.kdl", "-o", "."]).code, 0);
+    for (file, clock, rate) in [
+        ("q.etl", "QPC", 3_000_000),
+        ("s.etl", "system time", 10_000_000),
+        ("c.etl", "CPU cycles", 2_500_000_000u64),
+    ] {
+        let text = etlkit(directory.path(), &["info", file]).out;
+        assert!(text.contains(&format!("{clock}, {rate} ticks a second")), "{text}");
+        let json = etlkit(directory.path(), &["info", "--format", "json", file]).out;
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!((&json["clock"], &json["ticks_per_second"]), (&clock.into(), &rate.into()));
+        assert_eq!(json["perf_freq"], 3_000_000);
+    }
+}
+
+#[test]
 fn synth_shows_script_errors() {
     let directory = tempfile::tempdir().unwrap();
     let script =

@@ -5,6 +5,7 @@
 
 mod computer;
 mod edit;
+mod expectation;
 mod kernel;
 mod location;
 mod managed;
@@ -19,6 +20,7 @@ pub use edit::{
     Amount, Changes, Edit, EditPlan, FieldValue, HeaderField, RecordAction, RecordEdit,
     RecordSelector, Side,
 };
+pub use expectation::{Expectation, ExpectedVerdict};
 pub(crate) use kernel::WORDS as KERNEL_WORDS;
 pub use kernel::{KernelChange, KernelEvent, KernelFlags, group};
 pub use location::ScriptLocation;
@@ -136,6 +138,8 @@ pub struct Scenario {
     pub end: Option<Nanos>,
     /// Edits of the finished files.
     pub edits: Vec<EditPlan>,
+    /// What a verifier has to find in the traces.
+    pub expectations: Vec<Expectation>,
 }
 
 impl Scenario {
@@ -143,6 +147,24 @@ impl Scenario {
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Scenario { name: name.into(), seed: 1, ..Scenario::default() }
+    }
+
+    /// The scenario with another seed. What a verifier has to find is not known then.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        if seed != self.seed {
+            self.expectations.clear();
+        }
+        self.seed = seed;
+        self
+    }
+
+    /// What a verifier has to find in a trace, if the script says so.
+    #[must_use]
+    pub fn expectation(&self, file: &str) -> Option<&Expectation> {
+        let named = |e: &&Expectation| e.files.iter().any(|name| name == file);
+        let others = || self.expectations.iter().find(|e| e.files.is_empty());
+        self.expectations.iter().find(named).or_else(others)
     }
 
     /// Adds a process and returns its index, which [`Action::Work`] contains.

@@ -26,11 +26,11 @@ use crate::file_faults;
 use crate::file_system::FileSystem;
 use crate::kernel::Lifecycle;
 use crate::machine::{Image, Machine, Queue, Thread};
-use crate::model::{Action, ProviderKind, Scenario, SessionPlan};
-use crate::provider_text::tmf;
+use crate::model::{Action, Scenario, SessionPlan};
+use crate::provider_text::description_file;
 use crate::rng::{Rng, Source};
 use crate::time::Nanos;
-use crate::truth::{Fact, Observer};
+use crate::truth::{ExpectedFiles, Fact, Observer};
 use etl_schema::providers::{CLR_PRIVATE, CLR_RUNDOWN, CLR_RUNTIME};
 
 use command::FailedLines;
@@ -101,12 +101,21 @@ pub(crate) fn run(
     observer: &mut dyn Observer,
 ) -> Result<()> {
     observer.observe(&Fact::Scenario(scenario))?;
-    for plan in scenario.providers.iter().filter(|p| p.kind == ProviderKind::Wpp) {
-        let mut file = files.create(&format!("{}.tmf", plan.name))?;
-        file.write_at(0, tmf(plan).as_bytes()).map_err(std::io::Error::other)?;
-        file.flush().map_err(std::io::Error::other)?;
+    for (name, text) in scenario.providers.iter().filter_map(description_file) {
+        write_text(files, &name, &text)?;
     }
-    Simulator::new(scenario, files, observer)?.run()
+    let mut expected = ExpectedFiles::new(scenario, observer);
+    Simulator::new(scenario, files, &mut expected)?.run()?;
+    let texts = expected.into_files();
+    texts.iter().try_for_each(|(name, text)| write_text(files, name, text))
+}
+
+/// Writes a file that is not a trace.
+fn write_text(files: &mut dyn FileSystem, name: &str, text: &str) -> Result<()> {
+    let mut file = files.create(name)?;
+    file.write_at(0, text.as_bytes()).map_err(std::io::Error::other)?;
+    file.flush().map_err(std::io::Error::other)?;
+    Ok(())
 }
 
 impl<'s> Simulator<'s> {

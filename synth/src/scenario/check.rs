@@ -38,6 +38,11 @@ pub(super) fn check(reader: &mut Reader<'_>, scenario: &Scenario) {
             }
         }
     }
+    for expected in &scenario.expectations {
+        let Some(location) = &expected.location else { continue };
+        let mut check = Check { symbols, scenario, reader, location, by_tool: false };
+        expected.files.iter().for_each(|file| check.file(file));
+    }
     for edit in &scenario.edits {
         if let Some(location) = &edit.location {
             Check { symbols, scenario, reader, location, by_tool: false }.file(&edit.file);
@@ -186,10 +191,13 @@ impl<'c> Check<'c, '_> {
         }
     }
 
-    /// Checks that the name of a new file is valid on every system and not that of the truth.
+    /// Checks that the name of a new file is valid on every system and not that of another output.
     fn new_file(&mut self, name: &str) {
         let truth = name.eq_ignore_ascii_case("truth.jsonl");
         let problem = truth.then_some("the truth is written there");
+        let expected = name.to_ascii_lowercase().ends_with(".expected.json");
+        let problem =
+            problem.or(expected.then_some("what a verifier has to find is written there"));
         if let Some(problem) = problem.or_else(|| file_name_problem(name)) {
             let help = "a file name without a directory that is valid on every system";
             self.error(format!("\"{name}\" cannot be a file here"), problem, Some(help));

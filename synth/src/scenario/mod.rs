@@ -9,6 +9,7 @@ mod check;
 mod computer;
 mod controller;
 mod edit;
+mod expect;
 mod managed;
 mod nesting;
 mod process;
@@ -96,7 +97,11 @@ impl<'a> Script<'a> {
             scenario.name = stem.to_owned();
         }
         walk::script(&mut reader, &mut |args| system::top(args, &mut scenario));
-        scenario.seed = self.seed.unwrap_or(scenario.seed);
+        let seed = self.seed.unwrap_or(scenario.seed);
+        scenario = scenario.with_seed(seed);
+        if !self.parameters.is_empty() {
+            scenario.expectations.clear();
+        }
         // A script with errors lacks items that it names.
         if reader.errors.is_empty() {
             check::check(&mut reader, &scenario);

@@ -4,7 +4,7 @@ use etl_format::constants::PointerSize;
 
 use super::args::{Args, Time};
 use super::process::BITS;
-use super::{computer, edit, process, provider, session, step, value};
+use super::{computer, edit, expect, process, provider, session, step, value};
 use crate::model::{Action, MachinePlan, Scenario, Step};
 
 /// The first build of Windows 11, which has 64 bits only.
@@ -35,13 +35,14 @@ pub(super) fn top(mut args: Args<'_, '_>, scenario: &mut Scenario) {
         }
         "fault" => scenario.faults.extend(session::named_fault(args)),
         "edit" => scenario.edits.extend(edit::edit(args)),
+        "expect" => expect::expect(args, scenario),
         "end" => {
             scenario.end = args.next("a time").map(|Time(time)| time);
             args.finish();
         }
         _ => {
             let known = "scenario, machine, provider, process, session, fault, at, every, edit, \
-                         end; param, repeat, include";
+                         expect, end; param, repeat, include";
             args.unknown("a script", known);
         }
     }

@@ -5,6 +5,7 @@
 //! JSON lines, [`InMemoryTruth`] keeps them, [`Timeline`] prints them for people.
 
 mod event;
+mod expected;
 mod in_memory;
 mod jsonl;
 mod observer;
@@ -12,6 +13,7 @@ mod report;
 mod timeline;
 
 pub use event::{EventOutcome, RaisedEvent, RecordFormat};
+pub(crate) use expected::ExpectedFiles;
 pub use in_memory::{InMemoryTruth, KnownCode, KnownEvent};
 pub use jsonl::{JsonlWriter, SCHEMA_VERSION};
 pub use observer::{Fact, Observer};

@@ -472,6 +472,14 @@ at "3s" { stop "a"; stop "b"; merge "a.etl b.etl" into="c.etl" identities=#false
         ],
     ),
     (
+        "expect, expect.verdict, expect.rules",
+        r#"<<process>> }
+<<session>>
+expect "s.etl" verdict="incomplete" rules="rundown.none symbols.module-unknown"
+expect verdict="complete""#,
+        &[("file s.expected.json", 1)],
+    ),
+    (
         "end",
         r#"<<process>> }
 at "1s" { session "s" file="s.etl" }

@@ -24,7 +24,8 @@ fn outcomes(bytes: usize) -> ([EventOutcome; 2], [u32; 2]) {
     Simulation::new(&scenario).observer(&mut truth).run(&mut files).unwrap();
     let [event] = &truth.events[..] else { panic!("{} events", truth.events.len()) };
     let outcome = |session| event.outcomes.iter().find(|(s, _)| *s == session).unwrap().1;
-    let files = files.into_files();
+    let mut files = files.into_files();
+    files.retain(|(name, _)| name.ends_with(".etl"));
     let lost = |at: usize| {
         Trace::open(&files[at].1[..], &Options::default()).unwrap().header().events_lost
     };

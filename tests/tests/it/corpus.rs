@@ -75,6 +75,40 @@ fn verdicts(simulated: &Simulated) -> String {
     }
 }
 
+/// The scripts state what is to be found; no verifier has written it.
+#[test]
+fn verifier_finds_what_the_scripts_expect() {
+    let mut differences = String::new();
+    for Simulated { name, scenario, traces, texts, .. } in corpus().iter().chain(rules()) {
+        for (file, bytes) in traces {
+            let expected = scenario.expectation(file);
+            let expected = expected.unwrap_or_else(|| panic!("{name} expects nothing of {file}"));
+            let (verdict, found, code) = match Verifier::new().verify(&bytes[..], file) {
+                Err(_) => ("unreadable", BTreeSet::new(), 2),
+                Ok(report) => {
+                    let found: BTreeSet<&str> = report.findings.iter().map(|f| f.rule).collect();
+                    (report.verdict.name(), found, u8::from(!report.verdict.passes()))
+                }
+            };
+            let rules: BTreeSet<&str> = expected.rules.iter().map(String::as_str).collect();
+            let stated = (expected.verdict.name(), rules, expected.verdict.exit_code());
+            if (verdict, found.clone(), code) != stated {
+                differences +=
+                    &format!("{name}/{file}: {verdict} {found:?}, expected {stated:?}\n");
+            }
+            let beside = format!("{}.expected.json", file.trim_end_matches(".etl"));
+            let text = texts.iter().find(|(file, _)| **file == beside).map(|(_, text)| text);
+            let text: serde_json::Value =
+                serde_json::from_slice(text.unwrap_or_else(|| panic!("{name}/{beside}"))).unwrap();
+            assert_eq!(
+                (&text["verdict"], &text["exit_code"]),
+                (&stated.0.into(), &stated.2.into())
+            );
+        }
+    }
+    assert!(differences.is_empty(), "{differences}");
+}
+
 #[test]
 fn verify_finds_nothing_in_the_merged_recipe() {
     let report = judge("merged", trace("xperf-recipe", "merged.etl"));

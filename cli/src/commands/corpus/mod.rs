@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use etl_synth::corpus_lock::{Checksum, CorpusLock, Outputs};
+use etl_synth::model::{Expectation, Scenario};
 use etl_synth::truth::JsonlWriter;
 use etl_synth::{MemoryFileSystem, Simulation};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::lock::Lock;
 use self::scripts::{Corpus, Script};
@@ -106,6 +107,7 @@ fn list(corpus: &Corpus, format: ReportFormat) -> Result<Outcome, Failure> {
             "about": scenario.about,
             "seed": scenario.seed,
             "content": content,
+            "expected": expected(&scenario),
         }));
     }
     match format {
@@ -113,6 +115,19 @@ fn list(corpus: &Corpus, format: ReportFormat) -> Result<Outcome, Failure> {
         ReportFormat::Json => output::print(&format!("{:#}\n", json!(items)))?,
     }
     Ok(Outcome::Success)
+}
+
+/// What a verifier has to find in the traces of a scenario.
+fn expected(scenario: &Scenario) -> Vec<Value> {
+    let one = |e: &Expectation| {
+        json!({
+            "files": e.files,
+            "verdict": e.verdict.name(),
+            "exit_code": e.verdict.exit_code(),
+            "rules": e.rules,
+        })
+    };
+    scenario.expectations.iter().map(one).collect()
 }
 
 fn build(corpus: &Corpus, out: &Path, force: bool, names: &[String]) -> Result<Outcome, Failure> {

@@ -12,6 +12,9 @@ use crate::error::Failure;
 use crate::sink;
 use crate::unfinished::{self, Unfinished};
 
+/// What the name of a file ends with that states what a verifier has to find in a trace.
+const EXPECTED: &str = ".expected.json";
+
 /// A directory that receives its files all at once: until then they are in a temporary directory in
 /// it.
 pub(crate) struct Directory {
@@ -71,16 +74,20 @@ impl Directory {
                     .hint("--force replaces it"));
             }
         }
-        // The truth is removed first and written last: it never describes other traces than those
-        // there.
+        // What describes traces is removed first and written last: it never describes other traces
+        // than those there.
         let truth = self.target.join(TRUTH);
-        match fs::remove_file(&truth) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                return Err(Failure::io(truth.display(), &e));
+        let stems = names.iter().filter_map(|name| name.strip_suffix(".etl"));
+        let expected = stems.map(|stem| self.target.join(format!("{stem}{EXPECTED}")));
+        for path in expected.chain([truth.clone()]) {
+            match fs::remove_file(&path) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                    return Err(Failure::io(path.display(), &e));
+                }
+                _ => {}
             }
-            _ => {}
         }
-        names.sort_by_key(|name| name == TRUTH);
+        names.sort_by_key(|name| name == TRUTH || name.ends_with(EXPECTED));
         for name in names {
             let (from, to) = (self.temporary.path().join(&name), self.target.join(&name));
             let failure = |e: io::Error| Failure::io(to.display(), &e);

@@ -146,7 +146,7 @@ fn variants(
     let jobs = args.jobs.map_or_else(threads::processors, usize::from).min(seeds.len());
     let made = threads::map(&seeds, jobs, |seed| {
         let directory = out.join(seed.to_string());
-        let scenario = Scenario { seed: *seed, ..scenario.clone() };
+        let scenario = scenario.clone().with_seed(*seed);
         let store = synthesize(&scenario, name, &directory, !args.no_truth)?;
         let files = store.finish(args.force)?;
         let line = |(file, size): (String, u64)| {
