@@ -37,6 +37,8 @@ impl Runtime<'_, '_> {
             Enumeration::End => start + 1,
             Enumeration::State => state,
         };
+        // Without anything to list there are no marks around it.
+        let marks = enumerates(&self.asked_rundown());
         let clr = &*self.clr;
         // The start rundown has an older version of the module's event.
         let is_start = enumeration == Enumeration::Start;
@@ -47,8 +49,8 @@ impl Runtime<'_, '_> {
                 let settings = values![clr.instance, 3u32].into();
                 (280, 0, Some(settings).filter(|_| clr.is_tiered()))
             }
-            Item::Init => (id(147, 0), 1, Some(values![clr.instance].into())),
-            Item::Complete => (id(145, 0), 1, Some(values![clr.instance].into())),
+            Item::Init => (id(147, 0), 1, marks.then(|| values![clr.instance].into())),
+            Item::Complete => (id(145, 0), 1, marks.then(|| values![clr.instance].into())),
             Item::Domain(domain) => (id(157, 156), 1, clr.domain_values(domain)),
             Item::Assembly(assembly) => (id(155, 154), 1, clr.assembly_values(assembly)),
             Item::Module(m) => (id(153, 152), of_module, clr.module_values(m, of_module)),
