@@ -80,7 +80,8 @@ fn decoded(file: &[u8]) -> Vec<Decoded> {
 fn files(scenario: &Scenario) -> (BTreeMap<String, Vec<u8>>, InMemoryTruth) {
     let (mut files, mut truth) = (MemoryFileSystem::default(), InMemoryTruth::default());
     etl_synth::Simulation::new(scenario).observer(&mut truth).run(&mut files).unwrap();
-    (files.into_files().into_iter().collect(), truth)
+    let files = files.into_files().into_iter();
+    (files.filter(|(name, _)| name.ends_with(".etl")).collect(), truth)
 }
 
 fn corpus(name: &str, seed: Option<u64>) -> Scenario {

@@ -113,6 +113,8 @@ fn truth_page_lists_every_key_and_outcome() {
         EventOutcome::Lost,
         EventOutcome::Disabled,
         EventOutcome::Missing,
+        EventOutcome::TooLarge,
+        EventOutcome::LargerThanBuffers,
     ];
     let buffer_outcomes = [
         BufferOutcome::Written,
