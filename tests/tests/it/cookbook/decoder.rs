@@ -40,9 +40,9 @@ fn trace() -> Vec<u8> {
 fn methods_do_not_change() {
     let found = methods(&trace()).unwrap();
     insta::assert_snapshot!(found[..3].join("\n"), @r#"
-    34 Shop.ReaderCustomer0 WriteToken
-    211 Shop.CustomerParser0 BeginCache
-    53 Shop.ReaderResponse1 ParseQueue
+    407 Shop.CustomerChannel0 CheckHandler
+    1364 Shop.ProviderQueue0 CheckQueue
+    601 Shop.QueueSession1 ParseWriter
     "#);
     assert_eq!(found.len(), 16);
 }
@@ -57,17 +57,17 @@ fn trace_does_not_change() {
       MethodID=@1
       ModuleID=@2
       MethodToken=100663307
-      MethodILSize=8
-      MethodNamespace="Shop.ReaderCustomer0"
-      MethodName="WriteToken"
-      MethodSignature="instance int32  (int32,int32)"
+      MethodILSize=101
+      MethodNamespace="Shop.CustomerChannel0"
+      MethodName="CheckHandler"
+      MethodSignature="bool  (int64,value class System.DateTime&)"
       ClrInstanceID=9
-    ##2 +50us P1/T1 Microsoft-Windows-DotNETRuntime MethodJitMemoryAllocatedForCode id=146 v0 op=103 level=5 keywords=0x10
+    ##2 +59us P1/T1 Microsoft-Windows-DotNETRuntime MethodJitMemoryAllocatedForCode id=146 v0 op=103 level=5 keywords=0x10
       MethodID=@1
       ModuleID=@2
-      JitHotCodeRequestSize=34
+      JitHotCodeRequestSize=407
       JitRODataRequestSize=0
-      AllocatedSizeForJitCode=64
+      AllocatedSizeForJitCode=432
       JitAllocFlag=0
       ClrInstanceID=9
     "#);
