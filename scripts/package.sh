@@ -41,10 +41,10 @@ for crate in "${crates[@]}"; do
     grep -qx "$file" <<<"$files" || complain "$crate lacks $file"
   done
   # What the code includes by name has to be in the package, tests apart.
-  for file in $(cd "$here" && find tables templates examples -type f 2>/dev/null || true); do
+  for file in $(cd "$here" && find tables templates examples data -type f 2>/dev/null || true); do
     grep -qx "$file" <<<"$files" || complain "$crate lacks $file"
   done
-  foreign=$(grep -vE '^(Cargo\.(toml|toml\.orig|lock)|\.cargo_vcs_info\.json|README\.md|tables/README\.md|LICENSE-(MIT|APACHE)|(src|examples|tables)/.*\.(rs|txt|kdl)|templates/.*\.(html|md|txt|xml))$' <<<"$files" || true)
+  foreign=$(grep -vE '^(Cargo\.(toml|toml\.orig|lock)|\.cargo_vcs_info\.json|README\.md|tables/README\.md|LICENSE-(MIT|APACHE)|(src|examples|tables)/.*\.(rs|txt|kdl)|templates/.*\.(html|kdl|md|txt|xml)|data/(README\.md|tables\.bin))$' <<<"$files" || true)
   [ -z "$foreign" ] || complain "$crate has what it should not: $foreign"
   printf '%-12s %4d files %8d bytes packed\n' "$crate" "$(wc -l <<<"$files")" "$(stat -c %s "$package")"
 done

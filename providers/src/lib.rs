@@ -12,7 +12,7 @@
 //! # Ok::<(), &str>(())
 //! ```
 //!
-//! [`unpack`] returns all tables as one text, [`pack`] is the inverse: `data/README.md` has the
+//! [`unpack`] returns all tables as one text, [`pack()`] is the inverse: `data/README.md` has the
 //! commands, and says where the facts are from.
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]

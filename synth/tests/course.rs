@@ -194,7 +194,7 @@ fn admitted<'t>(a: Asked, b: Asked, events: &[&'t KnownEvent]) -> Vec<&'t KnownE
             let count = begun.entry((event.pid, number(event, "ClrInstanceID"))).or_default();
             *count += u32::from(event.descriptor.id == 187);
             let end = match (b.rundown & 0x40 != 0, b.rundown & 0x100 != 0) {
-                (true, true) => *count % 2 == 0,
+                (true, true) => count.is_multiple_of(2),
                 (_, end) => end,
             };
             admits_rundown(mask, event, end)

@@ -22,7 +22,8 @@ struct Run<V> {
 pub(super) struct Chunks<V> {
     /// For each run a key that none of its keys is below, and all of the run before are.
     bounds: Vec<u64>,
-    /// None is empty. Boxes are moved when one comes in between.
+    /// None is empty.
+    #[expect(clippy::vec_box, reason = "a run in between moves all after it")]
     runs: Vec<Box<Run<V>>>,
     len: usize,
 }

@@ -16,7 +16,7 @@
 //! ###1 +0us P1/T1 Microsoft-Windows-DotNETRuntime AppDomainLoad_V1 id=156 v1 op=41 \
 //!     level=4 keywords=0x8
 //!   AppDomainID=@1
-//!   AppDomainFlags=Executable
+//!   AppDomainFlags=0x2(Executable)
 //!   AppDomainName=\"app.exe\"
 //!   AppDomainIndex=1
 //!   ClrInstanceID=9

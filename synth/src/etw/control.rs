@@ -94,7 +94,7 @@ impl Etw<'_> {
                 return self.fail(file, "read", RefusalCode::FileNotFound, message, at);
             }
         }
-        for session in sessions.iter().filter(|name| self.running(name).is_empty()) {
+        if let Some(session) = sessions.iter().find(|name| self.running(name).is_empty()) {
             let message = format!("no session \"{session}\" is running");
             return self.fail(session, "query", RefusalCode::NotFound, message, at);
         }

@@ -1,5 +1,5 @@
-//! `NAME.expected.json` beside each trace: what is in it, what is wrong with it, and what a verifier
-//! has to find, from the script and from what the simulation reports.
+//! `NAME.expected.json` beside each trace: what is in it, what is wrong with it, and what a
+//! verifier has to find, from the script and from what the simulation reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 

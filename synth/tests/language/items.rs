@@ -86,8 +86,8 @@ at "2s" { enable "rundown" in="s" keywords=0x118 level=5 }"#,
             ),
             // Concurrent, and of servers.
             (r#""StartupFlags":4097"#, 1),
-            // A millisecond for each of twenty items, first those of the start rundown, which is not
-            // requested and takes its time.
+            // A millisecond for each of twenty items, first those of the start rundown, which is
+            // not requested and takes its time.
             (r#""at_ns":2010"#, 0),
             (r#""at_ns":2030"#, 1),
             (r#""event":"GCJoin_V2","fields":{"Heap":1,"#, 2),
