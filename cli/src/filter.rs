@@ -109,6 +109,12 @@ impl FilterArgs {
         !self.processes.names().is_empty()
     }
 
+    /// Whether events are selected by the processes or threads that they are about, which only the
+    /// trace as a whole shows.
+    pub fn has_subjects(&self) -> bool {
+        self.needs_processes() || !self.pid.is_empty() || !self.tid.is_empty()
+    }
+
     /// The selection for a trace with this clock; `processes` has the processes of the trace.
     pub fn filter(&self, clock: &Clock, processes: &Filter) -> Result<Filter, Failure> {
         let from = self.from.as_deref().map(|t| timestamp(t, clock)).transpose()?;

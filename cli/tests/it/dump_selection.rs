@@ -53,6 +53,19 @@ fn conditions_select_by_event_field_and_text() {
     assert_eq!(count(&["--grep", "no such text at all"]), 0);
 }
 
+/// The kernel logs samples outside of threads; they are about the thread that ran.
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
+#[test]
+fn count_has_the_samples_of_a_process_too() {
+    let path = etl_test_support::trace("perfview/net.4.5.2.x64.etl");
+    let here = directory(&[]);
+    let select = ["dump", path.to_str().unwrap(), "--process", "Test.x64", "-p", "PerfInfo"];
+    let printed = etlkit(here.path(), &select).out.lines().count();
+    let counted = etlkit(here.path(), &[&select[..], &["--count"]].concat());
+    assert_eq!((counted.code, counted.out), (0, format!("{printed}\n")));
+    assert!(printed > 5_000, "{printed}");
+}
+
 #[needs(trace = "tx/HTTP_Server.etl")]
 #[test]
 fn names_that_no_trace_has_are_reported_with_the_nearest() {

@@ -9,7 +9,7 @@ use crate::input::Input;
 /// Reads it. `None` where no row shows any of it, and where it takes too much memory or cannot be
 /// read: then rows go without.
 pub(super) fn machine(input: &mut Input, args: &Args) -> Option<Machine> {
-    let selects = args.grep.is_some() || !args.conditions.is_empty();
+    let selects = args.grep.is_some() || !args.conditions.is_empty() || args.filter.has_subjects();
     if args.count && !selects {
         return None;
     }
