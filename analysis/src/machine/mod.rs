@@ -6,6 +6,7 @@ mod counted;
 mod drives;
 mod finish;
 pub mod images;
+mod kernel_events;
 mod listed;
 pub mod names;
 mod process;
@@ -21,10 +22,10 @@ use etl_format::constants::{EventFlags, PointerSize};
 use etl_format::read::{EventHeader, ExtendedItem, FileHeader, Header, Record, Source, Trace};
 use etl_schema::providers::{IMAGE_ID, SYSTEM_CONFIG_EX};
 use etl_schema::views::clr;
-use etl_schema::views::kernel::{self, Change as KernelChange};
+use etl_schema::views::kernel;
 use foldhash::HashMap;
 
-use crate::address::{DirectMapped, Keys, Origin, Ranges, Sighting, Tag, Tallies};
+use crate::address::{DirectMapped, Keys, Origin, Ranges, Sighting, Tallies};
 use crate::files::{FileFacts, Timeline};
 use crate::loss::{self, Loss};
 use crate::steps::{ClrHead, Step, Words};
@@ -64,14 +65,6 @@ const OTHERS: u32 = u32::MAX;
 
 /// Times of the first and the last of some records.
 pub type Span = Option<(i64, i64)>;
-
-fn life(change: KernelChange) -> Life {
-    match change {
-        KernelChange::Start => Life::Begun,
-        KernelChange::End => Life::Ended,
-        KernelChange::RundownStart | KernelChange::RundownEnd => Life::Listed,
-    }
-}
 
 #[inline]
 pub(crate) fn widen(span: &mut Span, timestamp: i64) {
@@ -448,100 +441,6 @@ impl Machine {
         }
     }
 
-    fn kernel_event(
-        &mut self,
-        event: kernel::Event<'_>,
-        record: &Record<'_>,
-        timestamp: i64,
-        observer: &mut impl StateObserver,
-    ) {
-        match event {
-            kernel::Event::Sample { address, tid } => self.sample(address, tid, timestamp),
-            kernel::Event::Stack { at, pid, frames, .. } => {
-                observer.kernel_stack(at, record.timestamp());
-                let process = self.process(pid);
-                self.resolver.frames(
-                    &mut self.processes,
-                    process,
-                    Origin::KernelStack,
-                    frames,
-                    timestamp,
-                );
-            }
-            kernel::Event::StackKey { at, pid, key, .. } => {
-                observer.kernel_stack(at, record.timestamp());
-                let process = self.process(pid);
-                self.keys.used(key, process, timestamp);
-                if let Some(process) = self.processes.get_mut(process) {
-                    process.tally_mut(Origin::KernelStack).stacks += 1;
-                }
-            }
-            kernel::Event::StackDefinition { key, last: true, frames } => {
-                let mut is_used = false;
-                while let Some((process, key_use)) = self.keys.take(key) {
-                    is_used = true;
-                    if let Some(process) = self.processes.get_mut(process) {
-                        self.resolver.keyed(process, key_use, frames);
-                    }
-                }
-                self.definitions += 1;
-                if !is_used {
-                    self.keys.unused(key, timestamp);
-                }
-            }
-            // A definition at the first use comes before the others; those wait for the next.
-            kernel::Event::StackDefinition { last: false, .. } => {}
-            kernel::Event::Image(change, image) => self.image(change, &image, timestamp),
-            kernel::Event::Thread(change, thread) => {
-                let kernel::Thread { pid, tid, .. } = thread;
-                match change {
-                    KernelChange::Start => {
-                        self.threads.start(tid, pid, timestamp);
-                        let process = self.process(pid);
-                        if let Some(process) = self.processes.get_mut(process) {
-                            widen(&mut process.listed.threads, timestamp);
-                        }
-                    }
-                    KernelChange::End => {
-                        if !self.threads.end(tid, pid, timestamp) {
-                            self.census.unstarted_threads.add(timestamp);
-                        }
-                    }
-                    KernelChange::RundownStart => {
-                        self.list_thread(tid, pid);
-                        self.census.listed_at_start(timestamp);
-                    }
-                    KernelChange::RundownEnd => {
-                        self.list_thread(tid, pid);
-                        self.census.listed_at_end(timestamp);
-                    }
-                }
-                if matches!(change, KernelChange::Start | KernelChange::End) {
-                    self.sampled.remove(tid);
-                    observer.thread_changed(tid);
-                }
-                self.changed(|| Change::Thread(life(change), tid));
-                self.describe(&thread);
-            }
-            kernel::Event::ThreadName(thread) => {
-                self.threads.seen(thread.tid, thread.pid);
-                self.changed(|| Change::Thread(Life::Listed, thread.tid));
-                self.describe(&thread);
-            }
-            kernel::Event::Process(change, process) => {
-                self.process_event(change, &process, timestamp);
-            }
-            _ => {}
-        }
-    }
-
-    /// Takes in a thread of the kernel's lists.
-    fn list_thread(&mut self, tid: u32, pid: u32) {
-        if self.threads.listed(tid, pid) {
-            self.sampled.remove(tid);
-        }
-    }
-
     /// Resolves an address that comes alone.
     #[inline]
     fn address(&mut self, process: usize, origin: Origin, address: u64, time: i64) {
@@ -571,99 +470,6 @@ impl Machine {
             self.sampled.insert(tid, process);
         }
         Some(process)
-    }
-
-    /// Keeps what an event states of a thread.
-    fn describe(&mut self, thread: &kernel::Thread<'_>) {
-        let name = thread.name().filter(|_| self.names.is_some());
-        let name = name.map(|name| names::text(name).into_boxed_str());
-        let name = name.filter(|name| !name.is_empty());
-        self.threads.describe(thread.tid, thread.start_address().unwrap_or(0), name);
-    }
-
-    fn image(&mut self, change: KernelChange, image: &kernel::Image<'_>, timestamp: i64) {
-        let &kernel::Image { pid, base, size, .. } = image;
-        let path = image.path().unwrap_or_default();
-        let from = if change == KernelChange::Start { Some(timestamp) } else { None };
-        let kernel = pid == 0 || pid == SYSTEM;
-        let process = self.process(pid);
-        // Listed again, it is the image that it was.
-        let owner = self.processes.get_mut(process);
-        let has_ended = owner.as_ref().is_some_and(|p| p.ended.is_some());
-        let known = owner.and_then(|p| p.images.now(base));
-        match change {
-            KernelChange::RundownStart => self.census.listed_at_start(timestamp),
-            KernelChange::RundownEnd => self.census.listed_at_end(timestamp),
-            KernelChange::End if !has_ended => {
-                self.census.unloads += 1;
-                if known.is_none() {
-                    self.census.unstarted_images.add(timestamp);
-                }
-            }
-            KernelChange::Start | KernelChange::End => {}
-        }
-        let known = known.filter(|tag| {
-            change != KernelChange::Start && self.images.get(tag.id).is_some_and(|i| i.base == base)
-        });
-        let tag = known.unwrap_or_else(|| {
-            let id = self.images.add(pid, base, path);
-            let instance = if kernel { self.images.add_kernel(id) } else { 0 };
-            Tag { id, instance, ..Tag::default() }
-        });
-        if let Some(names) = &mut self.names {
-            names.image(tag.id, path);
-        }
-        self.changed(|| Change::Image(life(change), process, tag.id));
-        let own = self.processes.get_mut(process).map(|p| &mut p.images);
-        for ranges in own.into_iter().chain(kernel.then_some(&mut self.resolver.kernel)) {
-            if change == KernelChange::End {
-                ranges.remove(base, size, timestamp, tag);
-            } else {
-                ranges.add(base, size, from, tag);
-            }
-        }
-    }
-
-    fn process_event(&mut self, change: KernelChange, event: &kernel::Process<'_>, timestamp: i64) {
-        let pid = event.pid;
-        if change == KernelChange::Start {
-            // The id may have been another process's before.
-            let reused = self.by_pid.get(&pid).and_then(|&p| self.processes.get(p));
-            if reused.is_some_and(|p| p.ended.is_some()) {
-                self.by_pid.remove(&pid);
-                self.recent.clear();
-                self.sampled.clear();
-            }
-        }
-        let index = self.process(pid);
-        self.changed(|| Change::Process(life(change), index));
-        self.census.processes += 1;
-        match change {
-            KernelChange::RundownStart => {
-                self.listed(index, false);
-                self.census.listed_at_start(timestamp);
-            }
-            KernelChange::RundownEnd => {
-                self.listed(index, true);
-                self.census.listed_at_end(timestamp);
-            }
-            KernelChange::Start | KernelChange::End => {}
-        }
-        let Some(process) = self.processes.get_mut(index) else { return };
-        process.learn(event, self.names.is_some());
-        match change {
-            KernelChange::Start => process.started = Some(timestamp),
-            KernelChange::End => {
-                if !process.is_listed() {
-                    self.census.unstarted_processes.add(timestamp);
-                }
-                process.ended = Some(timestamp);
-                process.exit_status = event.exit_status();
-                process.code.clear(timestamp);
-                process.images.clear(timestamp);
-            }
-            KernelChange::RundownStart | KernelChange::RundownEnd => {}
-        }
     }
 
     #[inline]
