@@ -134,9 +134,6 @@ impl Analysis {
             let (mut joiner, mut number) = (Joiner::default(), 0);
             machine.changes = Some(Vec::new());
             let read = each_record(readers, timeline, |record, file, time| {
-                if record.is_stale() && !self.stale {
-                    return;
-                }
                 if let Some(step) = scan.record(record, time, &mut ()) {
                     machine.apply(step, time, file, &mut ());
                 }
@@ -176,9 +173,6 @@ impl Analysis {
             if let ([reader], 2..) = (&mut *readers, self.threads) {
                 let read = reader.pipeline(
                     |record, batch: &mut StepBatch| {
-                        if record.is_stale() && !self.stale {
-                            return false;
-                        }
                         let time = timeline.timestamp(0, record.timestamp());
                         if let Some(step) = scan.record(record, time, records) {
                             batch.push(step, time);
@@ -192,18 +186,12 @@ impl Analysis {
             // Each loop has a closure of its own, so that both are compiled into their loops.
             if let [reader] = readers {
                 return each_record_of(reader, timeline, |record, time| {
-                    if record.is_stale() && !self.stale {
-                        return;
-                    }
                     if let Some(step) = scan.record(record, time, records) {
                         machine.apply(step, time, 0, state);
                     }
                 });
             }
             each_record(readers, timeline, |record, file, time| {
-                if record.is_stale() && !self.stale {
-                    return;
-                }
                 if let Some(step) = scan.record(record, time, records) {
                     machine.apply(step, time, file, state);
                 }
@@ -250,7 +238,8 @@ impl Analysis {
         for (index, (trace, _)) in recording.files.iter_mut().enumerate() {
             trace.set_order_check(order_check);
             let reader = trace.records(Order::Time).map_err(|error| failed((index, error)))?;
-            readers.push(reader.with_threads(self.threads));
+            let reader = reader.with_threads(self.threads);
+            readers.push(if self.stale { reader } else { reader.without_stale_records() });
         }
         let mut scan = Scan::new(self.names);
         let is_second = order_check == OrderCheck::Scan;

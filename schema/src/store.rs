@@ -28,7 +28,7 @@ use etl_format::constants::{EventFlags, ExtendedType, PointerSize, RecordKind};
 use etl_format::read::{EventHeader, Header, Record};
 // Keys of the trace are hashed with a seed, those of the tables need none.
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Opcodes of the events of [`EVENT_METADATA`]: `TRACE_EVENT_INFO` and maps.
 const EVENT_INFO: u8 = 32;
@@ -499,7 +499,7 @@ impl SchemaStore {
     ) -> Option<&Decoder> {
         // Without this most records of a kernel trace would be looked up in vain, version by
         // version.
-        if !classic_of_tables().contains(&provider)
+        if !Registry::classic().has(provider)
             && (self.classic_providers.is_empty() || !self.classic_providers.contains(&provider))
         {
             return None;
@@ -581,22 +581,4 @@ impl SchemaStore {
         }
         Some((decoder, pointers))
     }
-}
-
-/// Classes of the tables. Their hash has a fixed seed, see below.
-type ClassesOfTables = std::collections::HashSet<Guid, foldhash::fast::FixedState>;
-
-/// Providers whose tables describe classic events. What stands in them is known, so that no trace
-/// can choose keys that collide: a fast hash will do.
-fn classic_of_tables() -> &'static ClassesOfTables {
-    static PROVIDERS: OnceLock<ClassesOfTables> = OnceLock::new();
-    PROVIDERS.get_or_init(|| {
-        let providers =
-            Registry::builtin().providers().iter().chain(Registry::classic().providers());
-        let events = providers.flat_map(|p| &p.events);
-        events
-            .filter(|e| matches!(e.schema.identity, Identity::Classic { .. }))
-            .map(|e| e.schema.provider)
-            .collect()
-    })
 }

@@ -335,7 +335,7 @@ impl ProviderRef {
         match self {
             ProviderRef::Guid(guid) => Some(*guid),
             ProviderRef::Name(name) => {
-                let named = registry.providers().iter().find(|p| p.name.eq_ignore_ascii_case(name));
+                let named = registry.providers().find(|p| p.name.eq_ignore_ascii_case(name));
                 named.map(|p| p.guid)
             }
             ProviderRef::Hashed(name) => Some(provider_guid(name)),

@@ -40,6 +40,10 @@ impl RecordRef {
     pub fn mark_stale(&mut self, offsets: &[u32]) {
         self.stale = offsets.binary_search(&self.at).is_ok();
     }
+
+    pub fn is_stale(&self) -> bool {
+        self.stale
+    }
 }
 
 /// Records of a buffer after which the memory is looked at.

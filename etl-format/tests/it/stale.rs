@@ -68,3 +68,22 @@ fn a_stream_marks_nothing() {
         assert!(!Record::is_stale(&record));
     }
 }
+
+#[test]
+fn stale_records_are_left_out_on_request_in_both_orders() {
+    let file = made(MERGE, &[(2, 1_000), (1, 1_000)]);
+    let mut trace = Trace::open(file.as_slice(), &Options::default()).unwrap();
+    for order in [Order::File, Order::Time] {
+        let read = |mut records: Records<&mut &[u8]>| {
+            let mut payloads = Vec::new();
+            while let Some(record) = records.next_record().unwrap() {
+                payloads.push((record.timestamp(), record.bytes().to_vec(), record.is_stale()));
+            }
+            payloads
+        };
+        let mut all = read(trace.records(order).unwrap());
+        let rest = read(trace.records(order).unwrap().without_stale_records());
+        all.retain(|(.., is_stale)| !is_stale);
+        assert_eq!((rest.len(), rest), (3, all));
+    }
+}

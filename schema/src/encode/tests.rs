@@ -103,7 +103,7 @@ fn decode_undoes_encode_for_every_event_of_the_tables() {
         (seed >> 24) as u8
     };
     for registry in [Registry::builtin(), Registry::classic()] {
-        for event in registry.providers().iter().flat_map(|p| &p.events) {
+        for event in registry.providers().flat_map(|p| &p.events) {
             for pointers in [PointerSize::P4, PointerSize::P8] {
                 for _ in 0..8 {
                     let content: Vec<u8> = (0..400).map(|_| next()).collect();

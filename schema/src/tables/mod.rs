@@ -2,18 +2,17 @@
 
 mod errata;
 mod parse;
+mod registry;
 pub mod windows;
 
-use std::sync::{Arc, OnceLock};
-
 use etl_format::Guid;
-use foldhash::fast::FixedState;
 
-use crate::decode::Decoder;
 use crate::model::{EventSchema, Identity};
 
 pub use errata::{ERRATA_TABLE, Erratum, errata, erratum};
 pub use parse::TableError;
+pub(crate) use registry::Entry;
+pub use registry::Registry;
 
 /// The tables that this crate carries: file name and text.
 pub const TABLES: &[(&str, &str)] = &[
@@ -133,7 +132,7 @@ impl Provider {
     /// matter.
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
-        self.name.to_ascii_lowercase().ends_with(&name.to_ascii_lowercase())
+        is_called(&self.name, name)
     }
 
     /// The mask of a keyword, by its name (case does not matter).
@@ -143,156 +142,9 @@ impl Provider {
     }
 }
 
-/// Provider and event by what a record says. The keys are those of the tables, which no trace can
-/// choose so that they collide: a hash with a fixed seed will do.
-type ByIdentity = std::collections::HashMap<Key, (usize, usize), FixedState>;
-
-/// A provider and an identity as two numbers, which are hashed and compared in a few steps.
-type Key = (u128, u64);
-
-#[inline]
-fn key(provider: Guid, identity: Identity) -> Key {
-    let identity = match identity {
-        Identity::Modern { id, version } => 1 << 32 | u64::from(id) << 16 | u64::from(version),
-        Identity::Classic { opcode, version } => {
-            2 << 32 | u64::from(opcode) << 16 | u64::from(version)
-        }
-        Identity::SelfDescribing => 3 << 32,
-        Identity::Message { number } => 4 << 32 | u64::from(number),
-    };
-    (u128::from_le_bytes(provider.to_bytes()), identity)
-}
-
-/// Providers, and their events by identity.
-#[derive(Debug, Default)]
-pub struct Registry {
-    providers: Vec<Provider>,
-    /// Provider and event by what a record says.
-    events: ByIdentity,
-    /// A decoder for each event of each provider. Most traces need few of them.
-    decoders: Vec<Vec<OnceLock<Decoder>>>,
-    /// The same without fields.
-    without_fields: Vec<Vec<OnceLock<Decoder>>>,
-}
-
-impl Registry {
-    /// The tables of this crate by what runtimes ship, read once.
-    #[must_use]
-    pub fn builtin() -> &'static Registry {
-        Registry::of(TableSet::Shipped)
-    }
-
-    /// The tables of this crate by either profile, read once.
-    ///
-    /// They are read in the tests of this crate as well; a table with an error would be left out
-    /// here.
-    #[must_use]
-    pub fn of(profile: TableSet) -> &'static Registry {
-        static SHIPPED: OnceLock<Registry> = OnceLock::new();
-        static DOCUMENTED: OnceLock<Registry> = OnceLock::new();
-        let read = |tables: &[(&str, &str)]| -> Vec<Provider> {
-            tables.iter().filter_map(|(file, text)| Provider::parse(file, text).ok()).collect()
-        };
-        match profile {
-            TableSet::Shipped => SHIPPED.get_or_init(|| Registry::new(read(TABLES))),
-            TableSet::Documented => {
-                DOCUMENTED.get_or_init(|| Registry::new(read(DOCUMENTED_TABLES)))
-            }
-        }
-    }
-
-    /// The classic events of the kernel and of merges, read once; likewise.
-    #[must_use]
-    pub fn classic() -> &'static Registry {
-        static CLASSIC: OnceLock<Registry> = OnceLock::new();
-        CLASSIC.get_or_init(|| {
-            let (file, text) = CLASSIC_TABLE;
-            Registry::new(Provider::parse_classes(file, text).unwrap_or_default())
-        })
-    }
-
-    /// A registry of providers. Of two events with one identity the later one counts.
-    #[must_use]
-    pub fn new(providers: Vec<Provider>) -> Self {
-        let mut events = ByIdentity::default();
-        for (p, provider) in providers.iter().enumerate() {
-            for (e, event) in provider.events.iter().enumerate() {
-                events.insert(key(event.schema.provider, event.schema.identity), (p, e));
-            }
-        }
-        let none = |p: &Provider| p.events.iter().map(|_| OnceLock::new()).collect();
-        let [decoders, without_fields] = [(); 2].map(|()| providers.iter().map(none).collect());
-        Registry { providers, events, decoders, without_fields }
-    }
-
-    /// All providers.
-    #[must_use]
-    pub fn providers(&self) -> &[Provider] {
-        &self.providers
-    }
-
-    /// The provider with this GUID.
-    #[must_use]
-    pub fn provider(&self, guid: Guid) -> Option<&Provider> {
-        self.providers.iter().find(|p| p.guid == guid)
-    }
-
-    /// The provider with this name (case does not matter), a word of it that no other has
-    /// (`runtime`, `rundown`), or this GUID.
-    #[must_use]
-    pub fn find(&self, text: &str) -> Option<&Provider> {
-        if let Ok(guid) = text.parse() {
-            return self.provider(guid);
-        }
-        let exact = self.providers.iter().find(|p| p.name.eq_ignore_ascii_case(text));
-        exact.or_else(|| self.providers.iter().find(|p| p.is_called(text)))
-    }
-
-    /// The description of an event.
-    #[must_use]
-    #[inline]
-    pub fn event(&self, provider: Guid, identity: Identity) -> Option<&TableEvent> {
-        self.entry(provider, identity).map(|entry| entry.event)
-    }
-
-    /// The decoder for an event's payload.
-    #[must_use]
-    #[inline]
-    pub fn decoder(&self, provider: Guid, identity: Identity) -> Option<&Decoder> {
-        self.entry(provider, identity).map(Entry::decoder)
-    }
-
-    /// A decoder with the names of an event but without its fields, for payloads of other layouts.
-    pub(crate) fn without_fields(&self, provider: Guid, identity: Identity) -> Option<&Decoder> {
-        let &(p, e) = self.events.get(&key(provider, identity))?;
-        let mut schema = self.providers.get(p)?.events.get(e)?.schema.clone();
-        let decoder = self.without_fields.get(p)?.get(e)?;
-        Some(decoder.get_or_init(|| {
-            schema.fields.clear();
-            Decoder::new(Arc::new(schema))
-        }))
-    }
-
-    #[inline]
-    pub(crate) fn entry(&self, provider: Guid, identity: Identity) -> Option<Entry<'_>> {
-        let &(p, e) = self.events.get(&key(provider, identity))?;
-        let event = self.providers.get(p)?.events.get(e)?;
-        Some(Entry { event, decoder: self.decoders.get(p)?.get(e)? })
-    }
-}
-
-/// An event of a registry, with its decoder, which is compiled when it is first asked for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry<'r> {
-    event: &'r TableEvent,
-    decoder: &'r OnceLock<Decoder>,
-}
-
-impl<'r> Entry<'r> {
-    #[inline]
-    pub fn decoder(self) -> &'r Decoder {
-        self.decoder.get_or_init(|| Decoder::new(Arc::new(self.event.schema.clone())))
-    }
+/// Whether a provider's name ends like this; case does not matter.
+fn is_called(provider: &str, name: &str) -> bool {
+    provider.to_ascii_lowercase().ends_with(&name.to_ascii_lowercase())
 }
 
 #[cfg(test)]

@@ -30,19 +30,49 @@ impl TableError {
     }
 }
 
-/// A table of classic events: a part for each class, which begins with its line.
-pub(super) fn classes(file: &str, text: &str) -> Result<Vec<Provider>, TableError> {
-    let mut out = Vec::new();
-    let lines: Vec<&str> = text.lines().collect();
-    let mut first = 0;
-    // What stands before the first class is comments.
-    for class in lines.chunk_by(|_, next| !next.starts_with("class ")) {
-        if class.first().is_some_and(|line| line.starts_with("class ")) {
-            out.push(lines_of(file, first, class.iter().copied())?);
-        }
-        first += class.len();
+/// The part of a table about one provider or class.
+#[derive(Clone, Debug)]
+pub(super) struct Part<'t> {
+    pub name: Text,
+    pub guid: Guid,
+    file: &'t str,
+    /// Lines before it in the file.
+    first: usize,
+    text: &'t str,
+}
+
+impl Part<'_> {
+    pub fn read(&self) -> Result<Provider, TableError> {
+        lines_of(self.file, self.first, self.text.lines())
     }
-    Ok(out)
+}
+
+/// The parts of a table: each goes up to the line of the next provider or class. What stands before
+/// the first one is comments.
+pub(super) fn parts<'t>(file: &'t str, text: &'t str) -> Vec<Part<'t>> {
+    let (mut parts, mut at) = (Vec::<Part<'t>>::new(), 0);
+    for (first, line) in text.split_inclusive('\n').enumerate() {
+        let mut words = line.split_ascii_whitespace();
+        if line.starts_with(['p', 'c'])
+            && matches!(words.next(), Some("provider" | "class"))
+            && let (Some(name), Some(guid)) = (words.next(), words.next())
+            && let (Ok(guid), Some(text)) = (guid.parse(), text.get(at..))
+        {
+            parts.push(Part { name: self::name(name), guid, file, first, text });
+        }
+        at += line.len();
+    }
+    // Each ends where the next one begins.
+    let starts: Vec<_> = parts.iter().skip(1).map(|next| next.text.len()).collect();
+    for (part, next) in parts.iter_mut().zip(starts) {
+        part.text = part.text.get(..part.text.len() - next).unwrap_or_default();
+    }
+    parts
+}
+
+/// A table of classic events: a part for each class.
+pub(super) fn classes(file: &str, text: &str) -> Result<Vec<Provider>, TableError> {
+    parts(file, text).iter().map(Part::read).collect()
 }
 
 pub(super) fn provider(file: &str, text: &str) -> Result<Provider, TableError> {

@@ -1,9 +1,11 @@
 //! Targets that read text: scripts, configuration, command lines.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use etl_control::controller::CommandLine;
 use etl_control::mask::explain;
+use etl_schema::decode::Decoder;
 use etl_schema::tables::TableSet;
 use etl_schema::tables::{Provider, Registry};
 use etl_synth::Script;
@@ -67,7 +69,7 @@ pub(super) fn mask(data: &[u8]) {
         Some((mask, rest)) => (u64::from_le_bytes(*mask), rest.first().copied().unwrap_or(5)),
         None => return,
     };
-    let providers = Registry::builtin().providers();
+    let providers: Vec<_> = Registry::builtin().providers().collect();
     if let Some(provider) = providers.get(usize::from(level) % providers.len().max(1)) {
         let explained = explain(TableSet::Shipped, provider, mask, level);
         assert_eq!(explained.unnamed & !mask, 0);
@@ -94,7 +96,9 @@ pub(super) fn controller(data: &[u8]) {
 pub(super) fn table(data: &[u8]) {
     let table = text(data);
     if let Ok(provider) = Provider::parse("fuzz.txt", &table) {
-        let _ = Registry::new(vec![provider]);
+        for event in provider.events {
+            let _ = Decoder::new(Arc::new(event.schema));
+        }
     }
     let _ = Provider::parse_classes("fuzz.txt", &table);
 }

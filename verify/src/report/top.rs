@@ -104,7 +104,7 @@ fn event_name(facts: &Facts, provider: Guid, id: u16) -> Option<String> {
         schema.provider == provider && !schema.name.is_empty() && is_id(schema.identity, id)
     };
     let tables = [Registry::builtin(), Registry::classic()];
-    let tables = tables.into_iter().flat_map(Registry::providers);
+    let tables = tables.into_iter().filter_map(|registry| registry.provider(provider));
     let mut tables = tables.flat_map(|table| &table.events).map(|event| &event.schema);
     let name = |schema: &EventSchema| schema.name.to_string();
     let learned = || facts.payloads.store().learned().map(AsRef::as_ref).find(is_it).map(name);

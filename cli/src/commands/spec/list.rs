@@ -12,9 +12,9 @@ use crate::error::Failure;
 use crate::output::text;
 
 pub(super) fn providers(profile: TableSet, search: Option<&str>) -> Result<Printed, Failure> {
-    let all = Registry::of(profile).providers().iter().map(|p| Listed::of(p, "provider"));
-    let classes = Registry::classic().providers().iter().map(|p| Listed::of(p, "class"));
-    let known = |guid: Guid| Registry::of(profile).provider(guid).is_some();
+    let all = Registry::of(profile).providers().map(|p| Listed::of(p, "provider"));
+    let classes = Registry::classic().providers().map(|p| Listed::of(p, "class"));
+    let known = |guid: Guid| Registry::of(profile).has(guid);
     let of_windows = etl_providers::all().iter().map(|p| Listed {
         name: p.name(),
         guid: Guid::from_bytes(p.guid()),

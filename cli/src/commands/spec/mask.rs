@@ -14,7 +14,7 @@ use crate::output::text;
 /// A provider with keywords: classes of kernel events have none.
 fn provider_with_keywords(profile: TableSet, name: &str) -> Result<&'static Provider, Failure> {
     let provider = find(profile, name)?;
-    if Registry::of(profile).provider(provider.guid).is_none() {
+    if !Registry::of(profile).has(provider.guid) {
         let message = "a class of kernel events has no keywords: it is enabled by kernel flags";
         return Err(Failure::new(name, message).hint("`etlkit spec providers` lists the providers"));
     }

@@ -147,9 +147,9 @@ pub(crate) fn print(format: ReportFormat, (text, json): &Printed) -> Result<Outc
 /// A provider of the tables, a class of kernel events, or a provider that Windows ships.
 fn find(profile: TableSet, name: &str) -> Result<&'static Provider, Failure> {
     let class = || {
-        let classes = Registry::classic().providers().iter();
+        let mut classes = Registry::classic().providers();
         let guid = name.parse().ok();
-        classes.clone().find(|p| p.name.eq_ignore_ascii_case(name) || Some(p.guid) == guid)
+        classes.find(|p| p.name.eq_ignore_ascii_case(name) || Some(p.guid) == guid)
     };
     // It lives as long as the program, as the other tables do.
     let of_windows = || {

@@ -56,7 +56,7 @@ use super::tally::Tally;
 #[cfg(doc)]
 use super::options::OrderCheck;
 use prefetch::Prefetcher;
-use run::{LAST_KEY, MergeKey, Rank, Run, Waiting, decode, held_bytes};
+use run::{MergeKey, Rank, Run, Waiting, decode, held_bytes};
 use schedule::Schedule;
 
 /// In place of an index: no run is current.
@@ -90,9 +90,12 @@ pub struct Records<S: Source> {
     runs: Vec<Run<S::Block>>,
     /// Runs whose memory can be used again.
     free: Vec<usize>,
-    /// The run that returns the next record, and the key up to which it may continue.
+    /// The run that returns the next record.
     current: usize,
+    /// The key up to which it may continue, and the timestamp of that key: what is before it needs
+    /// no closer look.
     bound: MergeKey,
+    before: i64,
     last: i64,
     held: u64,
     /// Latest timestamp of each stream's buffers opened so far.
@@ -100,6 +103,8 @@ pub struct Records<S: Source> {
     report: OrderReport,
     /// Offsets of the stale records in the first buffer.
     stale: Vec<u32>,
+    /// Whether these are left out.
+    leaves_stale: bool,
     /// Buffers that other threads decode.
     prefetcher: Option<Prefetcher<S::Block>>,
 }
@@ -134,6 +139,12 @@ impl<S: Source> Records<S> {
         Records { stale: stale.to_vec(), ..self }
     }
 
+    /// Leaves out the records that are marked as stale ([`Record::is_stale`]).
+    #[must_use]
+    pub fn without_stale_records(self) -> Self {
+        Records { leaves_stale: true, ..self }
+    }
+
     pub(super) fn new(source: S, index: Index, order: Order) -> Self {
         let Index { options, header, clock, buffers, layout, notes, damage, stale } = index;
         let schedule = Schedule::new(buffers, order, options.order_check);
@@ -154,13 +165,15 @@ impl<S: Source> Records<S> {
             runs: Vec::new(),
             free: Vec::new(),
             current: NO_RUN,
-            bound: LAST_KEY,
+            bound: MergeKey::LAST,
+            before: i64::MAX,
             last: i64::MIN,
             held: 0,
             ends: vec![i64::MIN; schedule.streams()],
             report: OrderReport::default(),
             prefetcher: None,
             stale,
+            leaves_stale: false,
             schedule,
         };
         for index in records.schedule.first_of_streams() {
@@ -199,7 +212,7 @@ impl<S: Source> Records<S> {
             return Err(self.fail(error));
         }
         let Some(run) = self.runs.get_mut(self.current) else { return Ok(None) };
-        let Some(&record) = run.records.get(run.returned) else { return Ok(None) };
+        let Some(record) = run.next() else { return Ok(None) };
         if self.records.is_multiple_of(Budget::RECORDS)
             && let Err(error) = self.limits.check(run.loaded.entry.offset)
         {
@@ -227,15 +240,15 @@ impl<S: Source> Records<S> {
         if let Err(error) = self.advance() {
             return Err(self.fail(error));
         }
-        Ok(self.runs.get(self.current).and_then(Run::key).map(|(timestamp, _)| timestamp))
+        Ok(self.runs.get(self.current).and_then(Run::next).map(|next| next.timestamp))
     }
 
     /// Makes the run with the next record the current one; at the end there is none.
     #[inline(always)]
     fn advance(&mut self) -> Result<()> {
-        match self.runs.get(self.current).and_then(Run::key) {
-            Some(key) if key <= self.bound => Ok(()),
-            key => self.switch(key),
+        match self.runs.get(self.current).and_then(Run::next) {
+            Some(next) if next.timestamp < self.before => Ok(()),
+            _ => self.switch(),
         }
     }
 
@@ -259,9 +272,12 @@ impl<S: Source> Records<S> {
         error
     }
 
-    /// Switches to the run that is due next, and opens buffers when they are due. `key` is that of
-    /// the current run's next record.
-    fn switch(&mut self, key: Option<MergeKey>) -> Result<()> {
+    /// Switches to the run that is due next, and opens buffers when they are due.
+    fn switch(&mut self) -> Result<()> {
+        let key = self.runs.get(self.current).and_then(Run::key);
+        if key.is_some_and(|key| key <= self.bound) {
+            return Ok(());
+        }
         let left = core::mem::replace(&mut self.current, NO_RUN);
         match key {
             // One step for both: the run that is due leaves the heap, and the current one joins it.
@@ -303,14 +319,15 @@ impl<S: Source> Records<S> {
         match waiting {
             Waiting::Open(index) => {
                 self.current = index;
-                self.bound = self.heap.peek().map_or(LAST_KEY, |Reverse((key, _))| *key);
+                self.bound = self.heap.peek().map_or(MergeKey::LAST, |Reverse((key, _))| *key);
+                self.before = self.bound.timestamp();
                 Ok(true)
             }
             Waiting::Buffer(entry) => {
                 let index = self.open(entry)?;
                 let key = self.runs.get(index).and_then(Run::key);
                 if let Some(next) = self.schedule.successor(entry) {
-                    self.wait_for(next, key.map_or(i64::MIN, |key| key.0));
+                    self.wait_for(next, key.map_or(i64::MIN, MergeKey::timestamp));
                 }
                 self.queue(index, key);
                 Ok(false)
@@ -397,7 +414,7 @@ impl<S: Source> Records<S> {
     }
 
     fn walk_with(&mut self, walker: &mut Walker) -> Result<Option<usize>> {
-        let index = self.free_run((0, 0), 0);
+        let index = self.free_run(Rank::default(), 0);
         let Some(run) = self.runs.get_mut(index) else { return Ok(None) };
         let Some(entry) = walker.next(&mut self.source, &mut run.loaded.raw)? else {
             return Ok(None);
@@ -415,12 +432,15 @@ impl<S: Source> Records<S> {
     /// Updates the report for a run that was just opened.
     fn opened(&mut self, index: usize, sorted: bool, offset: u64) -> Result<()> {
         let Some(run) = self.runs.get_mut(index) else { return Ok(()) };
-        if offset == 0 {
+        if offset == 0 && !self.stale.is_empty() {
             run.records.iter_mut().for_each(|record| record.mark_stale(&self.stale));
+            if self.leaves_stale {
+                run.records.retain(|record| !record.is_stale());
+            }
         }
         self.report.sorted_buffers += u64::from(sorted);
         if let (Some(first), Some(last), Some(end)) =
-            (run.records.first(), run.records.last(), self.ends.get_mut(run.rank.0 as usize))
+            (run.records.first(), run.records.last(), self.ends.get_mut(run.rank.stream()))
         {
             self.report.overlaps += u64::from(first.timestamp < *end);
             *end = last.timestamp.max(*end);

@@ -6,13 +6,38 @@ use crate::read::index::{BufferEntry, Layout};
 use crate::read::loaded::{Loaded, RecordRef};
 
 /// Rank of a run among equal timestamps: stream, then buffer within it.
-pub(super) type Rank = (u32, u32);
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rank(u64);
 
-/// The sort key of the merge: timestamp, then rank.
-pub(super) type MergeKey = (i64, Rank);
+impl Rank {
+    pub fn new(stream: u32, position: u32) -> Self {
+        Rank(u64::from(stream) << 32 | u64::from(position))
+    }
 
-/// The key after all others.
-pub(super) const LAST_KEY: MergeKey = (i64::MAX, (u32::MAX, u32::MAX));
+    pub fn stream(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+}
+
+/// The sort key of the merge, timestamp and then rank, as one number: the merge compares keys more
+/// often than anything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct MergeKey(u128);
+
+impl MergeKey {
+    /// The key after all others.
+    pub const LAST: MergeKey = MergeKey(u128::MAX);
+
+    #[inline(always)]
+    pub fn new(timestamp: i64, rank: Rank) -> Self {
+        // Shifted so that the order of signed numbers is that of unsigned ones.
+        MergeKey(u128::from(timestamp.cast_unsigned() ^ 1 << 63) << 64 | u128::from(rank.0))
+    }
+
+    pub fn timestamp(self) -> i64 {
+        ((self.0 >> 64) as u64 ^ 1 << 63).cast_signed()
+    }
+}
 
 /// A buffer that is being merged.
 #[derive(Debug)]
@@ -35,7 +60,7 @@ impl<B: Default> Run<B> {
     pub fn new(mode: Mode) -> Self {
         Run {
             loaded: Loaded::default(),
-            rank: (0, 0),
+            rank: Rank::default(),
             records: Vec::new(),
             returned: 0,
             held: 0,
@@ -56,10 +81,15 @@ impl<B: Default> Run<B> {
 }
 
 impl<B> Run<B> {
-    /// The key of the next record.
+    /// The next record.
     #[inline(always)]
+    pub fn next(&self) -> Option<RecordRef> {
+        self.records.get(self.returned).copied()
+    }
+
+    /// The key of the next record.
     pub fn key(&self) -> Option<MergeKey> {
-        self.records.get(self.returned).map(|next| (next.timestamp, self.rank))
+        self.next().map(|next| MergeKey::new(next.timestamp, self.rank))
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::read::index::BufferEntry;
 use crate::read::options::{Order, OrderCheck};
 
-use super::run::{LAST_KEY, MergeKey, Rank};
+use super::run::{MergeKey, Rank};
 
 /// All buffers, in the order of streams and then of time.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ impl Schedule {
             // All buffers count as those of one processor.
             Order::File => {
                 entries.sort_by_key(|e| e.offset);
-                (vec![(0, 0); entries.len()], 1)
+                (vec![Rank::default(); entries.len()], 1)
             }
         };
         Schedule { entries, ranks, streams, order, check }
@@ -64,22 +64,22 @@ impl Schedule {
     }
 
     fn predecessor(&self, index: usize) -> Option<usize> {
-        let stream = |index: usize| self.ranks.get(index).map(|rank| rank.0);
+        let stream = |index: usize| self.ranks.get(index).map(|rank| rank.stream());
         index.checked_sub(1).filter(|&before| stream(before) == stream(index))
     }
 
     /// When a buffer is opened: at the timestamp of its earliest record if that is known for sure,
     /// else at `lookahead`.
     pub fn key(&self, index: usize, lookahead: i64) -> MergeKey {
-        let Some((entry, rank)) = self.entry(index) else { return LAST_KEY };
+        let Some((entry, rank)) = self.entry(index) else { return MergeKey::LAST };
         match (self.order, self.check) {
             // After the last record of the current buffer.
-            (Order::File, _) => LAST_KEY,
+            (Order::File, _) => MergeKey::LAST,
             (Order::Time, OrderCheck::Scan | OrderCheck::FirstRecord) => {
-                (entry.first_timestamp, rank)
+                MergeKey::new(entry.first_timestamp, rank)
             }
             // Before the record with that timestamp.
-            (Order::Time, OrderCheck::Lookahead) => (lookahead, (0, 0)),
+            (Order::Time, OrderCheck::Lookahead) => MergeKey::new(lookahead, Rank::default()),
         }
     }
 
@@ -105,7 +105,7 @@ impl Schedule {
 fn ranks(entries: &[BufferEntry]) -> (Vec<Rank>, usize) {
     let mut order: Vec<_> = (0..entries.len()).zip(entries).collect();
     order.sort_by_key(|(_, e)| (!e.is_header(), e.processor, e.sequence_number, e.offset));
-    let mut ranks = vec![(0, 0); entries.len()];
+    let mut ranks = vec![Rank::default(); entries.len()];
     let (mut stream, mut position) = (0u32, 0u32);
     let mut last = None;
     for (index, e) in order {
@@ -117,7 +117,7 @@ fn ranks(entries: &[BufferEntry]) -> (Vec<Rank>, usize) {
         }
         last = Some(key);
         if let Some(rank) = ranks.get_mut(index) {
-            *rank = (stream, position);
+            *rank = Rank::new(stream, position);
         }
     }
     (ranks, stream as usize + 1)

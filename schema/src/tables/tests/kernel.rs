@@ -44,7 +44,7 @@ const MERGED: &[(&str, &[u8])] = &[
 #[test]
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn classic_table_describes_every_named_type() {
-    let classes = Registry::classic().providers();
+    let classes: Vec<_> = Registry::classic().providers().collect();
     let has = |class: Guid, opcode: u8| {
         let events = classes.iter().filter(|c| c.guid == class).flat_map(|c| &c.events);
         events.clone().any(
