@@ -69,14 +69,20 @@ def measure(program, size, directory):
         print(row, flush=True)
 
 
-def main():
+def build():
+    """The path of the tool, built for release."""
     subprocess.run(["cargo", "build", "--release", "--locked", "-p", "etlkit"], check=True)
     meta = subprocess.run(["cargo", "metadata", "--format-version", "1", "--no-deps"],
                           check=True, capture_output=True)
-    program = json.loads(meta.stdout)["target_directory"] + "/release/etlkit"
+    return json.loads(meta.stdout)["target_directory"] + "/release/etlkit"
+
+
+def main():
+    program = build()
     for size in sys.argv[1:] or ["10M", "100M", "1G", "4G"]:
         with tempfile.TemporaryDirectory() as directory:
             measure(program, size, directory)
 
 
-main()
+if __name__ == "__main__":
+    main()

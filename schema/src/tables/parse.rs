@@ -59,6 +59,10 @@ pub(super) fn parts<'t>(file: &'t str, text: &'t str) -> Vec<Part<'t>> {
             && let (Ok(guid), Some(text)) = (guid.parse(), text.get(at..))
         {
             parts.push(Part { name: self::name(name), guid, file, first, text });
+            // The table of a provider is one part.
+            if line.starts_with('p') {
+                break;
+            }
         }
         at += line.len();
     }

@@ -105,7 +105,7 @@ impl Registry {
 
     pub(crate) fn entry(&self, provider: Guid, identity: Identity) -> Option<Entry<'_>> {
         let events = self.table(provider)?.events()?;
-        let at = *events.by_identity.get(&identity)?;
+        let at = *events.by_identity.get(&key(identity))?;
         Some(Entry {
             event: events.provider.events.get(at)?,
             decoder: events.decoders.get(at)?,
@@ -145,7 +145,7 @@ impl Table {
 #[derive(Debug)]
 struct Events {
     provider: Provider,
-    by_identity: std::collections::HashMap<Identity, usize, FixedState>,
+    by_identity: std::collections::HashMap<u64, usize, FixedState>,
     /// A decoder for each event. Most traces need few of them.
     decoders: Vec<OnceLock<Decoder>>,
     /// The same without fields.
@@ -154,11 +154,24 @@ struct Events {
 
 impl Events {
     fn new(provider: Provider) -> Self {
-        let identities = provider.events.iter().map(|event| event.schema.identity);
+        let identities = provider.events.iter().map(|event| key(event.schema.identity));
         let by_identity = identities.zip(0..).collect();
         let none = || provider.events.iter().map(|_| OnceLock::new()).collect();
         let (decoders, without_fields) = (none(), none());
         Events { by_identity, decoders, without_fields, provider }
+    }
+}
+
+/// An identity as a number, which is hashed and compared in a few steps.
+#[inline]
+fn key(identity: Identity) -> u64 {
+    match identity {
+        Identity::Modern { id, version } => 1 << 32 | u64::from(id) << 16 | u64::from(version),
+        Identity::Classic { opcode, version } => {
+            2 << 32 | u64::from(opcode) << 16 | u64::from(version)
+        }
+        Identity::SelfDescribing => 3 << 32,
+        Identity::Message { number } => 4 << 32 | u64::from(number),
     }
 }
 

@@ -35,7 +35,6 @@ mod schedule;
 pub use report::OrderReport;
 pub(super) use scan::scan;
 
-use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
@@ -56,7 +55,7 @@ use super::tally::Tally;
 #[cfg(doc)]
 use super::options::OrderCheck;
 use prefetch::Prefetcher;
-use run::{MergeKey, Rank, Run, Waiting, decode, held_bytes};
+use run::{Due, MergeKey, Rank, Run, decode, held_bytes};
 use schedule::Schedule;
 
 /// In place of an index: no run is current.
@@ -86,7 +85,7 @@ pub struct Records<S: Source> {
     schedule: Schedule,
     /// The walk that finds the buffers of a stream.
     walker: Option<Box<Walker>>,
-    heap: BinaryHeap<Reverse<(MergeKey, Waiting)>>,
+    heap: BinaryHeap<Due>,
     runs: Vec<Run<S::Block>>,
     /// Runs whose memory can be used again.
     free: Vec<usize>,
@@ -185,7 +184,7 @@ impl<S: Source> Records<S> {
     /// Queues a buffer for the time at which it is to be opened.
     fn wait_for(&mut self, index: usize, lookahead: i64) {
         let key = self.schedule.key(index, lookahead);
-        self.heap.push(Reverse((key, Waiting::Buffer(index))));
+        self.heap.push(Due { key, index });
     }
 
     /// The header event.
@@ -282,15 +281,11 @@ impl<S: Source> Records<S> {
         match key {
             // One step for both: the run that is due leaves the heap, and the current one joins it.
             Some(key) => {
-                let waiting = match self.heap.peek_mut() {
-                    Some(mut next) => {
-                        let Reverse((_, waiting)) = *next;
-                        *next = Reverse((key, Waiting::Open(left)));
-                        waiting
-                    }
-                    None => Waiting::Open(left),
-                };
-                if self.turn_to(waiting)? {
+                let mut due = Due { key, index: left };
+                if let Some(mut next) = self.heap.peek_mut() {
+                    core::mem::swap(&mut due, &mut next);
+                }
+                if self.turn_to(due)? {
                     return Ok(());
                 }
             }
@@ -300,13 +295,13 @@ impl<S: Source> Records<S> {
             if self.failed.is_some() {
                 return self.end();
             }
-            let Some(Reverse((_, waiting))) = self.heap.pop() else {
+            let Some(due) = self.heap.pop() else {
                 if self.walk()? {
                     continue;
                 }
                 return self.end();
             };
-            if self.turn_to(waiting)? {
+            if self.turn_to(due)? {
                 return Ok(());
             }
         }
@@ -315,29 +310,25 @@ impl<S: Source> Records<S> {
     /// Makes an open run the current one, or opens a buffer and queues its run. Returns whether
     /// there is a current run now.
     #[inline(always)]
-    fn turn_to(&mut self, waiting: Waiting) -> Result<bool> {
-        match waiting {
-            Waiting::Open(index) => {
-                self.current = index;
-                self.bound = self.heap.peek().map_or(MergeKey::LAST, |Reverse((key, _))| *key);
-                self.before = self.bound.timestamp();
-                Ok(true)
-            }
-            Waiting::Buffer(entry) => {
-                let index = self.open(entry)?;
-                let key = self.runs.get(index).and_then(Run::key);
-                if let Some(next) = self.schedule.successor(entry) {
-                    self.wait_for(next, key.map_or(i64::MIN, MergeKey::timestamp));
-                }
-                self.queue(index, key);
-                Ok(false)
-            }
+    fn turn_to(&mut self, due: Due) -> Result<bool> {
+        if due.is_open() {
+            self.current = due.index;
+            self.bound = self.heap.peek().map_or(MergeKey::LAST, |next| next.key);
+            self.before = self.bound.timestamp();
+            return Ok(true);
         }
+        let index = self.open(due.index)?;
+        let key = self.runs.get(index).and_then(Run::key);
+        if let Some(next) = self.schedule.successor(due.index) {
+            self.wait_for(next, key.map_or(i64::MIN, MergeKey::timestamp));
+        }
+        self.queue(index, key);
+        Ok(false)
     }
 
     fn queue(&mut self, index: usize, key: Option<MergeKey>) {
         match key {
-            Some(key) => self.heap.push(Reverse((key, Waiting::Open(index)))),
+            Some(key) => self.heap.push(Due { key, index }),
             None => self.close(index),
         }
     }

@@ -1,15 +1,20 @@
 //! A buffer that is being merged, and its rank among the others.
 
+use std::cmp::Ordering;
+
 use crate::error::Result;
 use crate::read::damage::{Log, Mode};
 use crate::read::index::{BufferEntry, Layout};
 use crate::read::loaded::{Loaded, RecordRef};
 
 /// Rank of a run among equal timestamps: stream, then buffer within it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rank(u64);
 
 impl Rank {
+    /// The rank after all others.
+    pub const LAST: Rank = Rank(u64::MAX >> 1);
+
     pub fn new(stream: u32, position: u32) -> Self {
         Rank(u64::from(stream) << 32 | u64::from(position))
     }
@@ -19,8 +24,9 @@ impl Rank {
     }
 }
 
-/// The sort key of the merge, timestamp and then rank, as one number: the merge compares keys more
-/// often than anything else.
+/// The sort key of the merge as one number: the merge compares keys more often than anything else.
+/// Timestamp, then rank (a trace has far fewer than 2³¹ streams); of the same, a buffer that is to be
+/// opened comes before records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct MergeKey(u128);
 
@@ -28,14 +34,60 @@ impl MergeKey {
     /// The key after all others.
     pub const LAST: MergeKey = MergeKey(u128::MAX);
 
+    /// The key of a record in a run of this rank.
     #[inline(always)]
-    pub fn new(timestamp: i64, rank: Rank) -> Self {
+    pub fn record(timestamp: i64, rank: Rank) -> Self {
+        MergeKey(Self::buffer(timestamp, rank).0 | 1)
+    }
+
+    /// The key of a buffer that is to be opened.
+    #[inline(always)]
+    pub fn buffer(timestamp: i64, rank: Rank) -> Self {
         // Shifted so that the order of signed numbers is that of unsigned ones.
-        MergeKey(u128::from(timestamp.cast_unsigned() ^ 1 << 63) << 64 | u128::from(rank.0))
+        MergeKey(u128::from(timestamp.cast_unsigned() ^ 1 << 63) << 64 | u128::from(rank.0 << 1))
     }
 
     pub fn timestamp(self) -> i64 {
         ((self.0 >> 64) as u64 ^ 1 << 63).cast_signed()
+    }
+}
+
+/// What waits in the merge's heap, which has the least key on top: the next buffer of a stream, or
+/// a run that is open.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    pub key: MergeKey,
+    /// Of the buffer's entry, or of the run.
+    pub index: usize,
+}
+
+impl Due {
+    /// Whether it is a run, and not a buffer.
+    pub fn is_open(self) -> bool {
+        self.key.0 & 1 == 1
+    }
+}
+
+impl PartialEq for Due {
+    #[inline(always)]
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Due {}
+
+impl PartialOrd for Due {
+    #[inline(always)]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Due {
+    #[inline(always)]
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key.cmp(&self.key)
     }
 }
 
@@ -89,7 +141,7 @@ impl<B> Run<B> {
 
     /// The key of the next record.
     pub fn key(&self) -> Option<MergeKey> {
-        self.next().map(|next| MergeKey::new(next.timestamp, self.rank))
+        self.next().map(|next| MergeKey::record(next.timestamp, self.rank))
     }
 }
 
@@ -114,13 +166,4 @@ pub(in crate::read) fn decode<B: AsRef<[u8]>>(
 /// Bytes that count as held for a buffer before its records are known.
 pub(super) fn held_bytes(entry: &BufferEntry) -> u64 {
     u64::from(entry.stored) + if entry.compressed { entry.fill.into() } else { 0 }
-}
-
-/// What waits in the merge's heap: the next buffer of a stream, or a run that is open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Waiting {
-    /// Index of the entry. Comes first: a buffer is opened before the records it looks ahead of.
-    Buffer(usize),
-    /// Index of an open run.
-    Open(usize),
 }

@@ -71,15 +71,17 @@ impl Schedule {
     /// When a buffer is opened: at the timestamp of its earliest record if that is known for sure,
     /// else at `lookahead`.
     pub fn key(&self, index: usize, lookahead: i64) -> MergeKey {
-        let Some((entry, rank)) = self.entry(index) else { return MergeKey::LAST };
+        let Some((entry, rank)) = self.entry(index) else {
+            return MergeKey::buffer(i64::MAX, Rank::LAST);
+        };
         match (self.order, self.check) {
             // After the last record of the current buffer.
-            (Order::File, _) => MergeKey::LAST,
+            (Order::File, _) => MergeKey::buffer(i64::MAX, Rank::LAST),
             (Order::Time, OrderCheck::Scan | OrderCheck::FirstRecord) => {
-                MergeKey::new(entry.first_timestamp, rank)
+                MergeKey::buffer(entry.first_timestamp, rank)
             }
             // Before the record with that timestamp.
-            (Order::Time, OrderCheck::Lookahead) => MergeKey::new(lookahead, Rank::default()),
+            (Order::Time, OrderCheck::Lookahead) => MergeKey::buffer(lookahead, Rank::default()),
         }
     }
 
