@@ -141,8 +141,8 @@ with_accessors! {
 }
 
 impl Machine {
-    /// A machine without processes. `names` keeps the names of methods, modules,
-    /// assemblies, domains and images; the [`Tag`]s of code then hold the number of a method in
+    /// A machine without processes. `names` keeps the names of methods, modules, assemblies, domains
+    /// and images; the tags of code ([`crate::address::Tag`]) then hold the number of a method in
     /// [`Names`] instead of its id.
     pub(crate) fn new(timeline: Timeline, names: bool) -> Self {
         Machine {

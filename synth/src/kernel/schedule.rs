@@ -108,7 +108,7 @@ impl Etw<'_> {
 
     /// Logs a stack in a session that takes those of an event. It refers to the event by the
     /// timestamp in that session.
-    fn log_stack_in(
+    pub fn log_stack_in(
         &mut self,
         session: usize,
         event: KernelEvent,
@@ -126,14 +126,17 @@ impl Etw<'_> {
         self.log_classic(to, (STACK_WALK, 32, 0, 2), format, &values, origin)
     }
 
-    /// Logs a sample of a processor, and its stack.
-    pub fn log_sample(&mut self, session: usize, frames: &[u64], origin: &Origin) -> Result<()> {
-        let Some(&address) = frames.first() else { return Ok(()) };
+    /// Logs a sample of a processor: its address and flags.
+    pub fn log_sample(
+        &mut self,
+        session: usize,
+        (address, flags): (u64, u8),
+        origin: &Origin,
+    ) -> Result<()> {
         let (event, to) = (KernelEvent::Sample, LogTarget::Session(session));
-        let values = values![OwnedValue::Pointer(address), origin.tid, 1u16, 0u8, 0u8];
+        let values = values![OwnedValue::Pointer(address), origin.tid, 1u16, flags, 0u8];
         let format = RecordFormat::PerfInfo(event.hook());
-        self.log_classic(to, (PERF_INFO, 46, 2, 2), format, &values, origin)?;
-        self.log_stack_in(session, event, frames, origin)
+        self.log_classic(to, (PERF_INFO, 46, 2, 2), format, &values, origin)
     }
 
     /// Logs the sample interval: opcode 73 at the start, 74 at the end.

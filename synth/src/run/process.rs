@@ -21,9 +21,12 @@ const COMMON_IMAGES: [(&str, u32); 3] = [
     ("C:\\Windows\\System32\\KernelBase.dll", 0x2c_e000),
 ];
 
+/// Where the kernel is.
+pub(super) const KERNEL: u64 = 0xffff_f800_1000_0000;
+
 /// Images of the kernel: path, base, size.
 const KERNEL_IMAGES: [(&str, u64, u64); 3] = [
-    ("\\SystemRoot\\system32\\ntoskrnl.exe", 0xffff_f800_1000_0000, 0x104_6000),
+    ("\\SystemRoot\\system32\\ntoskrnl.exe", KERNEL, 0x104_6000),
     ("\\SystemRoot\\system32\\hal.dll", 0xffff_f800_0fe0_0000, 0x9_4000),
     ("\\SystemRoot\\System32\\drivers\\Ntfs.sys", 0xffff_f800_1200_0000, 0x2d_8000),
 ];

@@ -11,7 +11,7 @@ use crate::time::Nanos;
 use super::{Simulator, Task};
 
 /// The priority of threads in events.
-const PRIORITY: i8 = 8;
+pub(super) const PRIORITY: i8 = 8;
 /// A timer tick.
 const TICK: Nanos = 15_625_000;
 
@@ -145,7 +145,7 @@ impl Simulator<'_> {
     }
 
     /// The origin of an event of a processor that runs a thread or is idle.
-    fn origin_on(&self, processor: usize, thread: Option<usize>, at: Nanos) -> Origin {
+    pub(super) fn origin_on(&self, processor: usize, thread: Option<usize>, at: Nanos) -> Origin {
         // No thread has this index: the processor is idle.
         let origin = self.origin(thread.unwrap_or(usize::MAX), at);
         Origin { processor: u16::try_from(processor).unwrap_or(0), ..origin }
