@@ -275,8 +275,17 @@ const RUNDOWN: &[u64] = &[
     0x10_0000_0000,
 ];
 
+/// 64 cases, or as many as `PROPTEST_CASES` states.
+fn config() -> ProptestConfig {
+    let default = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => default,
+        None => ProptestConfig { cases: 64, ..default },
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn session_with_fewer_keywords_records_what_it_admits_of_one_with_more(

@@ -110,7 +110,7 @@ impl Runtime<'_, '_> {
     /// Compiles a method and raises its events.
     fn compile(&mut self, index: usize, tier: u32, rejit: u64) -> Result<Nanos> {
         let Some(method) = self.clr.methods.get(index) else { return Ok(0) };
-        let (size, has_cold, kind) = (method.size, method.has_cold, method.kind);
+        let (size, kind) = (method.size, method.kind);
         let asked = self.asked();
         if method.kind == CodeKind::Helper {
             // Helpers are not compiled.
@@ -135,20 +135,16 @@ impl Runtime<'_, '_> {
         let time = 50 * MICROSECOND + Nanos::from(size) * 20;
         self.pass(time);
         let now = self.origin.at;
-        let (start, cold) = if kind == CodeKind::Helper {
+        let start = if kind == CodeKind::Helper {
             // Helpers are code of the runtime itself: they lie in its image.
-            (self.place_helper(size), None)
+            self.place_helper(size)
         } else {
-            let start = self.clr.code.allocate(size, now, &mut self.process.space);
-            let cold = has_cold.then(|| {
-                let cold = (size / 2).max(1);
-                (self.clr.code.allocate(cold, now, &mut self.process.space), cold)
-            });
-            (start, cold)
+            self.clr.code.allocate(size, now, &mut self.process.space)
         };
         let map_entries = self.thread.rng.between(2, 12) as u16;
         let since = Nanos::MAX;
-        let mut body = CodeBody { start, size, cold, rejit, tier, map_entries, since };
+        // Compiled code has no cold part (rule E5).
+        let mut body = CodeBody { start, size, cold: None, rejit, tier, map_entries, since };
         self.clr.gain(index, body);
         self.report_code(index, &body, true)?;
         self.emit_memory(index, &body)?;
@@ -218,9 +214,6 @@ impl Runtime<'_, '_> {
                 // The memory is reused only after the unload event.
                 let free = self.origin.at.saturating_add(1);
                 self.clr.code.release(body.start, body.size, free);
-                if let Some((start, size)) = body.cold {
-                    self.clr.code.release(start, size, free);
-                }
             }
         }
         // The unload events above need it.

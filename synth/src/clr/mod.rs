@@ -57,7 +57,9 @@ impl Runtime<'_, '_> {
             ClrOp::ThreadRunning(thread, since) => self.thread_running(*thread, *since),
             ClrOp::ThreadTerminated(thread) => self.thread_terminated(*thread),
             ClrOp::Stop => self.stop(),
-            ClrOp::Rundown(enumeration, item) => self.emit_item(*enumeration, item),
+            ClrOp::Rundown(enumeration, item, true) => self.emit_item(*enumeration, item),
+            // An item that no session requests takes the same time.
+            ClrOp::Rundown(_, _, false) => Ok(OpEffect::after(self.clr.enumeration_cost)),
             ClrOp::ReportHeap => self.report_heap(),
             ClrOp::List(enumeration, listed) => Ok(self.clr.list(*enumeration, *listed)),
         }

@@ -51,12 +51,12 @@ pub(crate) enum ClrOp {
     ThreadTerminated(usize),
     /// The runtime stops.
     Stop,
-    /// An enumeration reports its next item.
-    Rundown(Enumeration, Item),
+    /// An enumeration reaches its next item, which it reports if a session requests it.
+    Rundown(Enumeration, Item, bool),
     /// The settings of the collector and the existing segments are reported.
     ReportHeap,
-    /// An enumeration begins: what is loaded now is listed, or, if no session requests it, only its
-    /// time passes.
+    /// An enumeration begins: it goes through what is loaded now, and reports it if a session
+    /// requests it.
     List(Enumeration, bool),
 }
 

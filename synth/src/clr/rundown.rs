@@ -160,18 +160,15 @@ impl Clr {
         wanted.map(list).into()
     }
 
-    /// An enumeration begins. The list and its time do not depend on the mask: an item that is not
-    /// enabled is passed over in the same time.
+    /// An enumeration begins. It goes through its list item by item whether or not a session
+    /// requests it: other threads come between its items, so that one long operation would end at
+    /// another time.
     pub fn list(&self, enumeration: Enumeration, listed: bool) -> OpEffect {
         let mut items = vec![Item::Runtime, Item::Tiering, Item::Init];
         items.extend(self.everything(enumeration));
         items.extend([Item::Threads, Item::Collector, Item::Complete]);
-        if !listed {
-            return OpEffect::after(self.enumeration_cost.saturating_mul(items.len() as u64));
-        }
-        let mut effect = OpEffect::after(0);
-        effect.then.extend(items.into_iter().map(|item| ClrOp::Rundown(enumeration, item)));
-        effect
+        let then = items.into_iter().map(|item| ClrOp::Rundown(enumeration, item, listed));
+        OpEffect { then: then.collect(), ..OpEffect::default() }
     }
 
     /// The operations after a request for the state.
@@ -181,7 +178,7 @@ impl Clr {
         }
         let mut items = vec![Item::Runtime];
         items.extend(self.everything(Enumeration::State));
-        items.into_iter().map(|item| ClrOp::Rundown(Enumeration::State, item)).collect()
+        items.into_iter().map(|item| ClrOp::Rundown(Enumeration::State, item, true)).collect()
     }
 
     /// Everything that is loaded, in the order of an enumeration (rule R3).

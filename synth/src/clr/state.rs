@@ -89,7 +89,7 @@ pub(crate) struct Module {
 pub(crate) struct CodeBody {
     pub start: u64,
     pub size: u32,
-    /// The cold part, far from the hot one.
+    /// The cold part of precompiled code, far from the hot one.
     pub cold: Option<(u64, u32)>,
     pub rejit: u64,
     /// Tier bits of the flags.

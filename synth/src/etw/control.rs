@@ -276,9 +276,11 @@ impl Etw<'_> {
         let sessions = &self.sessions;
         let Some(provider) = self.providers.get_mut(index.0) else { return Ok(Vec::new()) };
         let is_private = |s: usize| sessions.get(s).is_some_and(|s| s.process.is_some());
+        let mut changed;
         if provider.classic {
-            let others = provider.enables.drain(..).map(|(s, _)| s).filter(|s| *s != session);
+            let others = provider.enables.iter().map(|(s, _)| *s).filter(|s| *s != session);
             provider.former.extend(others);
+            changed = provider.remove(|_| true);
         } else {
             let others = provider.enables.iter().filter(|(s, _)| *s != session && !is_private(*s));
             if process.is_none() && others.count() >= MAX_SESSIONS_OF_PROVIDER {
@@ -289,12 +291,13 @@ impl Etw<'_> {
                 self.refuse(&name, "enable", RefusalCode::NoSystemResources, why, at)?;
                 return Ok(Vec::new());
             }
-            provider.enables.retain(|(s, _)| *s != session);
+            changed = provider.remove(|s| s == session);
         }
+        changed.push(plan.clone());
         provider.former.retain(|s| *s != session);
         provider.enables.push((session, plan.clone()));
         provider.update_union();
-        let callbacks = provider.callbacks(&self.names);
+        let callbacks = provider.callbacks(&changed, &self.names);
         let filetime = self.clock.filetime(at);
         self.observer.observe(&Fact::ProviderEnabled { session, plan: &plan, at, filetime })?;
         Ok(callbacks)
@@ -367,13 +370,15 @@ impl Etw<'_> {
         at: Nanos,
     ) -> Result<Vec<EnableCallback>> {
         let found = self.providers.iter().find(|p| p.guid == guid);
-        let asked = found.filter(|p| p.enables.iter().any(|(s, _)| sessions.contains(s)));
-        let Some(provider) = asked else {
+        let asking = found.map(|p| p.enables.iter().filter(|(s, _)| sessions.contains(s)));
+        let asking: Vec<EnablePlan> =
+            asking.into_iter().flatten().map(|(_, e)| e.clone()).collect();
+        let Some(provider) = found.filter(|_| !asking.is_empty()) else {
             let what = format!("session \"{name}\" does not enable {guid}");
             let code = RefusalCode::InvalidParameter;
             return self.fail(name, "capture-state", code, what, at).map(|()| Vec::new());
         };
-        let callbacks = provider.callbacks(&self.names);
+        let callbacks = provider.callbacks(&asking, &self.names);
         Ok(callbacks.into_iter().map(|c| EnableCallback { capture_state: true, ..c }).collect())
     }
 

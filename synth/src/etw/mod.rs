@@ -321,8 +321,7 @@ impl Provider {
             return self.union;
         }
         let name = name();
-        let here = self.enables.iter().map(|(_, e)| e).filter(|e| e.is_of(name));
-        let here = here.filter(|e| e.processes.is_empty() || e.processes.contains(&pid));
+        let here = self.enables.iter().map(|(_, e)| e).filter(|e| e.reaches(pid, name));
         CombinedEnablement::of(here.map(|e| &e.rule))
     }
 
@@ -333,16 +332,27 @@ impl Provider {
         self.scoped = self.enables.iter().any(|(_, e)| scoped(e));
     }
 
-    /// The calls of its enable callbacks after a change.
-    fn callbacks(&self, names: &BTreeMap<u32, String>) -> Vec<EnableCallback> {
+    /// The calls of its enable callbacks after a change of these settings, in the processes where
+    /// any of them applies.
+    fn callbacks(
+        &self,
+        changed: &[EnablePlan],
+        names: &BTreeMap<u32, String>,
+    ) -> Vec<EnableCallback> {
         let name = |pid: u32| names.get(&pid).map_or("", String::as_str);
+        let reached = |r: &&Registrant| changed.iter().any(|e| e.reaches(r.pid, name(r.pid)));
         let callback = |registrant: &Registrant| EnableCallback {
             provider: self.guid,
             registrant: *registrant,
             union: self.seen(registrant.pid, || name(registrant.pid)),
             capture_state: false,
         };
-        self.registrants.iter().map(callback).collect()
+        self.registrants.iter().filter(reached).map(callback).collect()
+    }
+
+    /// Removes the settings of some sessions, and returns them.
+    fn remove(&mut self, of: impl Fn(usize) -> bool) -> Vec<EnablePlan> {
+        self.enables.extract_if(.., |(session, _)| of(*session)).map(|(_, plan)| plan).collect()
     }
 
     fn drop_session(
@@ -350,13 +360,12 @@ impl Provider {
         session: usize,
         names: &BTreeMap<u32, String>,
     ) -> Vec<EnableCallback> {
-        let before = self.enables.len();
-        self.enables.retain(|(s, _)| *s != session);
-        if self.enables.len() == before {
+        let gone = self.remove(|s| s == session);
+        if gone.is_empty() {
             return Vec::new();
         }
         self.former.push(session);
         self.update_union();
-        self.callbacks(names)
+        self.callbacks(&gone, names)
     }
 }

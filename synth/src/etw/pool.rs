@@ -17,11 +17,17 @@ pub(super) struct MemoryBuffer {
     bytes: Vec<u8>,
     /// End and timestamp of each record.
     marks: Vec<(usize, Option<i64>)>,
+    /// Whether events of the processor were lost before it was sealed.
+    lossy: bool,
 }
 
 impl MemoryBuffer {
     /// Writes its records to a trace as one buffer.
     pub fn put(&self, writer: &mut Writer<FileSequence>, timestamp: i64) -> etl_format::Result<()> {
+        if self.lossy {
+            // The flag of the buffer; the header counts the events.
+            writer.lose_events(self.processor, 0)?;
+        }
         let mut from = 0;
         for &(end, timestamp) in &self.marks {
             let bytes = self.bytes.get(from..end).unwrap_or_default();
@@ -39,6 +45,8 @@ pub(super) struct Consumer {
     pub speed: u64,
     /// The file in which it keeps what it read.
     pub copy: Option<Writer<FileSequence>>,
+    /// Events that the session has lost since it reads.
+    pub lost: u64,
 }
 
 /// Buffers in memory.
@@ -118,7 +126,7 @@ impl BufferPool {
         }
         let fresh = self.lanes.get(index).is_some_and(|lane| lane.marks.is_empty());
         if fresh && self.in_use() >= self.most {
-            self.overwrite();
+            self.overwrite()?;
         }
         let Some(lane) = self.lanes.get_mut(index) else { return Ok(full) };
         lane.processor = processor;
@@ -130,10 +138,22 @@ impl BufferPool {
         Ok(full)
     }
 
-    /// Discards the oldest buffer.
-    fn overwrite(&mut self) {
-        if self.sealed.pop_front().is_some() {
-            self.tracker.remove_oldest(BufferOutcome::Discarded);
+    /// Discards the oldest buffer. A consumer is told that it lost one.
+    fn overwrite(&mut self) -> etl_format::Result<()> {
+        let Some(oldest) = self.sealed.pop_front() else { return Ok(()) };
+        self.tracker.remove_oldest(BufferOutcome::Discarded);
+        let copy = self.consumer.as_mut().and_then(|consumer| consumer.copy.as_mut());
+        copy.map_or(Ok(()), |copy| copy.lose_buffer(oldest.processor).map(drop))
+    }
+
+    /// An event of a processor was lost.
+    pub fn lose_event(&mut self, processor: u16) {
+        let index = self.index(processor);
+        if let Some(lane) = self.lanes.get_mut(index) {
+            lane.lossy = true;
+        }
+        if let Some(consumer) = &mut self.consumer {
+            consumer.lost += 1;
         }
     }
 
@@ -194,7 +214,9 @@ impl BufferPool {
 
     /// The consumer stops reading.
     pub fn leave(&mut self, filetime: i64) -> etl_format::Result<()> {
-        if let Some(copy) = self.consumer.take().and_then(|consumer| consumer.copy) {
+        let Some(Consumer { copy, lost, .. }) = self.consumer.take() else { return Ok(()) };
+        if let Some(mut copy) = copy {
+            copy.lose_events(0, lost)?;
             copy.close(Some(filetime))?;
             self.tracker.note_written();
         }

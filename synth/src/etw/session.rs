@@ -216,6 +216,9 @@ impl Session {
         if let Some(file) = &mut self.file {
             file.drop_event(processor)?;
         }
+        if let Some(pool) = &mut self.pool {
+            pool.lose_event(processor);
+        }
         Ok(())
     }
 
@@ -287,7 +290,7 @@ impl Session {
             }
             None => None,
         };
-        pool.consumer = Some(Consumer { speed, copy });
+        pool.consumer = Some(Consumer { speed, copy, lost: 0 });
         Ok(true)
     }
 

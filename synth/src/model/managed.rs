@@ -212,7 +212,7 @@ pub struct MethodPlan {
     /// Whether they, or their types, are generic instances, whose events contain names at every
     /// level.
     pub generic: bool,
-    /// Whether the code has a cold part far from the hot one.
+    /// Whether its precompiled code has a cold part far from the hot one. Compiled code has none.
     pub cold: bool,
 }
 

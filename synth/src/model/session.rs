@@ -40,6 +40,12 @@ impl EnablePlan {
         }
     }
 
+    /// Whether it applies in a process, by its id and its executable.
+    #[must_use]
+    pub fn reaches(&self, pid: u32, name: &str) -> bool {
+        (self.processes.is_empty() || self.processes.contains(&pid)) && self.is_of(name)
+    }
+
     /// Whether the filter by executable includes this one.
     #[must_use]
     pub fn is_of(&self, name: &str) -> bool {

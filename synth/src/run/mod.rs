@@ -341,7 +341,7 @@ impl<'s> Simulator<'s> {
             return Ok(nothing);
         }
         let threads: Vec<(usize, u32)> = match op {
-            ClrOp::Rundown(_, Item::Threads) => {
+            ClrOp::Rundown(_, Item::Threads, true) => {
                 let of = |t: &usize| self.machine.threads.get(*t).map(|found| (*t, found.tid));
                 process.threads.iter().filter_map(of).collect()
             }

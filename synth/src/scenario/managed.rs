@@ -174,6 +174,11 @@ fn methods(mut args: Args<'_, '_>, module: ModuleKind) -> Option<MethodPlan> {
         (plan.spread, plan.size) = (spread, size);
     }
     plan.cold = args.flag("cold");
+    if plan.cold && plan.kind != CodeKind::Precompiled {
+        let help = Some("kind=\"precompiled\" in a module of kind \"ngen\" or \"r2r\"");
+        args.error("only precompiled code has a cold part", "cold", help);
+        plan.cold = false;
+    }
     args.finish();
     Some(plan)
 }

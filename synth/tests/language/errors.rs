@@ -70,6 +70,10 @@ const ERRORS: &[(&str, &str)] = &[
         "precompiled code without an image",
         "process \"a.exe\" { clr \"core\" { assembly \"A\" { module \"A.dll\" { methods 3 kind=\"precompiled\" } } } }",
     ),
+    (
+        "a cold part of compiled code",
+        "process \"a.exe\" { clr \"core\" { assembly \"A\" { module \"A.dll\" { methods 3 cold=#true } } } }",
+    ),
     ("every without an end", "every \"1ms\" { stop \"s\" }"),
     ("a period of nothing", "every \"0s\" until=\"1s\" { stop \"s\" }"),
     ("no such happening", "at \"1s\" { stopp \"s\" }"),

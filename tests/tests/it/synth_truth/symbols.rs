@@ -324,7 +324,7 @@ process "Orders.exe" pid=4312 threads=4 {
                 methods 20 kind="generic" namespace="System.Collections.Generic"
             }
         }
-        assembly "Orders" { module "C:\\App\\Orders.dll" { methods 120 ready=60 size="24..4096" cold=#true } }
+        assembly "Orders" { module "C:\\App\\Orders.dll" { methods 120 ready=60 size="24..4096" } }
         assembly "Orders.Plugin" late=#true collectible=#true {
             module "C:\\App\\Orders.Plugin.dll" { methods 25 }
         }
