@@ -12,6 +12,26 @@ pub const MILLISECOND: Nanos = 1_000_000;
 /// One microsecond of simulated time.
 pub const MICROSECOND: Nanos = 1_000;
 
+/// A time as SYSTEMTIME: year, month, day of the week, day, hour, minute, second, millisecond; UTC.
+pub(crate) fn system_time(time: jiff::Timestamp) -> Option<[u16; 8]> {
+    let time = time.to_zoned(jiff::tz::TimeZone::UTC);
+    let parts = [
+        time.year(),
+        i16::from(time.month()),
+        i16::from(time.weekday().to_sunday_zero_offset()),
+        i16::from(time.day()),
+        i16::from(time.hour()),
+        i16::from(time.minute()),
+        i16::from(time.second()),
+        time.millisecond(),
+    ];
+    let mut out = [0; 8];
+    for (to, from) in out.iter_mut().zip(parts) {
+        *to = u16::try_from(from).ok()?;
+    }
+    Some(out)
+}
+
 /// Formats a duration in the largest unit that needs at most three decimals: `1.5s`, `20ms`,
 /// `3us`, `7ns`.
 #[must_use]

@@ -7,7 +7,7 @@ use etl_format::Guid;
 use foldhash::fast::FixedState;
 
 use crate::decode::Decoder;
-use crate::model::Identity;
+use crate::model::{Identity, Text};
 
 use super::{CLASSIC_TABLE, DOCUMENTED_TABLES, Provider, TABLES, TableEvent, TableSet, parse};
 
@@ -50,6 +50,12 @@ impl Registry {
         Registry { tables: parts.map(Table::new).collect() }
     }
 
+    /// A registry of providers. Of two events with one identity the later one counts.
+    #[must_use]
+    pub fn new(providers: impl IntoIterator<Item = Provider>) -> Self {
+        Registry { tables: providers.into_iter().map(Table::from).collect() }
+    }
+
     /// All providers.
     pub fn providers(&self) -> impl Iterator<Item = &Provider> {
         self.tables.iter().filter_map(Table::provider)
@@ -74,7 +80,7 @@ impl Registry {
         if let Ok(guid) = text.parse() {
             return self.provider(guid);
         }
-        let named = |is: &dyn Fn(&str) -> bool| self.tables.iter().find(|t| is(&t.part.name));
+        let named = |is: &dyn Fn(&str) -> bool| self.tables.iter().find(|t| is(&t.name));
         let exact = named(&|name| name.eq_ignore_ascii_case(text));
         exact.or_else(|| named(&|name| super::is_called(name, text)))?.provider()
     }
@@ -114,24 +120,35 @@ impl Registry {
     }
 
     fn table(&self, guid: Guid) -> Option<&Table> {
-        self.tables.iter().find(|table| table.part.guid == guid)
+        self.tables.iter().find(|table| table.guid == guid)
     }
 }
 
 /// A provider's table, and what it says once it was read.
 #[derive(Debug)]
 struct Table {
-    part: parse::Part<'static>,
+    name: Text,
+    guid: Guid,
+    /// The text, of a table of this crate.
+    part: Option<parse::Part<'static>>,
     events: OnceLock<Option<Events>>,
+}
+
+impl From<Provider> for Table {
+    fn from(provider: Provider) -> Self {
+        let (name, guid) = (provider.name.clone().into(), provider.guid);
+        Table { name, guid, part: None, events: Some(Events::new(provider)).into() }
+    }
 }
 
 impl Table {
     fn new(part: parse::Part<'static>) -> Self {
-        Table { part, events: OnceLock::new() }
+        let (name, guid) = (part.name.clone(), part.guid);
+        Table { name, guid, part: Some(part), events: OnceLock::new() }
     }
 
     fn events(&self) -> Option<&Events> {
-        let read = || self.part.read().ok().map(Events::new);
+        let read = || self.part.as_ref()?.read().ok().map(Events::new);
         self.events.get_or_init(read).as_ref()
     }
 

@@ -13,7 +13,7 @@ use etl_format::constants::PointerSize;
 
 use super::{Provider, TableError, parse};
 use crate::decode::Decoder;
-use crate::model::{EventSchema, Identity, Named, SchemaSource};
+use crate::model::{EventSchema, Identity, Named, SchemaSource, Text};
 
 /// The whole table of a provider, or `None` where no events of it are known.
 ///
@@ -37,6 +37,11 @@ pub fn find(text: &str) -> Option<Guid> {
     let ending = format!("-{text}").to_ascii_lowercase();
     let mut ends = all.iter().filter(|p| p.name().to_ascii_lowercase().ends_with(&ending));
     exact.or_else(|| ends.next().filter(|_| ends.next().is_none())).map(guid)
+}
+
+/// The names of all providers.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    etl_providers::all().iter().map(|provider| provider.name())
 }
 
 /// The decoder of an event's payload: with the fields of the layout that takes it exactly, else
@@ -75,6 +80,53 @@ pub fn decoder(
             exact.find(is_exact).or_else(|| others().next()?.without_fields(table))
         }
     }
+}
+
+/// An event in the table of a provider: id, version and name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedEvent {
+    /// Its id.
+    pub id: u16,
+    /// Its version.
+    pub version: u8,
+    /// Its symbol.
+    pub name: Text,
+}
+
+/// The events of a provider, by id and version. Empty where none are known.
+#[must_use]
+pub fn events(provider: Guid) -> Vec<ListedEvent> {
+    let of_table = Table::of(provider).map(|table| table.events.as_slice()).unwrap_or_default();
+    let listed = |event: &Event| {
+        let name = event.head.lines().next().and_then(|line| line.split(' ').nth(3));
+        ListedEvent {
+            id: event.id,
+            version: event.version,
+            name: parse::name(name.unwrap_or_default()),
+        }
+    };
+    of_table.iter().map(listed).collect()
+}
+
+/// The layout of an event in a build of Windows.
+#[derive(Clone, Copy, Debug)]
+pub struct BuildLayout {
+    /// The event with its fields.
+    pub schema: &'static EventSchema,
+    /// Whether these are all fields: tables end where the length of a field is not known.
+    pub is_complete: bool,
+}
+
+/// The layout that an event has in a build of Windows: the newest one unless the table has another
+/// one for this build. `None` if the provider has no such event.
+#[must_use]
+pub fn in_build(provider: Guid, id: u16, version: u8, build: u32) -> Option<BuildLayout> {
+    let table = Table::of(provider)?;
+    let event = table.with_id(id).iter().find(|event| event.version == version)?;
+    let own = event.layouts.iter().find(|layout| layout.is_of(build));
+    let layout = own.or_else(|| event.layouts.first())?;
+    let schema = event.decoder(table, layout)?.schema();
+    Some(BuildLayout { schema, is_complete: layout.is_complete() })
 }
 
 /// The decoder of a classic event that only has a name in the tables: without fields. If no table
@@ -134,6 +186,8 @@ struct Event {
 }
 
 struct Layout {
+    /// The builds of Windows that have it; empty for the newest layout.
+    builds: &'static str,
     /// The lines of the fields.
     fields: &'static str,
     decoder: OnceLock<Option<Decoder>>,
@@ -168,10 +222,10 @@ impl Table {
                 table.events.extend(Event::new(event, head, fields));
             } else if let Some(line) = first.strip_prefix("type ") {
                 table.types.extend(Type::new(line));
-            } else if first.starts_with("other ")
+            } else if let Some(builds) = first.strip_prefix("other ")
                 && let Some(event) = table.events.last_mut()
             {
-                event.layouts.push(Layout { fields: lines, decoder: OnceLock::new() });
+                event.layouts.push(Layout::new(builds.trim_end(), lines));
             }
             start += next;
             rest = after;
@@ -187,6 +241,27 @@ impl Table {
     }
 }
 
+impl Layout {
+    fn new(builds: &'static str, fields: &'static str) -> Layout {
+        Layout { builds, fields, decoder: OnceLock::new() }
+    }
+
+    /// Whether a build of Windows is in the list of those that have it: `7600,10586-17134`.
+    fn is_of(&self, build: u32) -> bool {
+        self.builds.split(',').any(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let bounds = first.parse::<u32>().ok().zip(last.parse::<u32>().ok());
+            bounds.is_some_and(|(first, last)| (first..=last).contains(&build))
+        })
+    }
+
+    /// Whether all fields are known, not only those up to one of unknown length.
+    fn is_complete(&self) -> bool {
+        let unknown = |line: &str| line.split_ascii_whitespace().skip(3).any(|w| w == "unknown");
+        !self.fields.lines().any(unknown)
+    }
+}
+
 /// Bytes of the indented lines at the start of a text.
 fn indented(text: &str) -> usize {
     text.split_inclusive('\n').take_while(|line| line.starts_with(' ')).map(str::len).sum()
@@ -197,7 +272,7 @@ impl Event {
     fn new(line: &str, head: &'static str, fields: &'static str) -> Option<Event> {
         let mut words = line.split(' ');
         let (id, version) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-        let layouts = vec![Layout { fields, decoder: OnceLock::new() }];
+        let layouts = vec![Layout::new("", fields)];
         Some(Event { id, version, head, layouts, without_fields: OnceLock::new() })
     }
 
@@ -219,6 +294,7 @@ impl Event {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encode::{OwnedValue, encode};
 
     const KERNEL_PROCESS: Guid =
         Guid::new(0x22fb_2cd6, 0x0e7b, 0x422b, [0xa0, 0xc7, 0x2f, 0xad, 0x1f, 0xd0, 0xe7, 0x16]);
@@ -252,6 +328,12 @@ mod tests {
                     let schema = decoder.unwrap_or_else(|| panic!("{}", event.head)).schema();
                     let id = Identity::Modern { id: event.id, version: event.version };
                     assert_eq!(schema.identity, id);
+                    // What is written by it is read by it.
+                    let values = vec![OwnedValue::Auto; schema.fields.len()];
+                    let payload = encode(schema, &values, PointerSize::P8).unwrap();
+                    let fits =
+                        decoder.is_some_and(|d| d.check(&payload, PointerSize::P8).is_exact());
+                    assert!(fits, "{} {}", event.head, layout.fields);
                     events += 1;
                 }
             }
@@ -281,6 +363,22 @@ mod tests {
         let alloc = ("Heap Trace Provider".to_owned(), "Heap_Alloc".to_owned());
         assert_eq!((named(33, 2), named(33, 9)), (Some(alloc.clone()), Some(alloc)));
         assert_eq!(named(1, 2), None);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+    fn in_build_returns_the_layout_of_the_build() {
+        let capture = "2ed6006e-4729-4609-b423-3ee7bcd678ef".parse().unwrap();
+        let fields = |build| in_build(capture, 1001, 0, build).unwrap().schema.fields.len();
+        assert_eq!([7600, 9600, 10_586, 17_134, 17_763, 19_045].map(fields), [4, 6, 4, 4, 6, 6]);
+        assert!(in_build(capture, 1001, 0, 19_045).unwrap().is_complete);
+        // The length of a structure in it is not known.
+        assert!(!in_build(capture, 1003, 0, 19_045).unwrap().is_complete);
+        assert!(in_build(capture, 1001, 1, 19_045).is_none());
+        let listed = events(capture);
+        let rules = listed.iter().find(|event| event.id == 1011).unwrap();
+        assert_eq!((rules.version, &*rules.name), (0, "Rules"));
+        assert!(events(Guid::ZERO).is_empty());
     }
 
     #[test]

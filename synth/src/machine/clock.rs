@@ -55,9 +55,13 @@ impl Clock {
 
     /// Month, day, hour and minute of the wall clock at a simulated time, as `mmddhhmm`.
     pub fn month_to_minute(&self, at: Nanos) -> String {
+        self.wall_clock(at).strftime("%m%d%H%M").to_string()
+    }
+
+    /// Wall-clock time at a simulated time, in UTC.
+    pub fn wall_clock(&self, at: Nanos) -> jiff::Timestamp {
         let since = self.filetime(at).saturating_sub(etl_format::constants::FILETIME_UNIX_EPOCH);
-        let time = jiff::Timestamp::from_nanosecond(i128::from(since) * 100).unwrap_or_default();
-        time.strftime("%m%d%H%M").to_string()
+        jiff::Timestamp::from_nanosecond(i128::from(since) * 100).unwrap_or_default()
     }
 
     /// When the machine was started, FILETIME.

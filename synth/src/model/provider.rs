@@ -19,6 +19,8 @@ pub enum ProviderKind {
     /// By messages whose texts are in a TMF file, which is written beside the traces. Otherwise
     /// like a classic provider.
     Wpp,
+    /// By a manifest of Windows, whose events the tables of etl-schema have.
+    Windows,
 }
 
 impl ProviderKind {
@@ -61,7 +63,8 @@ pub struct RaisePlan {
     pub provider: usize,
     /// Index of the event in the provider.
     pub event: usize,
-    /// Values of fields by name; the others are random.
+    /// Values of fields by name. The others are random or, in an event of Windows, zero, empty, or
+    /// the time and the user of the event.
     pub values: Vec<(String, OwnedValue)>,
     /// Its effect on the activity of its thread.
     pub activity: ActivityWork,

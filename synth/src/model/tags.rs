@@ -52,6 +52,7 @@ impl Scenario {
                 ProviderKind::EventSource => "EventSource",
                 ProviderKind::Classic => "classic provider",
                 ProviderKind::Wpp => "WPP provider",
+                ProviderKind::Windows => "provider of Windows",
             };
             found.insert(kind.to_owned());
         }

@@ -16,7 +16,7 @@ pub(crate) fn file_extension(kind: ProviderKind) -> Option<&'static str> {
         ProviderKind::Manifest => Some("man"),
         ProviderKind::Classic => Some("mof"),
         ProviderKind::Wpp => Some("tmf"),
-        ProviderKind::TraceLogging | ProviderKind::EventSource => None,
+        ProviderKind::TraceLogging | ProviderKind::EventSource | ProviderKind::Windows => None,
     }
 }
 
@@ -26,7 +26,9 @@ pub(crate) fn description_file(plan: &ProviderPlan) -> Option<(String, String)> 
         ProviderKind::Manifest => manifest(plan),
         ProviderKind::Classic => mof(plan),
         ProviderKind::Wpp => tmf(plan),
-        ProviderKind::TraceLogging | ProviderKind::EventSource => return None,
+        ProviderKind::TraceLogging | ProviderKind::EventSource | ProviderKind::Windows => {
+            return None;
+        }
     };
     Some((format!("{}.{}", plan.name, file_extension(plan.kind)?), text))
 }

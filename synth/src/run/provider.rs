@@ -10,9 +10,10 @@ use etl_schema::{Count, EventSchema, Field, FieldKind, Identity, InType, Length,
 use crate::clr::thread_stack;
 use crate::error::{Error, Result};
 use crate::etw::{Event, Origin, Registrant};
+use crate::machine::Clock;
 use crate::model::{Action, ActivityWork, ProviderKind, ProviderPlan, RaisePlan, Work};
-use crate::rng::Rng;
-use crate::time::{MICROSECOND, Nanos};
+use crate::rng::{Rng, Source as RandomSource};
+use crate::time::{MICROSECOND, Nanos, system_time};
 use crate::truth::RecordFormat;
 
 use super::Simulator;
@@ -63,7 +64,10 @@ impl Source {
                     source.manifest.push(chunk.build());
                 }
             }
-            ProviderKind::Manifest | ProviderKind::Classic | ProviderKind::Wpp => {}
+            ProviderKind::Manifest
+            | ProviderKind::Classic
+            | ProviderKind::Wpp
+            | ProviderKind::Windows => {}
         }
         Ok(source)
     }
@@ -154,7 +158,10 @@ impl Simulator<'_> {
             }
         }
         let process = found.process;
-        let source = self.machine.processes.get(process).map(|p| p.source).unwrap_or_default();
+        let (source, user) = match self.machine.processes.get(process) {
+            Some(process) => (process.source, process.user.as_slice()),
+            None => (RandomSource::default(), [].as_slice()),
+        };
         let index = self.etw.provider(provider.guid, provider.kind.is_classic());
         let union = self.etw.seen(index, origin.pid);
         let classic = provider.kind.is_classic();
@@ -176,7 +183,11 @@ impl Simulator<'_> {
             .iter()
             .map(|field| {
                 let given = plan.values.iter().find(|(name, _)| *name == field.name);
-                given.map_or_else(|| drawn(field, rng), |(_, value)| value.clone())
+                let unset = || match provider.kind {
+                    ProviderKind::Windows => usual(field, &self.machine.clock, at.at, user),
+                    _ => drawn(field, rng),
+                };
+                given.map_or_else(unset, |(_, value)| value.clone())
             })
             .collect();
         if !wanted {
@@ -199,7 +210,7 @@ impl Simulator<'_> {
                     event.format = RecordFormat::Message(number);
                 }
             }
-            ProviderKind::Manifest | ProviderKind::EventSource => {}
+            ProviderKind::Manifest | ProviderKind::EventSource | ProviderKind::Windows => {}
         }
         if event.descriptor.opcode == 0 && !classic {
             event.descriptor.opcode = match plan.activity {
@@ -219,6 +230,24 @@ impl Simulator<'_> {
         let Some(thread) = self.machine.threads.get(thread) else { return Vec::new() };
         let Some(process) = self.machine.processes.get(thread.process) else { return Vec::new() };
         thread_stack(&self.clrs, process, at, &mut thread.stack_rng(at))
+    }
+}
+
+/// What a field of an event of Windows contains if the script does not set it: zero or nothing, but
+/// the time of the event and its user where the type is that of a time or a user.
+fn usual(field: &Field, clock: &Clock, at: Nanos, user: &[u8]) -> OwnedValue {
+    if field.count != Count::One {
+        return OwnedValue::Auto;
+    }
+    match field.in_type() {
+        Some(InType::FileTime) => {
+            OwnedValue::FileTime(u64::try_from(clock.filetime(at)).unwrap_or_default())
+        }
+        Some(InType::SystemTime) => {
+            system_time(clock.wall_clock(at)).map_or(OwnedValue::Auto, OwnedValue::SystemTime)
+        }
+        Some(InType::Sid) if !user.is_empty() => OwnedValue::Sid(user.to_vec()),
+        _ => OwnedValue::Auto,
     }
 }
 

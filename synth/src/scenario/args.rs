@@ -4,7 +4,7 @@
 use core::ops::RangeInclusive;
 
 use etl_format::Guid;
-use etl_schema::tables::Registry;
+use etl_schema::tables::{Registry, windows};
 use kdl::{KdlEntry, KdlNode, KdlValue};
 use miette::SourceSpan;
 
@@ -105,9 +105,11 @@ impl FromEntry for Guid {
         let guid = reader
             .declared(&text)
             .or_else(|| text.parse().ok())
-            .or_else(|| Registry::builtin().find(&text).map(|p| p.guid));
+            .or_else(|| Registry::builtin().find(&text).map(|p| p.guid))
+            .or_else(|| windows::find(&text));
         if guid.is_none() {
-            let help = "a GUID, \"runtime\", \"rundown\", or a provider that the script declares";
+            let help = "a GUID, \"runtime\", \"rundown\", a provider that the script declares, or one \
+                        of Windows";
             let message = format!("no provider is called \"{text}\"");
             reader.error(entry.span(), message, "unknown", Some(help));
         }
@@ -350,11 +352,16 @@ impl<'r, 's> Args<'r, 's> {
         if let Some(number) = parse_number(&text) {
             return Some(number);
         }
-        let table = Registry::builtin().provider(provider);
+        let of_clr = Registry::builtin().provider(provider);
+        let of_windows = || windows::provider(provider)?.ok();
+        let of_windows = if of_clr.is_none() { of_windows() } else { None };
+        let table = of_clr.or(of_windows.as_ref());
         let mut mask = 0;
         for word in text.split(['|', ' ', ',']).filter(|w| !w.is_empty()) {
-            let mut forms = ["", "Keyword", "RundownKeyword"].iter();
-            let bit = forms.find_map(|ending| table?.keyword(&format!("{word}{ending}")));
+            // Names as they are, without the usual end of the CLR's, or without a prefix.
+            let forms = ["", "Keyword", "RundownKeyword"].map(|end| format!("{word}{end}"));
+            let mut forms = forms.into_iter().chain([format!("ut:{word}")]);
+            let bit = forms.find_map(|form| table?.keyword(&form));
             if bit.is_none() {
                 let names = table.map(|t| t.keywords.iter().map(|(_, n)| n.as_str()));
                 let names = names.map(|names| names.collect::<Vec<_>>().join(", "));

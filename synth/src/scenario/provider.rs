@@ -1,16 +1,13 @@
-//! `provider` nodes, and `raise`, which raises an event of a declared provider.
+//! `provider` nodes.
 
 use std::collections::BTreeSet;
 
-use etl_format::constants::PointerSize;
-use etl_schema::encode::{OwnedValue, encode_into};
 use etl_schema::sources::provider_guid;
 use etl_schema::{EventSchema, Field, Identity, InType, SchemaSource};
 
 use super::args::Args;
-use super::value::value;
 use crate::file_system::file_name_problem;
-use crate::model::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan, Work};
+use crate::model::{ProviderKind, ProviderPlan};
 use crate::provider_text::{file_extension, tmf_item};
 
 const KINDS: [(&str, ProviderKind); 5] = [
@@ -20,9 +17,6 @@ const KINDS: [(&str, ProviderKind); 5] = [
     ("classic", ProviderKind::Classic),
     ("wpp", ProviderKind::Wpp),
 ];
-
-const ACTIVITIES: [(&str, ActivityWork); 3] =
-    [("none", ActivityWork::None), ("start", ActivityWork::Start), ("stop", ActivityWork::Stop)];
 
 /// `provider "Contoso-Orders" kind="tracelogging" { event "Placed" level=4 { field "Id" "UInt32" }
 /// }`
@@ -82,7 +76,7 @@ fn event<'r, 's>(
     let opcode = args.get("opcode").unwrap_or(0);
     let modern = Identity::Modern { id, version };
     let (identity, source) = match plan.kind {
-        ProviderKind::Manifest => (modern, SchemaSource::Manifest),
+        ProviderKind::Manifest | ProviderKind::Windows => (modern, SchemaSource::Manifest),
         ProviderKind::EventSource => (modern, SchemaSource::EventSource),
         ProviderKind::TraceLogging => (Identity::SelfDescribing, SchemaSource::TraceLogging),
         ProviderKind::Classic => {
@@ -131,60 +125,4 @@ fn field(mut args: Args<'_, '_>, kind: ProviderKind) -> Option<Field> {
     }
     args.finish();
     Some(Field::new(name, found))
-}
-
-/// The index of a named item, or an error with the known names.
-fn index_of<'n>(
-    args: &mut Args<'_, '_>,
-    names: impl Iterator<Item = &'n str> + Clone,
-    name: &str,
-    message: String,
-    what: &str,
-) -> Option<usize> {
-    let found = names.clone().position(|n| n == name);
-    if found.is_none() {
-        let help = format!("{what}: {}", names.collect::<Vec<_>>().join(", "));
-        args.error(message, "here", Some(&help));
-    }
-    found
-}
-
-/// `raise "Contoso-Orders" "Placed" activity="start" thread=0 { Id 7 }`
-pub(super) fn raise(mut args: Args<'_, '_>, providers: &[ProviderPlan]) -> Option<Work> {
-    let (provider, event): (String, String) = (args.next("a provider")?, args.next("an event")?);
-    let activity = args.choice("activity", &ACTIVITIES).unwrap_or_default();
-    let thread = args.get("thread").unwrap_or(0);
-    let names = providers.iter().map(|p| p.name.as_str());
-    let message = format!("no provider \"{provider}\" is declared");
-    let provider = index_of(&mut args, names, &provider, message, "providers declared so far")?;
-    let plan = providers.get(provider)?;
-    let names = plan.events.iter().map(|e| &*e.name);
-    let message = format!("the provider has no event \"{event}\"");
-    let event = index_of(&mut args, names, &event, message, "its events")?;
-    let fields = &plan.events.get(event)?.fields;
-    let mut values = Vec::new();
-    args.children(&mut |args| values.extend(field_value(args, fields)));
-    Some(Work::Raise(Box::new(RaisePlan { provider, event, values, activity, thread })))
-}
-
-/// `Id 7`: a value that can be encoded as the type of its field.
-fn field_value(mut args: Args<'_, '_>, fields: &[Field]) -> Option<(String, OwnedValue)> {
-    let name = args.name();
-    let Some(field) = fields.iter().find(|f| f.name == name) else {
-        let names: Vec<&str> = fields.iter().map(|f| &*f.name).collect();
-        args.unknown("the event", &names.join(", "));
-        return None;
-    };
-    let text = args.next("a value").unwrap_or_default();
-    let given = args.node.entries().first().map(kdl::KdlEntry::value);
-    let value = given.map_or(OwnedValue::Auto, |given| value(field.in_type(), given, text));
-    let (fields, values) = (std::slice::from_ref(field), std::slice::from_ref(&value));
-    if let Err(error) = encode_into(fields, values, PointerSize::P8, &mut Vec::new()) {
-        let of = field.in_type().map_or("a structure", InType::name);
-        let help = format!("{name} is of type {of}");
-        let message = format!("{name} cannot have this value");
-        args.error(message, error.problem.to_string(), Some(&help));
-    }
-    args.finish();
-    Some((name.to_owned(), value))
 }

@@ -56,6 +56,8 @@ pub(super) struct Declared {
     pub providers: Vec<(String, Guid)>,
     /// Names, in lower case, and GUIDs of providers.
     pub provider_keys: BTreeSet<String>,
+    /// Whether events were read whose fields are those of the build of Windows.
+    pub needs_build: bool,
     /// Names of processes, by process id.
     pub pids: BTreeMap<u32, String>,
 }

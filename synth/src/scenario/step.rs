@@ -1,11 +1,11 @@
 //! `at` and `every` nodes: requests of controllers, and work of processes.
 
 use super::args::{Args, Time};
-use super::{controller, process, provider, session};
+use super::{controller, process, raise, session};
 use crate::distribution::Distribution;
 use crate::model::{
-    Action, ClrWork, GcPlan, HandleKind, KernelChange, ProcessPlan, ProviderPlan, Repeat, Request,
-    Scenario, Step, ThrowPlan, Work,
+    Action, ClrWork, GcPlan, HandleKind, KernelChange, ProcessPlan, Repeat, Request, Scenario,
+    Step, ThrowPlan, Work,
 };
 
 const HANDLES: [(&str, HandleKind); 5] = [
@@ -32,7 +32,7 @@ pub(super) fn timed_block(mut args: Args<'_, '_>, scenario: &mut Scenario, proce
         };
         match process {
             Some(process) => {
-                if let Some(work) = work(args, &scenario.providers) {
+                if let Some(work) = work(args, scenario) {
                     add(Action::Work { process, work }, location);
                 }
             }
@@ -136,7 +136,7 @@ fn global(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
 /// `in "App.exe" { jit 1 }`: work of a process, given by its name or its id.
 fn inside(
     mut args: Args<'_, '_>,
-    scenario: &Scenario,
+    scenario: &mut Scenario,
     add: &mut dyn FnMut(Action, crate::model::ScriptLocation),
 ) {
     let name: String = args.next("a process").unwrap_or_default();
@@ -151,14 +151,14 @@ fn inside(
     }
     args.children(&mut |args| {
         let location = args.location();
-        if let (Some(work), Some(process)) = (work(args, &scenario.providers), found) {
+        if let (Some(work), Some(process)) = (work(args, scenario), found) {
             add(Action::Work { process, work }, location);
         }
     });
 }
 
 /// Work of a process.
-fn work(mut args: Args<'_, '_>, providers: &[ProviderPlan]) -> Option<Work> {
+fn work(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<Work> {
     let count = |args: &mut Args<'_, '_>| {
         u32::try_from(args.maybe::<u64>("how many").unwrap_or(1)).unwrap_or(u32::MAX)
     };
@@ -167,7 +167,7 @@ fn work(mut args: Args<'_, '_>, providers: &[ProviderPlan]) -> Option<Work> {
         Some(i64::try_from(bytes).unwrap_or(i64::MAX))
     };
     let work = match args.name() {
-        "raise" => return provider::raise(args, providers),
+        "raise" => return raise::raise(args, scenario),
         "load-image" => return process::image(args).map(Work::LoadImage),
         "jit" => Work::Jit(count(&mut args)),
         "tier" => Work::Tier(count(&mut args)),

@@ -51,6 +51,10 @@ pub(super) fn top(mut args: Args<'_, '_>, scenario: &mut Scenario) {
 fn machine(mut args: Args<'_, '_>, machine: &mut MachinePlan) {
     let m = &mut *machine;
     if let Some([major, minor, build]) = args.version::<3>("os") {
+        if args.reader.declared.needs_build && build != m.os.2 {
+            let help = Some("their fields are those of its version");
+            args.error("os: events of Windows were raised before the machine", "os", help);
+        }
         match (u8::try_from(major), u8::try_from(minor)) {
             (Ok(major), Ok(minor)) if build > 0 => m.os = (major, minor, build),
             _ => {

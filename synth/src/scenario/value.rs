@@ -1,13 +1,18 @@
 //! Values of fields in scripts, converted to the types of the fields.
 
+use std::net::{Ipv6Addr, SocketAddr};
+
 use etl_format::constants::FILETIME_UNIX_EPOCH;
-use etl_schema::InType;
 use etl_schema::encode::OwnedValue;
+use etl_schema::{Field, InType, Length, MapKind, OutType};
 use kdl::KdlValue;
 
-/// A value for a field of a type; `text` is the value as text with its variables filled in. A value
-/// that does not fit the type stays as it is, and the encoder reports it.
-pub(super) fn value(of: Option<InType>, given: &KdlValue, text: String) -> OwnedValue {
+use crate::time::system_time;
+
+/// A value for a field; `text` is the value as text with its variables filled in. A value that does
+/// not fit the type stays as it is, and the encoder reports it.
+pub(super) fn value(field: &Field, given: &KdlValue, text: String) -> OwnedValue {
+    let of = field.in_type();
     let number = |n: i128| match (u64::try_from(n), i64::try_from(n)) {
         (Ok(n), _) => OwnedValue::UInt(n),
         (_, Ok(n)) => OwnedValue::Int(n),
@@ -24,13 +29,59 @@ pub(super) fn value(of: Option<InType>, given: &KdlValue, text: String) -> Owned
         (Some(InType::Guid), _) => text.parse().ok().map(OwnedValue::Guid),
         (Some(InType::Sid | InType::WbemSid), _) => sid(&text).map(OwnedValue::Sid),
         (Some(InType::FileTime), _) => file_time(&text).map(OwnedValue::FileTime),
-        (Some(InType::SystemTime), _) => system_time(&text).map(OwnedValue::SystemTime),
-        (Some(InType::Binary), _) => bytes(&text).map(OwnedValue::Binary),
+        (Some(InType::SystemTime), _) => {
+            text.parse().ok().and_then(system_time).map(OwnedValue::SystemTime)
+        }
+        (Some(InType::Binary), _) => binary(field, &text).map(OwnedValue::Binary),
         (Some(InType::Utf16 | InType::Ansi), _) => None,
         // A parameter or a variable is text.
-        _ => whole(&text).map(number),
+        _ => whole(&text).map(number).or_else(|| named(field, &text)),
     };
     read.unwrap_or(OwnedValue::Text(text))
+}
+
+/// A number by its name in the field's map (`|` between bits), or as an IPv4 address.
+fn named(field: &Field, text: &str) -> Option<OwnedValue> {
+    if field.in_type() == Some(InType::UInt32)
+        && let Ok(address) = text.parse()
+    {
+        return Some(OwnedValue::Ipv4(address));
+    }
+    let map = field.map.as_deref()?;
+    let words = text.split('|').map(str::trim);
+    let words: Vec<&str> = if map.kind() == MapKind::Bits { words.collect() } else { vec![text] };
+    let one = |word: &str| {
+        let mut entries = map.entries().iter();
+        entries.find(|entry| entry.name.eq_ignore_ascii_case(word)).map(|entry| entry.value)
+    };
+    words.into_iter().try_fold(0, |all, word| Some(all | one(word)?)).map(OwnedValue::UInt)
+}
+
+/// Bytes: hexadecimal digits, an IPv6 address, or an address and a port as a socket address.
+fn binary(field: &Field, text: &str) -> Option<Vec<u8>> {
+    let is_ipv6 = field.out == OutType::Ipv6 || field.length == Length::Fixed(16);
+    let ipv6 = || text.parse::<Ipv6Addr>().ok().filter(|_| is_ipv6).map(|a| a.octets().to_vec());
+    let socket = || text.parse().ok().map(socket_address);
+    ipv6().or_else(|| bytes(text)).or_else(socket)
+}
+
+/// Families of socket addresses in Windows.
+const AF_INET: u16 = 2;
+const AF_INET6: u16 = 23;
+
+/// `sockaddr_in` or `sockaddr_in6`.
+fn socket_address(address: SocketAddr) -> Vec<u8> {
+    let (family, mut rest) = match address {
+        SocketAddr::V4(v4) => (AF_INET, [&v4.ip().octets()[..], &[0; 8]].concat()),
+        SocketAddr::V6(v6) => {
+            let (flow, scope) = (v6.flowinfo().to_be_bytes(), v6.scope_id().to_le_bytes());
+            (AF_INET6, [&flow[..], &v6.ip().octets(), &scope].concat())
+        }
+    };
+    let mut out = family.to_le_bytes().to_vec();
+    out.extend(address.port().to_be_bytes());
+    out.append(&mut rest);
+    out
 }
 
 fn whole(text: &str) -> Option<i128> {
@@ -53,31 +104,13 @@ pub(super) fn utc_time(text: &str) -> Option<u64> {
     u64::try_from(time.as_nanosecond() / 100 + i128::from(FILETIME_UNIX_EPOCH)).ok()
 }
 
-/// Year, month, day of the week, day, hour, minute, second, millisecond; UTC.
-fn system_time(text: &str) -> Option<[u16; 8]> {
-    let time: jiff::Timestamp = text.parse().ok()?;
-    let time = time.to_zoned(jiff::tz::TimeZone::UTC);
-    let parts = [
-        time.year(),
-        i16::from(time.month()),
-        i16::from(time.weekday().to_sunday_zero_offset()),
-        i16::from(time.day()),
-        i16::from(time.hour()),
-        i16::from(time.minute()),
-        i16::from(time.second()),
-        time.millisecond(),
-    ];
-    let mut out = [0; 8];
-    for (to, from) in out.iter_mut().zip(parts) {
-        *to = u16::try_from(from).ok()?;
-    }
-    Some(out)
-}
-
-/// Bytes in hexadecimal digits, as in the truth.
+/// Bytes in hexadecimal digits, as in the truth; with `-` or `:` between bytes in an address.
 pub(super) fn bytes(text: &str) -> Option<Vec<u8>> {
+    let is_separated = |by: char| text.split(by).all(|byte| byte.len() == 2);
+    let separator = [':', '-'].into_iter().find(|by| text.contains(*by) && is_separated(*by));
+    let digits = text.chars().filter(|c| Some(*c) != separator);
     let digits: Option<Vec<u8>> =
-        text.chars().map(|c| c.to_digit(16).and_then(|d| u8::try_from(d).ok())).collect();
+        digits.map(|c| c.to_digit(16).and_then(|d| u8::try_from(d).ok())).collect();
     let digits = digits.filter(|d| d.len().is_multiple_of(2))?;
     let pair = |pair: &[u8]| pair.iter().fold(0u8, |byte, digit| byte << 4 | digit);
     Some(digits.chunks(2).map(pair).collect())

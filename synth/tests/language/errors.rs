@@ -123,6 +123,42 @@ const ERRORS: &[(&str, &str)] = &[
         "a field without a value",
         "provider \"p\" { event \"E\" { field \"F\" \"Int32\" } }\nprocess \"a.exe\" { at \"1s\" { raise \"p\" \"E\" { F } } }",
     ),
+    (
+        "no such provider of Windows",
+        "process \"a.exe\" { at \"1s\" { raise Microsoft-Windows-DNS-Clint 3008 } }",
+    ),
+    (
+        "no such id, version or name of an event of Windows",
+        "process \"a.exe\" { at \"1s\" { raise DNS-Client 2999; raise DNS-Client 3008 version=4; raise Kernel-Process ProcesStart } }",
+    ),
+    (
+        "a provider of whose events nothing is known",
+        "process \"a.exe\" { at \"1s\" { raise \"ACPI Driver Trace Provider\" 1 } }",
+    ),
+    (
+        "an event of a CLR",
+        "process \"a.exe\" { at \"1s\" { raise Microsoft-Windows-DotNETRuntime 80 } }",
+    ),
+    (
+        "an event that is known in part",
+        "process \"a.exe\" { at \"1s\" { raise NDIS-PacketCapture 1003 } }",
+    ),
+    (
+        "no such field of an event of Windows",
+        "process \"a.exe\" { at \"1s\" { raise DNS-Client 3008 { QueryNames \"a\" } } }",
+    ),
+    (
+        "a value that is too large, a field that is set twice",
+        "process \"a.exe\" { at \"1s\" { raise DNS-Client 3008 { QueryType 4294967296; QueryOptions 1; QueryOptions 2 } } }",
+    ),
+    (
+        "a wrong count",
+        "process \"a.exe\" { at \"1s\" { raise PktMon 70 { Size 5; Value \"abcd\" } } }",
+    ),
+    (
+        "the version of Windows after its events",
+        "process \"a.exe\" { at \"1s\" { raise DNS-Client 3008 } }\nmachine os=\"10.0.22621\"",
+    ),
     ("no such edit", "edit \"s.etl\" { remove \"E\" }"),
     ("no place to move to", "edit \"s.etl\" { move \"E\" }"),
     ("half a condition", "edit \"s.etl\" { delete \"E\" with=\"F\" }"),

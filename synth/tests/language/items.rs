@@ -37,6 +37,18 @@ at "2s" { stop "s" }"#,
         ],
     ),
     (
+        "raise.version, raise.level, raise.keywords, raise.opcode, raise.task, raise.channel",
+        r#"process "App.exe" { at "2s" {
+    raise Microsoft-Windows-Kernel-Process 1 version=0 level=3 keywords=0x30 opcode=9 task=8 channel=7 { ImageName "a.exe" }
+} }
+session "s" file="s.etl" { enable "Microsoft-Windows-Kernel-Process" keywords="WINEVENT_KEYWORD_THREAD" level=3 }
+at "3s" { stop "s" }"#,
+        &[
+            (r#""id":1,"version":0,"level":3,"opcode":9,"task":8,"keyword":"0x30""#, 1),
+            ("id 1 v0 level 3 keyword 0x30", 1),
+        ],
+    ),
+    (
         "provider, provider.kind, provider.guid, event, event.id, event.version, event.level, event.keywords, event.task, event.opcode, event.message, field, raise, raise.activity, raise.thread, in",
         r#"provider "shop" kind="manifest" guid="11111111-2222-3333-4444-555555555555" {
     event "Sold" id=7 version=2 level=3 keywords=0x10 task=5 opcode=11 { field "Count" "UInt32"; field "What" "UnicodeString" }

@@ -8,6 +8,7 @@ mod items;
 mod large;
 mod reference;
 mod values;
+mod windows;
 
 use std::fmt::Write;
 

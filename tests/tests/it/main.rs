@@ -37,4 +37,5 @@ mod synth_masks;
 mod synth_truth;
 mod truncation;
 mod truth_page;
+mod windows_events;
 mod written;

@@ -1,0 +1,124 @@
+//! The values of an event's fields: `Id 7`, several values for an array, members of a structure in
+//! braces.
+
+use etl_format::constants::PointerSize;
+use etl_schema::encode::{EncodeError, OwnedValue, encode_into};
+use etl_schema::{Count, Field, FieldKind, InType, Length};
+
+use super::args::Args;
+use super::nearest::nearest;
+use super::value::value;
+
+/// Reads the nodes of an event. The fields that it sets, with values that can be encoded together.
+pub(super) fn values(args: Args<'_, '_>, fields: &[Field]) -> Vec<(String, OwnedValue)> {
+    let at = args.location();
+    let mut list = List::new(fields);
+    let reader = args.children(&mut |args| list.one(args, "the event"));
+    let all: Vec<OwnedValue> = list.values();
+    if list.is_valid
+        && let Err(error) = encode_into(fields, &all, PointerSize::P8, &mut Vec::new())
+    {
+        let message = format!("{} cannot have this value", error.field);
+        reader.error_at(&at, message, error.problem.to_string(), None);
+    }
+    let set = fields.iter().zip(list.set);
+    set.filter_map(|(field, value)| Some((field.name.to_string(), value?))).collect()
+}
+
+/// The fields of an event or of a structure, and the values of those that are set.
+struct List<'f> {
+    fields: &'f [Field],
+    set: Vec<Option<OwnedValue>>,
+    is_valid: bool,
+}
+
+impl<'f> List<'f> {
+    fn new(fields: &'f [Field]) -> Self {
+        List { fields, set: vec![None; fields.len()], is_valid: true }
+    }
+
+    /// The values of all fields.
+    fn values(&self) -> Vec<OwnedValue> {
+        self.set.iter().map(|value| value.clone().unwrap_or(OwnedValue::Auto)).collect()
+    }
+
+    /// A node: the value of one field. `place` is what the fields are in.
+    fn one(&mut self, mut args: Args<'_, '_>, place: &str) {
+        let name = args.name();
+        let Some(at) = self.fields.iter().position(|f| f.name == name) else {
+            self.is_valid = false;
+            return unknown(args, place, self.fields);
+        };
+        let (Some(field), Some(slot)) = (self.fields.get(at), self.set.get_mut(at)) else { return };
+        if slot.is_some() && field.count == Count::One {
+            self.is_valid = false;
+            return args.error(format!("{name} is set twice"), "the second", None);
+        }
+        let found = match &field.kind {
+            FieldKind::Struct(members) => {
+                let mut inner = List::new(members);
+                args.children(&mut |args| inner.one(args, "the structure"));
+                self.is_valid &= inner.is_valid;
+                vec![OwnedValue::Struct(inner.values())]
+            }
+            FieldKind::Value(_) => {
+                let found = given(&mut args, field);
+                let is_encodable = found.iter().all(|value| match encodable(field, value) {
+                    Ok(()) => true,
+                    Err(error) => {
+                        let of = field.in_type().map_or("a structure", InType::name);
+                        let help = format!("{name} is of type {of}");
+                        let message = format!("{name} cannot have this value");
+                        args.error(message, error.problem.to_string(), Some(&help));
+                        false
+                    }
+                });
+                self.is_valid &= is_encodable;
+                args.finish();
+                found
+            }
+        };
+        match (field.count, slot) {
+            (Count::One, slot) => *slot = found.into_iter().next(),
+            (_, Some(OwnedValue::Array(elements))) => elements.extend(found),
+            (_, slot) => *slot = Some(OwnedValue::Array(found)),
+        }
+    }
+}
+
+/// The values of a node: one, or any number for an array.
+fn given(args: &mut Args<'_, '_>, field: &Field) -> Vec<OwnedValue> {
+    let entries = args.node.entries().iter().filter(|entry| entry.name().is_none());
+    if field.count == Count::One {
+        let text = args.next("a value").unwrap_or_default();
+        let mut entries = entries;
+        return vec![entries.next().map_or(OwnedValue::Auto, |e| value(field, e.value(), text))];
+    }
+    let mut out = Vec::new();
+    for entry in entries {
+        let text = args.maybe("a value").unwrap_or_default();
+        out.push(value(field, entry.value(), text));
+    }
+    out
+}
+
+/// Whether a value goes with its field, whatever other fields hold.
+fn encodable(field: &Field, value: &OwnedValue) -> Result<(), EncodeError> {
+    let mut alone = field.clone();
+    alone.count = Count::One;
+    if matches!(alone.length, Length::Field(_)) {
+        alone.length = Length::Rest;
+    }
+    let (fields, values) = (std::slice::from_ref(&alone), std::slice::from_ref(value));
+    encode_into(fields, values, PointerSize::P8, &mut Vec::new())
+}
+
+fn unknown(mut args: Args<'_, '_>, place: &str, fields: &[Field]) {
+    let names = || fields.iter().map(|field| &*field.name);
+    let mut known = names().collect::<Vec<_>>().join(", ");
+    let near = nearest(args.name(), names());
+    if !near.is_empty() && fields.len() > near.len() {
+        known = format!("{known}; nearest: {}", near.join(", "));
+    }
+    args.unknown(place, &known);
+}
