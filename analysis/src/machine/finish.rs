@@ -82,6 +82,9 @@ fn native_images(clrs: &BTreeMap<u16, Clr>) -> HashMap<&str, Precompiled> {
 
 const READY_TO_RUN: u32 = 0x20;
 
+/// The process of the idle threads.
+const IDLE: u32 = 0;
+
 /// Decides the pending addresses of a process.
 fn decide(
     index: usize,
@@ -93,7 +96,10 @@ fn decide(
     for (ordinal, hits) in std::mem::take(&mut process.kernel_hits).take() {
         let Some(&image) = images.kernel.get(usize::from(ordinal)) else { continue };
         for (origin, count) in Origin::ALL.into_iter().zip(hits) {
-            images.hit(image, origin, count);
+            // Nobody looks for the names of the code in which idle processors wait.
+            if process.pid != IDLE {
+                images.hit(image, origin, count);
+            }
             if images.is_identified(image) {
                 process.tally_mut(origin).identified += count;
             }

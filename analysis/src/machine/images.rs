@@ -17,7 +17,7 @@ pub struct Image {
     pub base: u64,
     /// File name without the path, in lower case; empty where no event states it.
     pub name: Box<str>,
-    /// How many addresses lie in it, by origin.
+    /// How many addresses lie in it, by origin, without those of idle processors.
     pub hits: [u64; Origin::COUNT],
 }
 

@@ -141,9 +141,9 @@ with_accessors! {
 }
 
 impl Machine {
-    /// A machine without processes. `names` keeps the names of methods, modules, assemblies, domains
-    /// and images; the tags of code ([`crate::address::Tag`]) then hold the number of a method in
-    /// [`Names`] instead of its id.
+    /// A machine without processes. `names` keeps the names of methods, modules, assemblies,
+    /// domains and images; the tags of code ([`crate::address::Tag`]) then hold the number of a
+    /// method in [`Names`] instead of its id.
     pub(crate) fn new(timeline: Timeline, names: bool) -> Self {
         Machine {
             files: Vec::new(),

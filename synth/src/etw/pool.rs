@@ -138,7 +138,7 @@ impl BufferPool {
         Ok(full)
     }
 
-    /// Discards the oldest buffer. A consumer is told that it lost one.
+    /// Discards the oldest buffer. A consumer learns that it lost one.
     fn overwrite(&mut self) -> etl_format::Result<()> {
         let Some(oldest) = self.sealed.pop_front() else { return Ok(()) };
         self.tracker.remove_oldest(BufferOutcome::Discarded);

@@ -25,8 +25,8 @@ impl Rank {
 }
 
 /// The sort key of the merge as one number: the merge compares keys more often than anything else.
-/// Timestamp, then rank (a trace has far fewer than 2³¹ streams); of the same, a buffer that is to be
-/// opened comes before records.
+/// Timestamp, then rank (a trace has far fewer than 2³¹ streams); of the same, a buffer that is to
+/// be opened comes before records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct MergeKey(u128);
 
