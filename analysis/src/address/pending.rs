@@ -75,6 +75,11 @@ impl PendingAddresses {
         }
     }
 
+    /// The addresses, to change how often they came.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut Pending)> {
+        self.list.iter_mut().map(|(address, pending)| (*address, pending))
+    }
+
     /// All of them, in the order in which they came first.
     pub fn take(self) -> Vec<(u64, Pending)> {
         self.list

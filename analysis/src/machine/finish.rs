@@ -44,6 +44,9 @@ impl Machine {
         let kernel_history = kernel.history();
         for index in 0..self.processes.len() {
             let Some(process) = self.processes.get_mut(index) else { continue };
+            if process.pid == IDLE {
+                process.forget_waiting(&kernel_history, self.kernel_begins);
+            }
             decide(index, process, &kernel_history, &mut self.images, &mut self.unresolved);
         }
         drop(kernel_history);
@@ -84,6 +87,26 @@ const READY_TO_RUN: u32 = 0x20;
 
 /// The process of the idle threads.
 const IDLE: u32 = 0;
+
+impl Process {
+    /// Counts the samples of idle processors only where they lie in an image: nobody looks for what
+    /// the kernel does then. Samples of threads that are not known count here as well; those of
+    /// user code stay.
+    fn forget_waiting(&mut self, kernel: &History<'_>, kernel_begins: u64) {
+        let mut waiting = 0;
+        for (address, pending) in self.pending.iter_mut() {
+            let sampled = pending.outside.get_mut(Origin::Sample as usize);
+            if address >= kernel_begins
+                && kernel.owner(address, pending.first, pending.last).is_none()
+            {
+                waiting += sampled.map(std::mem::take).unwrap_or_default();
+            }
+        }
+        let tally = self.tally_mut(Origin::Sample);
+        tally.stacks = tally.stacks.saturating_sub(waiting);
+        tally.frames = tally.frames.saturating_sub(waiting);
+    }
+}
 
 /// Decides the pending addresses of a process.
 fn decide(

@@ -25,7 +25,7 @@ use etl_schema::views::clr;
 use etl_schema::views::kernel;
 use foldhash::HashMap;
 
-use crate::address::{DirectMapped, Keys, Origin, Ranges, Sighting, Tallies};
+use crate::address::{DirectMapped, KERNEL_SPACE, Keys, Origin, Ranges, Sighting, Tallies};
 use crate::files::{FileFacts, Timeline};
 use crate::loss::{self, Loss};
 use crate::steps::{ClrHead, Step, Words};
@@ -135,6 +135,8 @@ with_accessors! {
             keys: Keys,
             /// Ticks of a second.
             second: i64,
+            /// Where the addresses of the kernel begin.
+            kernel_begins: u64,
             resolver: Resolver,
         }
     }
@@ -163,6 +165,7 @@ impl Machine {
             unresolved: Vec::new(),
             images: Images::default(),
             names: names.then(Names::default),
+            kernel_begins: KERNEL_SPACE,
             timeline,
             changes: None,
             by_pid: HashMap::default(),
@@ -241,6 +244,9 @@ impl Machine {
         let source = self.files.len();
         let at = |raw| self.timeline.timestamp(source, raw);
         self.losses.extend(loss::of_file(trace, source, at));
+        if trace.header().pointer_size == PointerSize::P4 {
+            self.kernel_begins = 1 << 31;
+        }
         self.files.push(FileFacts::new(trace, source, name, &self.timeline));
     }
 

@@ -3,6 +3,7 @@
 use crate::facts::{Facts, Origin, Process, Tallies, Tally, UnresolvedCause};
 use crate::finding::Severity;
 use crate::rules::commands::{RECORDING, RECORDING_WITH_KERNEL, RUNTIME_CLOCK};
+use crate::rules::kernel::may_be_ring;
 use crate::rules::{Check, Rule, plural};
 
 /// Unresolved addresses up to this share of a process's are usual: stubs of the runtime, pages of
@@ -90,15 +91,19 @@ fn unresolved(check: &mut Check<'_>) {
             UnresolvedCause::ALL.into_iter().zip(process.causes()).filter(|(_, count)| *count > 0);
         let causes: Vec<_> =
             causes.map(|(why, count)| format!("{}: {count}", why.message())).collect();
+        // Threads that no event names any more count here, and what they ran cannot be known.
+        let is_of_ring = process.pid() == 0 && may_be_ring(check.facts);
         let message = format!(
-            "{} of {} addresses ({:.2} %) are in no managed method and no image ({})",
+            "{} of {} addresses ({:.2} %) are in no managed method and no image ({}){}",
             own.count,
             own.addresses,
             own.count as f64 / own.addresses.max(1) as f64 * 100.0,
-            causes.join(", ")
+            causes.join(", "),
+            if is_of_ring { ", or of threads whose events were overwritten" } else { "" },
         );
         let found = check.find(message).of(process, own.first).unless_lost(None, own.until);
-        found.severity(severity(own.count, own.addresses));
+        let severity = severity(own.count, own.addresses);
+        found.severity(if is_of_ring { Severity::Note } else { severity });
     }
 }
 
