@@ -24,11 +24,12 @@ const MARK: &str = "=== ";
 const PARTS: &str = "parts/";
 
 /// Commented scripts to begin with, by name: `etlkit synth --template NAME` prints them.
-pub const TEMPLATES: [(&str, &str); 5] = [
+pub const TEMPLATES: [(&str, &str); 6] = [
     ("attach", include_str!("../templates/attach.kdl")),
     ("launch", include_str!("../templates/launch.kdl")),
     ("desktop", include_str!("../templates/desktop.kdl")),
     ("ring", include_str!("../templates/ring.kdl")),
+    ("pktmon", include_str!("../templates/pktmon.kdl")),
     ("kernel", include_str!("../templates/kernel.kdl")),
 ];
 

@@ -118,12 +118,14 @@ pub struct BuildLayout {
 }
 
 /// The layout that an event has in a build of Windows: the newest one unless the table has another
-/// one for this build. `None` if the provider has no such event.
+/// one for this build. A build that no source of the tables had counts as the last one before it.
+/// `None` if the provider has no such event.
 #[must_use]
 pub fn in_build(provider: Guid, id: u16, version: u8, build: u32) -> Option<BuildLayout> {
     let table = Table::of(provider)?;
     let event = table.with_id(id).iter().find(|event| event.version == version)?;
-    let own = event.layouts.iter().find(|layout| layout.is_of(build));
+    let build = last_known(table.builds(), build);
+    let own = event.layouts.iter().find(|layout| is_in(layout.builds, build));
     let layout = own.or_else(|| event.layouts.first())?;
     let schema = event.decoder(table, layout)?.schema();
     Some(BuildLayout { schema, is_complete: layout.is_complete() })
@@ -234,6 +236,11 @@ impl Table {
         table
     }
 
+    /// The builds that the sources of the table had.
+    fn builds(&self) -> &'static str {
+        self.head.lines().find_map(|line| line.strip_prefix("builds ")).unwrap_or_default()
+    }
+
     fn with_id(&self, id: u16) -> &[Event] {
         let from = self.events.partition_point(|event| event.id < id);
         let to = self.events.partition_point(|event| event.id <= id);
@@ -246,20 +253,32 @@ impl Layout {
         Layout { builds, fields, decoder: OnceLock::new() }
     }
 
-    /// Whether a build of Windows is in the list of those that have it: `7600,10586-17134`.
-    fn is_of(&self, build: u32) -> bool {
-        self.builds.split(',').any(|range| {
-            let (first, last) = range.split_once('-').unwrap_or((range, range));
-            let bounds = first.parse::<u32>().ok().zip(last.parse::<u32>().ok());
-            bounds.is_some_and(|(first, last)| (first..=last).contains(&build))
-        })
-    }
-
     /// Whether all fields are known, not only those up to one of unknown length.
     fn is_complete(&self) -> bool {
         let unknown = |line: &str| line.split_ascii_whitespace().skip(3).any(|w| w == "unknown");
         !self.fields.lines().any(unknown)
     }
+}
+
+/// The ranges in a list of builds: `7600,10586-17134`.
+fn ranges(builds: &str) -> impl Iterator<Item = (u32, u32)> {
+    builds.split(',').filter_map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        first.parse().ok().zip(last.parse().ok())
+    })
+}
+
+fn is_in(builds: &str, build: u32) -> bool {
+    ranges(builds).any(|(first, last)| (first..=last).contains(&build))
+}
+
+/// The build itself if it is in the list, else the last one before it, else the first one.
+fn last_known(builds: &str, build: u32) -> u32 {
+    if is_in(builds, build) {
+        return build;
+    }
+    let before = ranges(builds).map(|(_, last)| last).filter(|last| *last < build).max();
+    before.or_else(|| ranges(builds).map(|(first, _)| first).min()).unwrap_or(build)
 }
 
 /// Bytes of the indented lines at the start of a text.
@@ -370,7 +389,8 @@ mod tests {
     fn in_build_returns_the_layout_of_the_build() {
         let capture = "2ed6006e-4729-4609-b423-3ee7bcd678ef".parse().unwrap();
         let fields = |build| in_build(capture, 1001, 0, build).unwrap().schema.fields.len();
-        assert_eq!([7600, 9600, 10_586, 17_134, 17_763, 19_045].map(fields), [4, 6, 4, 4, 6, 6]);
+        assert_eq!([6002, 7600, 7601, 9600, 10_586, 17_134].map(fields), [4; 6]);
+        assert_eq!([17_763, 19_045, 20_348, 30_000].map(fields), [6; 4]);
         assert!(in_build(capture, 1001, 0, 19_045).unwrap().is_complete);
         // The length of a structure in it is not known.
         assert!(!in_build(capture, 1003, 0, 19_045).unwrap().is_complete);

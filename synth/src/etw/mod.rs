@@ -232,6 +232,12 @@ impl<'s> Etw<'s> {
         self.providers.get(provider.0).map(|p| p.seen(pid, name)).unwrap_or_default()
     }
 
+    /// Whether a session enables a provider.
+    pub fn enables(&self, session: usize, guid: Guid) -> bool {
+        let found = self.providers.iter().find(|p| p.guid == guid);
+        found.is_some_and(|p| p.enables.iter().any(|(index, _)| *index == session))
+    }
+
     /// Whether any session takes a stack with each event of a provider.
     pub fn wants_stacks(&self, provider: ProviderIndex) -> bool {
         self.providers.get(provider.0).is_some_and(|p| p.enables.iter().any(|(_, e)| e.stacks))

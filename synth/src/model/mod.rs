@@ -9,6 +9,7 @@ mod expectation;
 mod kernel;
 mod location;
 mod managed;
+mod network;
 mod process;
 mod provider;
 mod session;
@@ -28,6 +29,7 @@ pub use managed::{
     AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan, ModuleKind, ModulePlan, PdbPlan,
     Sku,
 };
+pub use network::{ExchangePlan, Packet, PacketMedium, ResolvePlan};
 pub use process::{FileVersion, ImagePlan, ProcessPlan, VersionInfo};
 pub use provider::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan};
 pub use session::{EnablePlan, Fault, SessionPlan};
@@ -71,6 +73,8 @@ pub struct MachinePlan {
     pub domain: String,
     /// Its disks; the first one has the system's volume.
     pub disks: Vec<DiskPlan>,
+    /// Bytes of a packet that the packet monitor logs at most; all if `None`.
+    pub packet_bytes: Option<u16>,
     /// Its network cards.
     pub network_cards: Vec<NetworkCardPlan>,
     /// Its displays.
@@ -96,6 +100,7 @@ impl Default for MachinePlan {
             computer: "SYNTH".to_owned(),
             domain: String::new(),
             disks: vec![DiskPlan::default()],
+            packet_bytes: None,
             network_cards: Vec::new(),
             displays: Vec::new(),
             services: Vec::new(),

@@ -1,9 +1,13 @@
 //! Timed steps: requests of controllers, and work of processes.
 
+use std::sync::Arc;
+
 use etl_control::controller::Tool;
 use etl_format::Guid;
 
-use super::{EnablePlan, KernelChange, ScriptLocation, SessionPlan};
+use super::{
+    EnablePlan, ExchangePlan, KernelChange, Packet, ResolvePlan, ScriptLocation, SessionPlan,
+};
 use crate::distribution::Distribution;
 use crate::time::Nanos;
 
@@ -82,6 +86,13 @@ pub enum Action {
         every: Nanos,
         /// The number of its current file.
         number: u32,
+    },
+    /// Packets of a capture pass.
+    Replay {
+        /// The file.
+        file: String,
+        /// Its packets.
+        packets: Arc<[Packet]>,
     },
     /// A process does something.
     Work {
@@ -245,6 +256,10 @@ pub enum Work {
     UnloadDomain(String),
     /// Raises an event of a provider that the scenario declares.
     Raise(Box<super::RaisePlan>),
+    /// Resolves a name by DNS.
+    Resolve(Box<ResolvePlan>),
+    /// Opens a TCP connection and exchanges data.
+    Exchange(Box<ExchangePlan>),
     /// Computes for this time.
     Run(Nanos),
     /// Starts a thread.

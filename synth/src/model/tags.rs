@@ -6,7 +6,9 @@ use etl_control::enable::IdFilter;
 use etl_format::constants::{ClockType, LogFileMode, PointerSize};
 use etl_schema::clr::keyword;
 
-use super::{Action, EnablePlan, KernelEvent, ProviderKind, Request, Scenario, SessionPlan, Sku};
+use super::{
+    Action, EnablePlan, KernelEvent, ProviderKind, Request, Scenario, SessionPlan, Sku, Work,
+};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 /// Words for the modes of sessions.
@@ -68,6 +70,8 @@ impl Scenario {
                 Action::Session(_, Request::Flush(_)) => say("flush on demand"),
                 Action::Session(_, Request::Kernel(_)) => say("kernel flags changed"),
                 Action::Merge { .. } => say("merge"),
+                Action::Replay { .. }
+                | Action::Work { work: Work::Resolve(_) | Work::Exchange(_), .. } => say("packets"),
                 _ => {}
             }
         }

@@ -45,11 +45,16 @@ fn write(plan: &ProviderPlan, out: &mut String) -> fmt::Result {
         "   <provider name=\"{name}\" guid=\"{{{guid}}}\" symbol=\"Provider\" \
          resourceFileName=\"{name}.dll\" messageFileName=\"{name}.dll\">"
     )?;
+    let mut strings = String::new();
     let mut keywords = plan.events.iter().fold(0, |mask, e| mask | e.keywords);
     writeln!(out, "    <keywords>")?;
     while keywords != 0 {
         let bit = keywords & keywords.wrapping_neg();
-        writeln!(out, "     <keyword name=\"K{bit:x}\" mask=\"{bit:#x}\"/>")?;
+        // Readers show the message of a keyword, and some have to have one.
+        let name = format!("K{bit:x}");
+        writeln!(strings, "    <string id=\"{name}\" value=\"{name}\"/>")?;
+        let message = format!("$(string.{name})");
+        writeln!(out, "     <keyword name=\"{name}\" mask=\"{bit:#x}\" message=\"{message}\"/>")?;
         keywords &= !bit;
     }
     writeln!(out, "    </keywords>\n    <levels>")?;
@@ -73,7 +78,6 @@ fn write(plan: &ProviderPlan, out: &mut String) -> fmt::Result {
         template(event, out)?;
     }
     writeln!(out, "    </templates>\n    <events>")?;
-    let mut strings = String::new();
     for event in &plan.events {
         one(event, &mut strings, out)?;
     }

@@ -62,6 +62,10 @@ impl Simulator<'_> {
                 self.etw.merge(inputs, output, files, *compress, now)
             }
             Action::Read { files, sessions } => self.etw.read(files, sessions, now),
+            Action::Replay { packets, .. } => {
+                self.plan_packets(packets, None);
+                Ok(())
+            }
             Action::Work { process, work } => self.work(*process, work),
         }
     }
@@ -276,6 +280,7 @@ fn describe(action: &Action) -> Option<String> {
             let without = if *identities { "" } else { ", without identities of images" };
             format!("{} become {output}{without}", inputs.join(", "))
         }
+        Action::Replay { file, packets } => format!("{} packets of \"{file}\" pass", packets.len()),
         Action::Roll { .. } | Action::Read { .. } | Action::Work { .. } => return None,
     })
 }

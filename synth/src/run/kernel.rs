@@ -55,6 +55,7 @@ impl Simulator<'_> {
 
     /// The last events of a session with kernel flags.
     pub(super) fn before_stop(&mut self, index: usize) -> Result<()> {
+        self.list_components_before_stop(index)?;
         if !self.etw.sessions.get(index).is_some_and(|s| s.of_kernel) {
             return Ok(());
         }

@@ -8,6 +8,7 @@ mod actions;
 mod command;
 mod inventory;
 mod kernel;
+mod network;
 mod op_queue;
 mod process;
 mod provider;
@@ -27,6 +28,7 @@ use crate::file_system::FileSystem;
 use crate::kernel::Lifecycle;
 use crate::machine::{Image, Machine, Queue, Thread};
 use crate::model::{Action, Scenario, SessionPlan};
+use crate::network::{Network, PKTMON};
 use crate::provider_text::description_file;
 use crate::rng::{Rng, Source};
 use crate::time::Nanos;
@@ -57,6 +59,8 @@ enum Task {
     EndSession(usize),
     /// A session continues in its next file.
     RollFile(usize),
+    /// A packet passes.
+    Packet(usize),
 }
 
 impl Task {
@@ -92,6 +96,7 @@ struct Simulator<'s> {
     /// The providers of the scenario.
     sources: Vec<provider::Source>,
     failed_lines: FailedLines,
+    network: Network,
 }
 
 /// Runs a scenario: writes its files to `files` and reports to `observer`.
@@ -148,9 +153,11 @@ impl<'s> Simulator<'s> {
             pending: 0,
             rolls: Vec::new(),
             failed_lines: FailedLines::default(),
+            network: Network::new(&scenario.machine, Source::new(scenario.seed)),
             sources: scenario.providers.iter().map(provider::Source::new).collect::<Result<_>>()?,
         };
         simulator.add_system_processes();
+        simulator.register_drivers();
         simulator.add_processes()?;
         for (index, step) in scenario.steps.iter().enumerate() {
             simulator.plan(step.at, Task::Step(index));
@@ -210,6 +217,7 @@ impl<'s> Simulator<'s> {
             Task::Etw(task) => self.etw.perform(task, self.now),
             Task::EndSession(session) => self.end_session(session),
             Task::RollFile(roll) => self.roll_file(roll),
+            Task::Packet(number) => self.pass(number),
         }
     }
 
@@ -412,6 +420,10 @@ impl<'s> Simulator<'s> {
             let Registrant { pid, clr } = callback.registrant;
             let process = self.machine.processes.iter().position(|p| p.pid == pid && p.is_alive());
             let Some(process) = process else { continue };
+            if callback.provider == PKTMON && callback.capture_state {
+                self.list_components()?;
+                continue;
+            }
             let source = self.event_source(callback.provider).filter(|_| callback.union.enabled);
             if let Some(source) = source {
                 self.enqueue_callback(process, [Op::EmitManifest(source)])?;
@@ -450,6 +462,7 @@ fn schedule_rngs(scenario: &Scenario) -> BTreeMap<usize, Rng> {
             Action::Session(name, _) => format!("session {name}"),
             Action::Merge { output, .. } => format!("merge {output}"),
             Action::Read { .. } => "read".to_owned(),
+            Action::Replay { .. } => "replay".to_owned(),
         };
         let count = counts.entry(of.clone()).or_default();
         let source = Source::new(scenario.seed).named("step").named(&of).numbered(*count);

@@ -8,6 +8,7 @@ use etl_schema::sources::tracelogging::{self, ProviderTraits};
 use etl_schema::{Count, EventSchema, Field, FieldKind, Identity, InType, Length, SchemaSource};
 
 use crate::clr::thread_stack;
+use crate::counts;
 use crate::error::{Error, Result};
 use crate::etw::{Event, Origin, Registrant};
 use crate::machine::Clock;
@@ -178,7 +179,7 @@ impl Simulator<'_> {
             .provider_rngs
             .entry((process, plan.provider))
             .or_insert_with(|| source.named("provider").named(&provider.name).rng());
-        let values: Vec<OwnedValue> = schema
+        let mut values: Vec<OwnedValue> = schema
             .fields
             .iter()
             .map(|field| {
@@ -193,6 +194,7 @@ impl Simulator<'_> {
         if !wanted {
             return Ok(MICROSECOND);
         }
+        counts::fill(&schema.fields, &mut values);
         let stacks = !classic && self.etw.wants_stacks(index);
         let stack = if stacks { self.stack_of(thread, origin.at) } else { Vec::new() };
         let mut event = Event { related, stack: &stack, ..Event::new(schema, &values) };
@@ -236,17 +238,37 @@ impl Simulator<'_> {
 /// What a field of an event of Windows contains if the script does not set it: zero or nothing, but
 /// the time of the event and its user where the type is that of a time or a user.
 fn usual(field: &Field, clock: &Clock, at: Nanos, user: &[u8]) -> OwnedValue {
-    if field.count != Count::One {
-        return OwnedValue::Auto;
+    let one = || one_usual(field, clock, at, user);
+    match field.count {
+        Count::One => one(),
+        Count::Const(count) => OwnedValue::Array(vec![one(); count.into()]),
+        _ => OwnedValue::Array(Vec::new()),
     }
-    match field.in_type() {
-        Some(InType::FileTime) => {
+}
+
+fn one_usual(field: &Field, clock: &Clock, at: Nanos, user: &[u8]) -> OwnedValue {
+    let ty = match &field.kind {
+        FieldKind::Struct(members) => {
+            let members = members.iter().map(|member| usual(member, clock, at, user));
+            return OwnedValue::Struct(members.collect());
+        }
+        FieldKind::Value(ty) => *ty,
+    };
+    match ty {
+        InType::FileTime => {
             OwnedValue::FileTime(u64::try_from(clock.filetime(at)).unwrap_or_default())
         }
-        Some(InType::SystemTime) => {
+        InType::SystemTime => {
             system_time(clock.wall_clock(at)).map_or(OwnedValue::Auto, OwnedValue::SystemTime)
         }
-        Some(InType::Sid) if !user.is_empty() => OwnedValue::Sid(user.to_vec()),
+        InType::Sid if !user.is_empty() => OwnedValue::Sid(user.to_vec()),
+        InType::Utf16 | InType::Ansi => OwnedValue::Text(String::new()),
+        InType::Binary => {
+            let length = if let Length::Fixed(length) = field.length { length } else { 0 };
+            OwnedValue::Binary(vec![0; length.into()])
+        }
+        InType::Guid => OwnedValue::Guid(Guid::ZERO),
+        InType::Boolean => OwnedValue::Bool(false),
         _ => OwnedValue::Auto,
     }
 }

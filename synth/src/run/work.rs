@@ -59,6 +59,14 @@ impl Simulator<'_> {
             Work::Exit => {
                 return self.exit_process(number);
             }
+            Work::Resolve(plan) => {
+                let packets = self.network.resolve(plan);
+                self.plan_packets(&packets, Some(thread));
+            }
+            Work::Exchange(plan) => {
+                let packets = self.network.exchange(plan);
+                self.plan_packets(&packets, Some(thread));
+            }
             Work::Run(time) => self.enqueue(thread, [Op::Compute(*time)])?,
             Work::Raise(plan) => {
                 let threads = self.machine.processes.get(index).map(|p| &p.threads);

@@ -152,6 +152,7 @@ impl<'c> Check<'c, '_> {
                 }
             }
             Action::Session(_, Request::StopAfter(_))
+            | Action::Replay { .. }
             | Action::Roll { .. }
             | Action::Read { .. } => {}
             Action::Session(session, request) => {
@@ -211,6 +212,8 @@ impl<'c> Check<'c, '_> {
         match work {
             Work::Exit
             | Work::Run(_)
+            | Work::Resolve(_)
+            | Work::Exchange(_)
             | Work::StartThread
             | Work::EndThread
             | Work::LoadImage(_) => {}

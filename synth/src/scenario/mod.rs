@@ -14,6 +14,7 @@ mod fields;
 mod managed;
 mod nearest;
 mod nesting;
+mod network;
 mod process;
 mod provider;
 mod raise;
@@ -35,6 +36,9 @@ use reader::Reader;
 /// Reads an included script, or another file beside the script, by its name.
 pub type Include<'a> = &'a dyn Fn(&str) -> io::Result<String>;
 
+/// Reads a file beside the script that is no text, by its name.
+pub type ReadFile<'a> = &'a dyn Fn(&str) -> io::Result<Vec<u8>>;
+
 /// A script with its settings, ready to be parsed.
 ///
 /// ```
@@ -50,6 +54,7 @@ pub struct Script<'a> {
     parameters: Vec<(String, String)>,
     seed: Option<u64>,
     include: Include<'a>,
+    files: ReadFile<'a>,
 }
 
 impl fmt::Debug for Script<'_> {
@@ -62,7 +67,14 @@ impl<'a> Script<'a> {
     /// A script without settings. `name` is its name in error messages.
     #[must_use]
     pub fn new(name: &'a str, text: &'a str) -> Self {
-        Script { name, text, parameters: Vec::new(), seed: None, include: &no_include }
+        Script {
+            name,
+            text,
+            parameters: Vec::new(),
+            seed: None,
+            include: &no_include,
+            files: &no_file,
+        }
     }
 
     /// Sets the values of parameters, by name.
@@ -89,6 +101,13 @@ impl<'a> Script<'a> {
         self
     }
 
+    /// Reads other files with `files`: captures of packets. Without it there are none.
+    #[must_use]
+    pub fn files(mut self, files: ReadFile<'a>) -> Self {
+        self.files = files;
+        self
+    }
+
     /// Parses the script.
     ///
     /// # Errors
@@ -112,6 +131,10 @@ impl<'a> Script<'a> {
         }
         if reader.errors.is_empty() { Ok(scenario) } else { Err(ScriptErrors::new(reader.errors)) }
     }
+}
+
+fn no_file(name: &str) -> io::Result<Vec<u8>> {
+    Err(io::Error::other(format!("{name} cannot be read here")))
 }
 
 fn no_include(name: &str) -> io::Result<String> {

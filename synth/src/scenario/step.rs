@@ -1,7 +1,7 @@
 //! `at` and `every` nodes: requests of controllers, and work of processes.
 
 use super::args::{Args, Time};
-use super::{controller, process, raise, session};
+use super::{controller, network, process, raise, session};
 use crate::distribution::Distribution;
 use crate::model::{
     Action, ClrWork, GcPlan, HandleKind, KernelChange, ProcessPlan, Repeat, Request, Scenario,
@@ -90,6 +90,7 @@ fn global(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
             }
             args.finish();
         }
+        "replay" => network::replay(args).into_iter().for_each(add),
         "merge" => {
             let inputs: String = args.next("the files, separated by spaces").unwrap_or_default();
             let inputs = inputs.split_whitespace().map(str::to_owned).collect();
@@ -127,7 +128,7 @@ fn global(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
         }
         _ => {
             let known = "run, session, stop, merge, enable, kernel, disable, capture-state, \
-                         flush, consume, leave, in";
+                         flush, consume, leave, replay, in";
             args.unknown("at", known);
         }
     }
@@ -230,6 +231,8 @@ fn work(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<Work> {
         "load-domain" => Work::LoadDomain(args.next("an app domain")?),
         "unload-domain" => Work::UnloadDomain(args.next("an app domain")?),
         "unload-image" => Work::UnloadImage(args.next("a path")?),
+        "resolve" => return network::resolve(args).map(|plan| Work::Resolve(Box::new(plan))),
+        "exchange" => return network::exchange(args).map(|plan| Work::Exchange(Box::new(plan))),
         "stub" => Work::Clr(ClrWork::Stub, count(&mut args)),
         "run" => Work::Run(args.next::<Time>("how long")?.0),
         "start-thread" => Work::StartThread,
@@ -239,7 +242,7 @@ fn work(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<Work> {
             let known = "jit, tier, rejit, forget, allocate, gc, handle, free-handle, \
                          add-pressure, remove-pressure, throw, contend, wait, queue-work, \
                          queue-io, grow-pool, shrink-pool, retire-threads, return-threads, \
-                         suspend-threads, resume-threads, stub, run, raise, load, unload, \
+                         suspend-threads, resume-threads, stub, resolve, exchange, run, raise, load, unload, \
                          load-domain, unload-domain, enter-domain, load-image, unload-image, \
                          start-thread, end-thread, exit";
             args.unknown("the work of a process", known);

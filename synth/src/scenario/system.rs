@@ -83,6 +83,7 @@ fn machine(mut args: Args<'_, '_>, machine: &mut MachinePlan) {
     args.set("time-zone", &mut m.zone);
     let bias = args.parsed("bias", |text| text.parse().ok(), "bias: minutes to add for UTC", None);
     m.bias = bias.unwrap_or(m.bias);
+    m.packet_bytes = args.get("packet-bytes").or(m.packet_bytes);
     args.set("disk-bytes-per-second", &mut m.disk_speed);
     m.disk_speed = m.disk_speed.max(1);
     m.computer = args.text("computer", 255).unwrap_or_else(|| m.computer.clone());

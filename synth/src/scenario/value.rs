@@ -1,6 +1,6 @@
 //! Values of fields in scripts, converted to the types of the fields.
 
-use std::net::{Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_schema::encode::OwnedValue;
@@ -32,7 +32,10 @@ pub(super) fn value(field: &Field, given: &KdlValue, text: String) -> OwnedValue
         (Some(InType::SystemTime), _) => {
             text.parse().ok().and_then(system_time).map(OwnedValue::SystemTime)
         }
-        (Some(InType::Binary), _) => binary(field, &text).map(OwnedValue::Binary),
+        (Some(InType::Binary), _) => match text.parse() {
+            Ok(address) if field.out == OutType::Ipv6 => Some(OwnedValue::Ipv6(address)),
+            _ => binary(field, &text).map(OwnedValue::Binary),
+        },
         (Some(InType::Utf16 | InType::Ansi), _) => None,
         // A parameter or a variable is text.
         _ => whole(&text).map(number).or_else(|| named(field, &text)),
@@ -43,9 +46,13 @@ pub(super) fn value(field: &Field, given: &KdlValue, text: String) -> OwnedValue
 /// A number by its name in the field's map (`|` between bits), or as an IPv4 address.
 fn named(field: &Field, text: &str) -> Option<OwnedValue> {
     if field.in_type() == Some(InType::UInt32)
-        && let Ok(address) = text.parse()
+        && let Ok(address) = text.parse::<Ipv4Addr>()
     {
-        return Some(OwnedValue::Ipv4(address));
+        // What readers see in it: many tables do not say that it is an address.
+        return Some(match field.out {
+            OutType::Ipv4 => OwnedValue::Ipv4(address),
+            _ => OwnedValue::UInt(u32::from_le_bytes(address.octets()).into()),
+        });
     }
     let map = field.map.as_deref()?;
     let words = text.split('|').map(str::trim);
@@ -59,7 +66,7 @@ fn named(field: &Field, text: &str) -> Option<OwnedValue> {
 
 /// Bytes: hexadecimal digits, an IPv6 address, or an address and a port as a socket address.
 fn binary(field: &Field, text: &str) -> Option<Vec<u8>> {
-    let is_ipv6 = field.out == OutType::Ipv6 || field.length == Length::Fixed(16);
+    let is_ipv6 = field.length == Length::Fixed(16);
     let ipv6 = || text.parse::<Ipv6Addr>().ok().filter(|_| is_ipv6).map(|a| a.octets().to_vec());
     let socket = || text.parse().ok().map(socket_address);
     ipv6().or_else(|| bytes(text)).or_else(socket)

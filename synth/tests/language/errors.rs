@@ -159,6 +159,16 @@ const ERRORS: &[(&str, &str)] = &[
         "the version of Windows after its events",
         "process \"a.exe\" { at \"1s\" { raise DNS-Client 3008 } }\nmachine os=\"10.0.22621\"",
     ),
+    (
+        "no name in DNS",
+        "process \"a.exe\" { at \"1s\" { resolve \"a..b\" answer=\"1.2.3.4 ::1\" } }",
+    ),
+    ("no address with a port", "process \"a.exe\" { at \"1s\" { exchange \"192.0.2.7\" } }"),
+    (
+        "too many bytes",
+        "process \"a.exe\" { at \"1s\" { exchange \"192.0.2.7:80\" send=99999999 } }",
+    ),
+    ("no capture", "at \"1s\" { replay \"page.pcap\"; replay \"gone.pcap\" address=\"1\" }"),
     ("no such edit", "edit \"s.etl\" { remove \"E\" }"),
     ("no place to move to", "edit \"s.etl\" { move \"E\" }"),
     ("half a condition", "edit \"s.etl\" { delete \"E\" with=\"F\" }"),

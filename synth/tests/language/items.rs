@@ -37,6 +37,24 @@ at "2s" { stop "s" }"#,
         ],
     ),
     (
+        "machine.packet-bytes, resolve, resolve.answer, resolve.round-trip, exchange, exchange.send, exchange.receive, exchange.round-trip, replay, replay.address",
+        r#"machine os="10.0.22621" packet-bytes=60
+process "App.exe" { at "2s" {
+    resolve "example.com" answer="192.0.2.7" round-trip="5ms"
+    exchange "192.0.2.7:443" send=1600 receive=900 round-trip="7ms"
+} }
+session "s" file="s.etl" { enable "Microsoft-Windows-PktMon" keywords=0x12 level=4 }
+at "3s" { replay "web.pcap" address="00-15-5D-7C-58-28" }
+at "4s" { stop "s" }"#,
+        &[
+            // Two frames of DNS, 11 of TCP with two segments sent, one packet of the capture.
+            (r#""PktGroupId":14"#, 4),
+            (r#""OriginalPayloadSize":1514,"LoggedPayloadSize":60"#, 4),
+            (r#""PacketType":3"#, 4),
+            (r#""EdgeName":"Upper""#, 2),
+        ],
+    ),
+    (
         "raise.version, raise.level, raise.keywords, raise.opcode, raise.task, raise.channel",
         r#"process "App.exe" { at "2s" {
     raise Microsoft-Windows-Kernel-Process 1 version=0 level=3 keywords=0x30 opcode=9 task=8 channel=7 { ImageName "a.exe" }

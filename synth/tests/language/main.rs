@@ -27,9 +27,19 @@ fn included(file: &str) -> std::io::Result<String> {
     }
 }
 
+/// A capture with one packet of four bytes, link type 101.
+fn captured(file: &str) -> std::io::Result<Vec<u8>> {
+    let words = [0xa1b2_c3d4u32, 0, 0, 0, 0xffff, 101, 10, 0, 4, 4];
+    match file {
+        "web.pcap" => Ok([&words.map(u32::to_le_bytes).concat()[..], b"\x45abc"].concat()),
+        "page.pcap" => Ok(b"<html>".to_vec()),
+        _ => Err(std::io::Error::new(std::io::ErrorKind::NotFound, "file not found")),
+    }
+}
+
 fn parse(script: &str, set: &[(&str, &str)]) -> Result<etl_synth::model::Scenario, ScriptErrors> {
     let set = set.iter().copied();
-    Script::new("script.kdl", script).parameters(set).include(&included).parse()
+    Script::new("script.kdl", script).parameters(set).include(&included).files(&captured).parse()
 }
 
 /// A session with all events of CLRs, and the kernel's events of processes and images.

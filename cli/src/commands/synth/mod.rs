@@ -178,7 +178,9 @@ pub(super) fn parse(
     let directory = script.parent().unwrap_or(Path::new("")).to_owned();
     let include = |name: &str| fs::read_to_string(directory.join(name));
     let name = input::display(script);
-    let script = Script::new(&name, &text).include(&include).parameters(set.iter().cloned());
+    let files = |name: &str| fs::read(directory.join(name));
+    let script = Script::new(&name, &text).include(&include).files(&files);
+    let script = script.parameters(set.iter().cloned());
     let script = seed.map_or(script.clone(), |seed| script.seed(seed));
     script.parse().map_err(|errors| explain(&name, &errors))
 }

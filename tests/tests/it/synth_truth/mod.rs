@@ -37,7 +37,7 @@ fn is_identity(record: &Record<'_>) -> bool {
 /// A store that knows the events of a scenario. Traces do not contain the schemas of manifests and
 /// of classic events.
 fn store(scenario: &Scenario) -> SchemaStore {
-    let mut store = SchemaStore::new(StoreLimits::default());
+    let mut store = SchemaStore::new(StoreLimits::default()).with_windows_tables();
     let elsewhere = [ProviderKind::Manifest, ProviderKind::Classic, ProviderKind::Wpp];
     let known_elsewhere = scenario.providers.iter().filter(|p| elsewhere.contains(&p.kind));
     store.add_schemas(known_elsewhere.flat_map(|p| p.events.clone()));

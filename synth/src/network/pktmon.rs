@@ -1,0 +1,250 @@
+//! Microsoft-Windows-PktMon: the packet monitor of Windows 10 and later. It logs a packet at each
+//! edge of the components of the network stack that the packet passes, and lists the components with
+//! their counters when a capture ends.
+
+use std::collections::BTreeMap;
+
+use etl_format::Guid;
+use etl_schema::encode::OwnedValue;
+
+use super::BETWEEN_LAYERS;
+use super::card::{Card, FIRST_INDEX};
+use super::schemas::Driver;
+use crate::error::Result;
+use crate::etw::{Etw, Origin};
+use crate::model::{MachinePlan, Packet, PacketMedium};
+use crate::time::Nanos;
+
+/// The provider.
+pub(crate) const PKTMON: Guid =
+    Guid::new(0x4d4f_80d9, 0xc8bd, 0x4d73, [0xbb, 0x5b, 0x19, 0xc9, 0x04, 0x02, 0xc5, 0xac]);
+
+/// Ids of events.
+mod id {
+    pub const COMPONENT: u16 = 20;
+    pub const NUMBER: u16 = 30;
+    pub const GUID: u16 = 40;
+    pub const MEDIUM: u16 = 60;
+    pub const IPV4: u16 = 65;
+    pub const IPV6: u16 = 66;
+    pub const BYTES: u16 = 70;
+    pub const ETHER_TYPE: u16 = 75;
+    pub const DROPS: u16 = 80;
+    pub const FLOWS: u16 = 90;
+    pub const PACKET: u16 = 160;
+    pub const ALL: [u16; 11] =
+        [COMPONENT, NUMBER, GUID, MEDIUM, IPV4, IPV6, BYTES, ETHER_TYPE, DROPS, FLOWS, PACKET];
+}
+
+/// Types of properties.
+mod property {
+    pub const IF_INDEX: u64 = 1;
+    pub const MINIPORT_IF_INDEX: u64 = 2;
+    pub const IF_GUID: u64 = 4;
+    pub const MEDIUM: u64 = 5;
+    pub const ADDRESS: u64 = 6;
+    pub const ETHER_TYPE: u64 = 7;
+    pub const NDIS_OBJECT: u64 = 9;
+    pub const IP_ADDRESS: u64 = 13;
+}
+
+/// Directions: received and sent.
+const RX: u64 = 3;
+const TX: u64 = 4;
+/// The first build with the packet monitor.
+const FIRST_BUILD: u32 = 17_763;
+
+/// A component of the network stack, from below.
+#[derive(Clone, Copy, Debug)]
+struct Component {
+    id: u16,
+    kind: u16,
+    driver: &'static str,
+    description: &'static str,
+    /// Its edges from below: id and name.
+    edges: &'static [(u16, &'static str)],
+}
+
+const MINIPORT: u16 = 59;
+const FILTER: u16 = 60;
+const TCPIP: u16 = 65;
+
+const COMPONENTS: [Component; 3] = [
+    Component {
+        id: MINIPORT,
+        kind: 2,
+        driver: "netvsc.sys",
+        description: "",
+        edges: &[(1, "Upper")],
+    },
+    Component {
+        id: FILTER,
+        kind: 3,
+        driver: "wfplwfs.sys",
+        description: "WFP Native MAC Layer LightWeight Filter",
+        edges: &[(2, "Lower"), (1, "Upper")],
+    },
+    Component {
+        id: TCPIP,
+        kind: 4,
+        driver: "tcpip.sys",
+        description: "TCPIP",
+        edges: &[(1, "Lower")],
+    },
+];
+
+/// Packets and bytes at an edge.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flow {
+    received: (u64, u64),
+    sent: (u64, u64),
+}
+
+/// The driver and its counters.
+#[derive(Debug)]
+pub(super) struct PacketMonitor {
+    driver: Driver,
+    exists: bool,
+    /// Bytes of a packet that are logged at most.
+    logged: usize,
+    /// Packets so far.
+    packets: u64,
+    flows: BTreeMap<(u16, u16), Flow>,
+    if_guid: Guid,
+}
+
+impl PacketMonitor {
+    pub fn new(machine: &MachinePlan, card: &Card) -> Self {
+        let [a, b, c, d, e, f] = card.mac;
+        PacketMonitor {
+            driver: Driver::new(PKTMON, &id::ALL, machine.os.2),
+            exists: machine.os.2 >= FIRST_BUILD,
+            logged: machine.packet_bytes.map_or(usize::MAX, usize::from),
+            packets: 0,
+            flows: BTreeMap::new(),
+            // Windows draws it when the card is installed.
+            if_guid: Guid::new(0x39a7_378f, 0xe177, 0x403e, [0xb4, 0x7e, a, b, c, d, e, f]),
+        }
+    }
+
+    /// Logs a packet at each edge that it passes, with the time of the last event in `origin`.
+    pub fn log(&mut self, etw: &mut Etw<'_>, packet: &Packet, origin: &mut Origin) -> Result<()> {
+        if !self.exists {
+            return Ok(());
+        }
+        self.packets += 1;
+        let mut edges: Vec<(u16, u16)> =
+            COMPONENTS.iter().flat_map(|c| c.edges.iter().map(|(edge, _)| (c.id, *edge))).collect();
+        if packet.sent {
+            edges.reverse();
+        }
+        let kind: u64 = match packet.medium {
+            PacketMedium::Ethernet => 1,
+            PacketMedium::Wifi => 2,
+            PacketMedium::Raw => 3,
+        };
+        let logged = packet.bytes.get(..self.logged).unwrap_or(&packet.bytes);
+        let direction = if packet.sent { TX } else { RX };
+        for (appearance, (component, edge)) in (1u64..).zip(edges) {
+            let flow = self.flows.entry((component, edge)).or_default();
+            let (packets, bytes) = if packet.sent { &mut flow.sent } else { &mut flow.received };
+            *packets += 1;
+            *bytes += u64::from(packet.length);
+            let number = OwnedValue::UInt;
+            let values = [
+                ("PktGroupId", number(self.packets)),
+                ("PktNumber", number(1)),
+                ("AppearanceCount", number(appearance)),
+                ("DirTag", number(direction)),
+                ("PacketType", number(kind)),
+                ("ComponentId", number(component.into())),
+                ("EdgeId", number(edge.into())),
+                ("OriginalPayloadSize", number(packet.length.min(0xffff).into())),
+                ("Payload", OwnedValue::Binary(logged.to_vec())),
+            ];
+            self.driver.log(etw, origin, id::PACKET, 0, &values)?;
+            origin.at += BETWEEN_LAYERS;
+        }
+        Ok(())
+    }
+
+    /// Lists the components, from above, with their properties and counters.
+    pub fn log_components(&self, etw: &mut Etw<'_>, card: &Card, origin: &Origin) -> Result<Nanos> {
+        let mut origin = *origin;
+        if !self.exists {
+            return Ok(origin.at);
+        }
+        for component in COMPONENTS.iter().rev() {
+            for (id, values) in self.lines(component, card) {
+                self.driver.log(etw, &origin, id, 0, &values)?;
+                origin.at += BETWEEN_LAYERS;
+            }
+        }
+        Ok(origin.at)
+    }
+
+    /// The events that list a component: ids and values.
+    fn lines(&self, of: &Component, card: &Card) -> Vec<(u16, Vec<(&'static str, OwnedValue)>)> {
+        let number = OwnedValue::UInt;
+        let component = ("ComponentId", number(of.id.into()));
+        let text = |text: &str| OwnedValue::Text(text.to_owned());
+        let description = if of.description.is_empty() { &card.name } else { of.description };
+        let mut out = vec![(
+            id::COMPONENT,
+            vec![
+                ("Id", number(of.id.into())),
+                ("Type", number(of.kind.into())),
+                ("Name", text(of.driver)),
+                ("Description", text(description)),
+            ],
+        )];
+        let mut property = |id: u16, kind: u64, name: &'static str, value: OwnedValue| {
+            out.push((id, vec![component.clone(), ("Type", number(kind)), (name, value)]));
+        };
+        let own_index = u64::from(FIRST_INDEX);
+        match of.id {
+            MINIPORT => {
+                let mac = OwnedValue::Binary(card.mac.to_vec());
+                property(id::BYTES, property::ADDRESS, "Value", mac);
+                property(id::MEDIUM, property::MEDIUM, "Value", number(0));
+                property(id::GUID, property::IF_GUID, "Value", OwnedValue::Guid(self.if_guid));
+                property(id::NUMBER, property::IF_INDEX, "Value", number(own_index));
+            }
+            FILTER => {
+                property(id::NUMBER, property::MINIPORT_IF_INDEX, "Value", number(own_index));
+                property(id::NUMBER, property::IF_INDEX, "Value", number(own_index + 11));
+            }
+            _ => {
+                let (ipv4, ipv6) = card.addresses();
+                // The table describes only the second one as an address.
+                let ipv4 = number(u32::from_le_bytes(ipv4.octets()).into());
+                property(id::IPV4, property::IP_ADDRESS, "IpAddress", ipv4);
+                property(id::IPV6, property::IP_ADDRESS, "IpAddress", OwnedValue::Ipv6(ipv6));
+                for ether_type in [0x0806, 0x0800, 0x86dd] {
+                    let value = number(ether_type);
+                    property(id::ETHER_TYPE, property::ETHER_TYPE, "EtherType", value);
+                }
+                property(id::NUMBER, property::MINIPORT_IF_INDEX, "Value", number(own_index));
+            }
+        }
+        property(id::NUMBER, property::NDIS_OBJECT, "Value", number(1));
+        let directions = [("DirTagIn", number(RX)), ("DirTagOut", number(TX))];
+        let drops = [component.clone()].into_iter().chain(directions.clone()).collect();
+        out.push((id::DROPS, drops));
+        for (edge, name) in of.edges {
+            let flow = self.flows.get(&(of.id, *edge)).copied().unwrap_or_default();
+            let mut values = vec![
+                component.clone(),
+                ("EdgeName", text(name)),
+                ("EdgeId", number((*edge).into())),
+                ("PacketsIn", number(flow.received.0)),
+                ("BytesIn", number(flow.received.1)),
+                ("PacketsOut", number(flow.sent.0)),
+                ("BytesOut", number(flow.sent.1)),
+            ];
+            values.extend(directions.clone());
+            out.push((id::FLOWS, values));
+        }
+        out
+    }
+}

@@ -1,0 +1,76 @@
+//! Packets pass the network of the machine.
+
+use crate::error::Result;
+use crate::etw::{Origin, Registrant};
+use crate::model::{Action, Packet, Scenario, Work};
+use crate::network::{PKTMON, Passing};
+
+use super::{Simulator, Task};
+
+/// The process in which drivers run.
+const SYSTEM: u32 = 4;
+/// The processor that handles what the card receives.
+const RECEIVING: usize = 0;
+
+/// Whether any packets pass in a scenario.
+fn has_packets(scenario: &Scenario) -> bool {
+    scenario.steps.iter().any(|step| {
+        matches!(
+            step.action,
+            Action::Replay { .. } | Action::Work { work: Work::Resolve(_) | Work::Exchange(_), .. }
+        )
+    })
+}
+
+impl Simulator<'_> {
+    /// The packet monitor is called back when a session asks for its state.
+    pub(super) fn register_drivers(&mut self) {
+        if has_packets(self.scenario) {
+            self.etw.register(PKTMON, false, Registrant { pid: SYSTEM, clr: None });
+        }
+    }
+
+    /// Plans packets from now on. Their sender is a thread, or unknown.
+    pub(super) fn plan_packets(&mut self, packets: &[Packet], thread: Option<usize>) {
+        for packet in packets {
+            let at = self.now.saturating_add(packet.after);
+            let number = self.network.keep(Passing { packet: packet.clone(), thread });
+            self.plan(at, Task::Packet(number));
+        }
+    }
+
+    /// A packet passes: in its thread when it is sent, else in whatever the processor runs.
+    pub(super) fn pass(&mut self, number: usize) -> Result<()> {
+        let Some(Passing { packet, thread }) = self.network.take(number) else { return Ok(()) };
+        let lives = |thread: &usize| {
+            self.machine.threads.get(*thread).is_some_and(|t| t.started && !t.ended)
+        };
+        let sender = thread.filter(lives).filter(|_| packet.sent);
+        let of = |thread: usize| self.machine.threads.get(thread).map(|t| usize::from(t.processor));
+        let processor = sender.and_then(of).unwrap_or(RECEIVING);
+        self.settle(processor, self.now)?;
+        let current = sender.or_else(|| self.machine.processors.get(processor)?.current());
+        let at = self.now.max(self.machine.horizon(processor));
+        let origin = self.origin_on(processor, current, at);
+        let until = self.network.log(&mut self.etw, &packet, &origin)?;
+        self.machine.advance(processor, until);
+        Ok(())
+    }
+
+    /// The packet monitor lists its components before a session that enables it ends.
+    pub(super) fn list_components_before_stop(&mut self, session: usize) -> Result<()> {
+        if !has_packets(self.scenario) || !self.etw.enables(session, PKTMON) {
+            return Ok(());
+        }
+        self.list_components()
+    }
+
+    /// The packet monitor lists its components.
+    pub(super) fn list_components(&mut self) -> Result<()> {
+        self.controller_enters()?;
+        let origin = self.controller_origin();
+        let at = self.network.log_components(&mut self.etw, &origin)?;
+        self.passed(&Origin { at, ..origin });
+        self.controller_leaves()
+    }
+}
