@@ -250,6 +250,7 @@ impl Analysis {
         if !is_second && readers.iter().any(|r| r.report().late > 0) {
             return Ok(None);
         }
+        machine.is_ordered = !is_second;
         for (source, (reader, buffers)) in readers.iter().zip(&buffers).enumerate() {
             if let Some(file) = machine.files.get_mut(source) {
                 let report = reader.report();

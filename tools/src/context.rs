@@ -28,7 +28,8 @@ pub struct Context<'m> {
     symbols: Option<Symbols<'m>>,
 }
 
-/// Reads what a trace says of its machine; with `names` those of methods and images as well.
+/// Reads what a trace says of its machine, on so many threads; with `names` those of methods and
+/// images as well.
 ///
 /// # Errors
 /// When the trace cannot be read.
@@ -36,10 +37,11 @@ pub fn machine<S: Source>(
     source: S,
     name: &str,
     limits: Limits,
+    threads: usize,
     names: bool,
 ) -> Result<Machine, etl_analysis::Error> {
     let mut recording = Recording::open_within([(source, name)], limits)?;
-    Analysis::new().names(names).run_split(&mut recording, &mut (), &mut ())
+    Analysis::new().threads(threads).names(names).run_split(&mut recording, &mut (), &mut ())
 }
 
 /// The place in a list of starts that had begun at a time: the last one, or else the first.

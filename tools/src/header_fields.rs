@@ -4,6 +4,18 @@ use std::fmt::Write;
 
 use etl_format::Guid;
 use etl_format::read::{Header, Record};
+use serde::Serializer;
+
+/// Writes group and type of a kernel event as `"0x0f2e"`, or null.
+pub(crate) fn hook_as_text<S: Serializer>(
+    hook: &Option<u16>,
+    to: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    match hook {
+        Some(hook) => to.collect_str(&format_args!("{hook:#06x}")),
+        None => to.serialize_none(),
+    }
+}
 
 /// What a record's header says of the event, whatever kind of header it is.
 #[derive(Default)]

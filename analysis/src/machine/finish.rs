@@ -89,8 +89,8 @@ const READY_TO_RUN: u32 = 0x20;
 const IDLE: u32 = 0;
 
 impl Process {
-    /// Counts the samples of idle processors only where they lie in an image: nobody looks for what
-    /// the kernel does then. Samples of threads that are not known count here as well; those of
+    /// Counts the samples of idle processors only where they lie in an image: what the kernel does
+    /// then is not of interest. Samples of threads that are not known count here as well; those of
     /// user code stay.
     fn forget_waiting(&mut self, kernel: &History<'_>, kernel_begins: u64) {
         let mut waiting = 0;
@@ -119,7 +119,7 @@ fn decide(
     for (ordinal, hits) in std::mem::take(&mut process.kernel_hits).take() {
         let Some(&image) = images.kernel.get(usize::from(ordinal)) else { continue };
         for (origin, count) in Origin::ALL.into_iter().zip(hits) {
-            // Nobody looks for the names of the code in which idle processors wait.
+            // The code in which idle processors wait is not of interest.
             if process.pid != IDLE {
                 images.hit(image, origin, count);
             }

@@ -97,6 +97,9 @@ with_accessors! {
             definitions: u64,
             /// Whether events name stack keys in extended data, which are not followed.
             has_extended_keys: bool,
+            /// Whether [`OrderCheck::Lookahead`](etl_format::read::OrderCheck) reads the files in
+            /// time order.
+            is_ordered: bool,
         }
         borrow {
             /// The files.
@@ -162,6 +165,7 @@ impl Machine {
             unused_keys: Counted::default(),
             definitions: 0,
             has_extended_keys: false,
+            is_ordered: false,
             unresolved: Vec::new(),
             images: Images::default(),
             names: names.then(Names::default),

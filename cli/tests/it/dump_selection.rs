@@ -49,8 +49,42 @@ fn conditions_select_by_event_field_and_text() {
     assert_eq!(count(&["--where", "LocalAddrLength != 28", "--id", "21"]), 0);
     let port = count(&["--where", "LocalAddr ~ *:80", "--event", "*ConnConnect*"]);
     assert!(port > 0 && port <= connects);
+    // Columns are compared, too: with their numbers, and with their names.
+    assert_eq!(count(&["--where", "id = 21", "--where", "task_name ~ *Connection*"]), connects);
+    assert_eq!(count(&["--where", "event = HTTPConnectionTraceTaskConnConnect"]), connects);
+    let keyword = count(&["--where", "keyword = 0x8000000000000010"]);
+    assert!(keyword >= connects);
+    assert_eq!(count(&["--where", "keyword = 9223372036854775824"]), keyword);
     assert!(count(&["--grep", "http://"]) > 0);
     assert_eq!(count(&["--grep", "no such text at all"]), 0);
+}
+
+/// Processes and paths are compared as they are printed, and as the events have them.
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
+#[test]
+fn conditions_select_by_the_names_of_processes_and_paths() {
+    let path = etl_test_support::trace("perfview/net.4.5.2.x64.etl");
+    let here = directory(&[]);
+    let count = |select: &[&str]| {
+        let said =
+            etlkit(here.path(), &[&["dump", path.to_str().unwrap(), "--count"], select].concat());
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "{select:?}");
+        said.out.trim().parse::<u64>().unwrap()
+    };
+    let mine = count(&["--process", "Test.x64"]);
+    assert!(mine > 10_000, "{mine}");
+    for condition in ["process = Test.x64.exe", "process = test.x64", "process=3676", "pid = 3676"]
+    {
+        assert_eq!(count(&["--where", condition]), mine, "{condition}");
+    }
+    assert_eq!(count(&["--where", "process != Test.x64.exe", "--pid", "3676"]), 0);
+    let about = count(&["--where", "ProcessId = 3676"]);
+    assert!(about > 100 && about == count(&["--where", "ProcessId = Test.x64.exe"]));
+    let images = count(&["--where", r"FileName ~ *\ntdll.dll"]);
+    let drive = count(&["--where", r"FileName ~ C:\Windows\*\ntdll.dll"]);
+    let device = count(&["--where", r"FileName ~ \Device\HarddiskVolume2\Windows\*\ntdll.dll"]);
+    // Of one event the path has the drive in the trace.
+    assert!(device > 0 && drive == device + 1 && drive <= images, "{images} {drive} {device}");
 }
 
 /// The kernel logs samples outside of threads; they are about the thread that ran.
@@ -79,6 +113,9 @@ fn names_that_no_trace_has_are_reported_with_the_nearest() {
     // The provider is there, its event is not: nothing is misspelled.
     let (code, _, err) = dump(&["-p", "Microsoft-Windows-HttpService", "--id", "9999"]);
     assert_eq!((code, err.as_str()), (0, ""));
+    let (code, _, err) = dump(&["--where", "LocalAdr = 80"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("no event of field LocalAdr; the nearest names: LocalAddr"), "{err}");
     let (code, _, err) = dump(&["--where", "LocalAddr 80"]);
     assert_eq!(code, 2);
     assert!(err.contains("FIELD OP VALUE"), "{err}");

@@ -264,22 +264,36 @@ fn unsigned(out: &mut Vec<u8>, field: &Field, n: u64) {
 /// Whether the numbers of a field are hexadecimal, whatever their value: addresses, masks, and ids
 /// of 64 bits.
 fn is_hexadecimal(field: &Field) -> bool {
+    use InType::{HexInt32, HexInt64, UInt8, UInt16, UInt32, UInt64};
     match (field.out, field.in_type()) {
         (OutType::Hex | OutType::CodePointer, _) => true,
-        (_, Some(InType::HexInt32 | InType::HexInt64)) => true,
-        (_, Some(InType::UInt64)) if is_identifier(&field.name) => true,
+        (_, Some(HexInt32 | HexInt64)) => true,
+        (_, Some(UInt64)) if is_identifier(&field.name) => true,
+        (_, Some(UInt8 | UInt16 | UInt32 | UInt64)) if is_mask(&field.name) => true,
         _ => field.map.as_ref().is_some_and(|map| map.kind() == MapKind::Bits),
     }
 }
 
-/// Whether a number of 64 bits with this name identifies something or has bits of its own: an id,
-/// an address, a mask. Such a number is hexadecimal, whatever its value.
+/// Whether a number of 64 bits with this name identifies something: by an id or an address.
 fn is_identifier(name: &str) -> bool {
-    const ENDS: [&str; 12] = [
-        "ID", "Id", "Address", "Addr", "Base", "Pointer", "Ptr", "Handle", "Object", "Key", "Mask",
-        "Flags",
-    ];
+    const ENDS: [&str; 10] =
+        ["ID", "Id", "Address", "Addr", "Base", "Pointer", "Ptr", "Handle", "Object", "Key"];
     ENDS.iter().any(|end| name.ends_with(end))
+}
+
+/// Whether a number with this name has bits of its own.
+fn is_mask(name: &str) -> bool {
+    // Most names end otherwise, which their last letter says.
+    let ends: &[&str] = match name.bytes().next_back() {
+        Some(b's' | b'S') => &["flags", "keywords"],
+        Some(b'k' | b'K') => &["mask"],
+        Some(b'd' | b'D') => &["keyword"],
+        _ => return false,
+    };
+    ends.iter().any(|end| {
+        let at = name.len().checked_sub(end.len());
+        at.and_then(|at| name.get(at..)).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
+    })
 }
 
 fn integer(out: &mut Vec<u8>, field: &Field, n: i64) {

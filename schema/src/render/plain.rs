@@ -22,7 +22,7 @@ pub fn plain_value(
     plain_value_with(field, value, None, scratch, sink);
 }
 
-/// As [`plain_value`], with the names that the trace has for paths.
+/// As [`plain_value`], with the names that the trace has for values.
 pub fn plain_value_with(
     field: &Field,
     value: Value<'_>,
@@ -85,7 +85,7 @@ fn characters(
         }
         value => {
             scratch.clear();
-            Text::new(scratch, false).value(scratch, field, value);
+            Text { names, ..Text::new(scratch, false) }.value(scratch, field, value);
             String::from_utf8_lossy(scratch).chars().for_each(|c| sink(Ok(c)));
         }
     }

@@ -108,6 +108,35 @@ fn text_value_prints_every_kind_of_value() {
 }
 
 #[test]
+fn masks_and_ids_are_hexadecimal_whatever_their_value() {
+    let id = Identity::Modern { id: 1, version: 0 };
+    let mut schema = EventSchema::new(Guid::ZERO, id, SchemaSource::Manifest);
+    schema.fields = vec![
+        Field::new("OpenFlags", InType::UInt32),
+        Field::new("keywords", InType::UInt64),
+        Field::new("AffinityMask", InType::UInt16),
+        Field::new("Flags", InType::UInt8).with_out(OutType::Hex),
+        Field::new("ObjectId", InType::UInt64),
+        Field::new("ProcessId", InType::UInt32),
+        Field::new("Tasks", InType::UInt32),
+    ];
+    let payload = [&[9, 0, 0, 0][..], &[7, 0, 0, 0, 0, 0, 0, 0], &[3, 0], &[1], &[8; 8], &[4; 8]];
+    let payload = payload.concat();
+    let decoder = Decoder::new(Arc::new(schema));
+    let fields = decoder.fields(&payload, PointerSize::P8);
+    assert_eq!(
+        text(|out| text_fields(out, &mut fields.clone())),
+        " OpenFlags=0x9 keywords=0x7 AffinityMask=0x3 Flags=0x1 ObjectId=0x808080808080808 \
+         ProcessId=67372036 Tasks=67372036"
+    );
+    let json = text(|out| json_fields_with(out, &mut fields.clone(), None));
+    assert!(
+        json.starts_with(r#"{"OpenFlags":"0x9","keywords":"0x7","AffinityMask":"0x3","#),
+        "{json}"
+    );
+}
+
+#[test]
 fn plain_message_writes_lone_surrogates_in_hexadecimal() {
     let schema = sample();
     let bytes = payload(&schema);

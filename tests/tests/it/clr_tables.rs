@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use etl_format::Guid;
 use etl_format::read::{Options, Order, Trace};
 use etl_schema::Identity;
+use etl_schema::decode::Value;
+use etl_schema::store::SchemaStore;
 use etl_schema::tables::{Registry, TableEvent, erratum};
 use etl_test_support::{all_traces, needs, traces};
 
@@ -152,4 +154,60 @@ fn method_events_follow_the_rules_of_their_form() {
         }
     }
     assert!(seen > 10_000, "only {seen} methods");
+}
+
+/// Before .NET Framework 4.6 the CLR wrote a structure of its memory as it was. Other events of the
+/// same collection say the same of the heap.
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
+#[test]
+fn heap_histories_agree_with_the_other_events_of_a_collection() {
+    let number = |fields: &[(String, u64)], name: &str| {
+        fields.iter().find(|(field, _)| field == name).map(|(_, value)| *value)
+    };
+    let bytes = std::fs::read(etl_test_support::trace("perfview/net.4.5.2.x64.etl")).unwrap();
+    let mut trace = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
+    let store = SchemaStore::default();
+    let mut records = trace.records(Order::Time).unwrap();
+    let (mut desired, mut history, mut compared) = (None, None, 0);
+    while let Some(record) = records.next_record().unwrap() {
+        let Some((schema, mut fields)) = store.fields(&record) else { continue };
+        match &*schema.name {
+            "GCGlobalHeapHistory_V1" => {
+                let fields: Vec<_> = fields.map(|(f, v)| (f.name.to_string(), v)).collect();
+                let value = fields.iter().find(|(name, _)| name == "FinalYoungestDesired");
+                desired = value.and_then(|(_, value)| value.as_u64());
+            }
+            "GCPerHeapHistory" => {
+                let (_, values) = fields.by_ref().next().unwrap();
+                let Value::Array(values) = values else { panic!("{values:?}") };
+                let generations: Vec<Vec<(String, u64)>> = values
+                    .iter()
+                    .map(|value| {
+                        let Value::Struct(members) = value else { panic!("{value:?}") };
+                        let members = members.fields();
+                        members.map(|(f, v)| (f.name.to_string(), v.as_u64().unwrap())).collect()
+                    })
+                    .collect();
+                fields.by_ref().for_each(drop);
+                assert!(fields.note().is_exact());
+                assert_eq!(number(&generations[0], "NewAllocation"), desired);
+                history = Some((record.process_id(), generations));
+            }
+            "GCHeapStats_V1" => {
+                let Some((process, generations)) = history.take() else { continue };
+                if process != record.process_id() {
+                    continue;
+                }
+                let fields: Vec<_> =
+                    fields.filter_map(|(f, v)| Some((f.name.to_string(), v.as_u64()?))).collect();
+                for (at, generation) in generations.iter().enumerate().take(4) {
+                    let size = number(&fields, &format!("GenerationSize{at}"));
+                    assert_eq!(number(generation, "SizeAfter"), size);
+                    compared += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(compared, 4 * 264);
 }

@@ -5,6 +5,8 @@ use std::fmt::Display;
 use etl_format::Guid;
 use serde::{Serialize, Serializer};
 
+use crate::header_fields::hook_as_text;
+
 /// A provider, a class, or a group of kernel events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -23,7 +25,8 @@ pub struct ProviderIdentity {
 pub struct EventIdentity {
     /// The name, where a trace or a table defines it.
     pub name: Option<String>,
-    /// Group and type of a kernel event.
+    /// Group and type of a kernel event, in JSON hexadecimal.
+    #[serde(serialize_with = "hook_as_text")]
     pub hook: Option<u16>,
     /// Event id, or number of a WPP message.
     pub id: u16,

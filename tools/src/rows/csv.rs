@@ -4,16 +4,14 @@ use etl_schema::Field;
 use etl_schema::decode::{Fields, Value};
 use etl_schema::render::{self, Names, hex_bytes};
 
-use super::{Column, Row};
+use super::columns::{Column, FIELD_PREFIX};
+use super::row::Row;
 
 /// Columns that are written when none are selected.
 const DEFAULT_COLUMNS: usize = 24;
 
 /// Columns of a line; events with more fields have the rest left out.
 const MAX_COLUMNS: usize = 1 << 10;
-
-/// The prefix of a field that has the name of a column.
-const FIELD_PREFIX: &str = "fields.";
 
 /// The columns of CSV, in order.
 #[derive(Clone, Debug)]
@@ -162,7 +160,7 @@ impl Columns {
                         hex_bytes(out, row.record.payload());
                     }
                 }
-                Selected::Known(column) => write_column(out, row, *column, scratch),
+                Selected::Known(column) => row.write_column(out, *column, scratch, escape),
                 Selected::Field { name, seen, .. } => {
                     let fields = row.fields.as_ref();
                     if let Some((field, value)) = fields.and_then(|fields| find(fields, name)) {
@@ -177,33 +175,6 @@ impl Columns {
                 }
             }
         }
-    }
-}
-
-fn write_column(out: &mut Vec<u8>, row: &Row<'_>, column: Column, scratch: &mut Vec<u8>) {
-    match column {
-        Column::Time if row.seconds.is_some() => out.extend(row.seconds.unwrap_or_default()),
-        // A year before 0 begins as a formula does.
-        Column::Time if row.time.starts_with(b"-") => {
-            escape(out, core::str::from_utf8(row.time).unwrap_or_default());
-        }
-        Column::Time => out.extend(row.time),
-        Column::Kind => row.write_kind(out),
-        Column::Fields => {
-            if let Some(fields) = &row.fields {
-                scratch.clear();
-                let names = row.names();
-                let names = names.as_ref().map(|names| names as &dyn Names);
-                render::json_fields_with(scratch, &mut fields.clone(), names);
-                escape(out, core::str::from_utf8(scratch).unwrap_or_default());
-            }
-        }
-        Column::Message => escape(out, row.message(scratch).unwrap_or_default()),
-        Column::Keywords => {
-            let names = row.schema.map_or(&[][..], |schema| &schema.keyword_names);
-            escape(out, &names.join("|"));
-        }
-        column => row.cell(column).write(out, b"", escape),
     }
 }
 

@@ -5,7 +5,8 @@ use etl_format::read::ExtendedItem;
 use etl_schema::decode::Sid;
 use etl_schema::render::{self, Names, decimal, escape_json, hex_bytes, hexadecimal};
 
-use super::{Cell, Column, Row};
+use super::columns::{Cell, Column};
+use super::row::Row;
 use crate::context::EventNames;
 
 pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scratch: &mut Vec<u8>) {

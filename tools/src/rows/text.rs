@@ -5,7 +5,8 @@ use std::io::Write;
 use etl_format::constants::group_name;
 use etl_schema::render::{self, Names, decimal, escape_line, hex_bytes};
 
-use super::{Cell, Column, Row};
+use super::columns::{Cell, Column};
+use super::row::Row;
 
 pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scratch: &mut Vec<u8>) {
     let record = row.record;
@@ -38,9 +39,7 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
     labelled(out, " ", row.cell(Column::TaskName));
     labelled(out, " level ", row.cell(Column::Level));
     labelled(out, " ", row.cell(Column::LevelName));
-    if let Some(hook) = row.header.hook {
-        labelled(out, " hook ", Cell::Hex(hook.into()));
-    }
+    labelled(out, " hook ", row.cell(Column::Hook));
     labelled(out, " keyword ", row.cell(Column::Keyword));
     labelled(out, " activity ", row.cell(Column::Activity));
     labelled(out, " ", row.cell(Column::Event));

@@ -6,15 +6,15 @@ use etl_tools::context::{self, Context, Machine};
 use super::Args;
 use crate::input::Input;
 
-/// Reads it. `None` where no row shows any of it, and where it takes too much memory or cannot be
-/// read: then rows go without.
+/// Reads it. `None` where no row shows any of it or none is wanted, and where it takes too much
+/// memory or cannot be read: then rows go without.
 pub(super) fn machine(input: &mut Input, args: &Args) -> Option<Machine> {
     let selects = args.grep.is_some() || !args.conditions.is_empty() || args.filter.has_subjects();
-    if args.count && !selects {
+    if args.no_names || args.count && !selects {
         return None;
     }
     let (limits, name) = (input.limits(), input.about().name.clone());
-    context::machine(input.source(), &name, limits, args.resolve).ok()
+    context::machine(input.source(), &name, limits, args.threads.count(), args.resolve).ok()
 }
 
 /// The names for rows.

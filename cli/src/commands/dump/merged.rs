@@ -8,7 +8,7 @@ use etl_format::Clock;
 use etl_format::read::{Order, Records, Source};
 
 use super::printer::{Printer, Session};
-use super::{context, options};
+use super::{context, options, with_order};
 use crate::Outcome;
 use crate::diagnostics::Condition;
 use crate::error::Failure;
@@ -53,8 +53,8 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
         machines.iter().map(|machine| context::context(machine.as_ref(), args)).collect();
     let options = options(args);
     let mut traces = Vec::new();
-    for input in &mut inputs {
-        traces.push(input.trace(&options)?.0);
+    for (input, machine) in inputs.iter_mut().zip(&machines) {
+        traces.push(input.trace(&with_order(options, machine.as_ref()))?.0);
     }
     let (mut rows, mut names) = (Vec::new(), Vec::new());
     let with = selected.iter().zip(&contexts);

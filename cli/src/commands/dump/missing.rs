@@ -1,9 +1,10 @@
-//! Reports providers and events that were selected and that no trace has.
+//! Reports providers, events and fields that were selected and that no trace has.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
-use etl_format::read::{Mode, Options};
+use etl_format::read::{Mode, Options, Order, Source, Trace};
+use etl_schema::store::SchemaStore;
 use etl_tools::filter::Filter;
 use etl_tools::rows::Conditions;
 use etl_tools::survey::Survey;
@@ -15,24 +16,27 @@ use crate::input::{self, Input};
 /// Names that are listed as the nearest.
 const NEAREST: usize = 3;
 
-/// Says on standard error which of the selected providers and events no trace has, with the nearest
-/// names that the traces have. A trace from a pipe cannot be read again.
+/// Says on standard error which of the selected providers, events and fields no trace has, with the
+/// nearest names that the traces have. A trace from a pipe cannot be read again.
 pub(super) fn report<'p>(
     session: &Session<'_>,
     paths: impl Iterator<Item = &'p PathBuf>,
 ) -> Outcome {
     let args = session.args;
     let selected = args.filter.providers();
-    if selected.is_empty() && args.event.is_empty() {
+    if selected.is_empty() && args.event.is_empty() && args.conditions.is_empty() {
         return Outcome::Success;
     }
-    let (mut providers, mut guids, mut events) =
-        (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut providers, mut guids, mut events, mut fields) =
+        (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for path in paths.filter(|path| !input::is_stdin(path)) {
         let options = Options { mode: Mode::Salvage, ..Options::default() };
         let store = session.frame.borrow().store().clone();
         let Ok(mut input) = Input::open(path, &args.input) else { continue };
         let Ok((mut trace, _)) = input.trace(&options) else { continue };
+        if !args.conditions.is_empty() {
+            add_fields(&mut trace, store.clone(), &mut fields);
+        }
         let Ok(survey) = Survey::of(&mut trace, store, |_| {}) else { continue };
         for provider in survey.providers {
             providers.extend(provider.provider);
@@ -63,7 +67,31 @@ pub(super) fn report<'p>(
             missing("name", name, &events);
         }
     }
+    let conditions = Conditions::new(&[], &args.conditions, None).unwrap_or_default();
+    for name in conditions.fields() {
+        if !fields.iter().any(|field| field.eq_ignore_ascii_case(name)) {
+            missing("field", name, &fields);
+        }
+    }
     outcome
+}
+
+/// Adds the names of the fields that the events of a trace have.
+fn add_fields<S: Source>(
+    trace: &mut Trace<S>,
+    mut store: SchemaStore,
+    fields: &mut BTreeSet<String>,
+) {
+    let Ok(mut records) = trace.records(Order::File) else { return };
+    let mut known = HashSet::new();
+    while let Ok(Some(record)) = records.next_record() {
+        store.learn(&record);
+        let Some((schema, _)) = store.fields(&record) else { continue };
+        // Many events have the same schema.
+        if known.insert((schema.provider, schema.identity, schema.name.clone())) {
+            fields.extend(schema.fields.iter().map(|field| field.name.to_string()));
+        }
+    }
 }
 
 /// The names that differ least from one that is not there.

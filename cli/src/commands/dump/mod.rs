@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use etl_format::Clock;
 use etl_format::read::{Mode, Options, Order, OrderCheck, PipeSource, Records, Source, Trace};
-use etl_tools::context::Context;
+use etl_tools::context::{Context, Machine};
 use etl_tools::filter::Filter;
 use etl_tools::rows::Format;
 
@@ -33,7 +33,7 @@ use printer::{Printer, Session};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Exit codes: 0 success; 1 a trace is damaged or lost buffers and what is left was printed, or no
-trace has the provider or event that is selected; 2 error.
+trace has the provider, event or field that is selected; 2 error.
 
 Examples:
   etlkit dump trace.etl --limit 20
@@ -71,6 +71,10 @@ pub(crate) struct Args {
     /// drives
     #[arg(long)]
     raw_paths: bool,
+    /// Print ids and paths as they are. The trace is then not read before for the names of its
+    /// processes and threads and the drives of its volumes
+    #[arg(long, conflicts_with = "resolve")]
+    no_names: bool,
     /// Print what is at addresses: a method of a module, or an image
     #[arg(long)]
     resolve: bool,
@@ -96,8 +100,9 @@ pub(crate) struct Args {
     /// Select events with this name; `*` stands for any text, `?` for a character
     #[arg(long, value_name = "NAME", help_heading = "Selection")]
     event: Vec<String>,
-    /// Select events with a field of this value, such as `ProcessId = 4` or `FileName ~ *.dll`; the
-    /// operators are =, !=, <, <=, >, >= and ~. All of several conditions must hold
+    /// Select events with a field or column of this value, such as `FileName ~ C:\Windows\*.dll`,
+    /// `process = Orders.exe` or `level <= 3`; the operators are =, !=, <, <=, >, >= and ~. All of
+    /// several conditions must hold
     #[arg(long = "where", value_name = "CONDITION", help_heading = "Selection")]
     conditions: Vec<String>,
     /// Select events whose fields or message contain this text
@@ -198,7 +203,7 @@ fn print(session: &Session<'_>, path: &Path, several: bool) -> Result<Outcome, F
         let (about, limits) = (input.about().clone(), input.limits());
         return dump.file_order(input.source(), &about, &Options { limits, ..options });
     }
-    dump.ordered(&mut input.trace(&options)?.0)
+    dump.ordered(&mut input.trace(&with_order(options, machine.as_ref()))?.0)
 }
 
 fn options(args: &Args) -> Options {
@@ -207,6 +212,17 @@ fn options(args: &Args) -> Options {
     let threads = args.threads.count();
     let limits = args.input.limits(u64::MAX);
     Options { mode, order_check: OrderCheck::Scan, threads, limits }
+}
+
+/// The options for a trace that was read before: what that showed of the order need not be found
+/// out once more.
+fn with_order(options: Options, machine: Option<&Machine>) -> Options {
+    match (options.mode, machine) {
+        (Mode::Salvage, Some(machine)) if machine.is_ordered() => {
+            Options { order_check: OrderCheck::Lookahead, ..options }
+        }
+        _ => options,
+    }
 }
 
 struct Dump<'a> {

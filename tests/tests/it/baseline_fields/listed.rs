@@ -11,6 +11,7 @@ const RENAMED: &[(&str, &str, &str)] = &[
     ("Windows Kernel/EventTrace", "LogFileName", "LogFileNameString"),
     ("Windows Kernel/EventTrace", "SessionName", "SessionNameString"),
     ("Windows Kernel/Process/PerfCtr", "MemoryCount", "PageFaultCount"),
+    ("DotNETRuntime/GC/MarkWithType", "Promoted", "Bytes"),
     ("Microsoft-Windows-Kernel-File", "IrpPtr", "Irp"),
     ("Microsoft-Windows-Kernel-File", "FileAttributes", "CreateAttributes"),
 ];
@@ -38,6 +39,14 @@ const NAMES: &[(&str, &str, u64)] = &[
     ("Type", "NonConcurrentGC", 0),
     ("Reason", "SuspendForGC", 1),
     ("Reason", "AllocSmall", 0),
+    ("ReasonCode", "START_BIND", 0),
+    ("ReasonCode", "REJECT_IL_SIG", 9),
+    ("BucketKind", "PlugsInCondemned", 1),
+    // The highest bit says that it happened, the others by their places why.
+    ("CompactMechanisms", "not_specified", 0),
+    ("CompactMechanisms", "compact_high_frag", 0x8000_0002),
+    ("CompactMechanisms", "compact_loh_forced", 0x8000_0008),
+    ("ExpandMechanisms", "not_specified", 0),
     ("ModuleFlags", "DomainNeutral, Manif...", 9),
     ("BitSettings", "GCSettingsConcurrent...", 21),
     ("Flags", "QuickJit, QuickJitFo...", 11),
@@ -50,11 +59,9 @@ pub fn names(name: &str, text: &str, value: u64) -> bool {
 
 /// Fields that are not compared: part of the kind, the field, the reason.
 pub const REASONS: &[(&str, &str, &str)] = &[
-    (
-        "Microsoft-Windows-DotNETRuntimePrivate/",
-        "",
-        "the CLR's private provider is not documented and has no table",
-    ),
+    ("DotNETRuntimePrivate/GC/PerHeapHistory", "", "of the runtime's version 3 of the event"),
+    ("DotNETRuntimePrivate/GC/GlobalHeapHistory", "", "of the runtime's later versions"),
+    ("DotNETRuntime/GC/PerHeapHistory", "", "of versions before 3"),
     (
         "KernelTraceControl/ImageID",
         "ProcessID",

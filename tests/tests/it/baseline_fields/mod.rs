@@ -20,8 +20,9 @@ use etl_schema::{EventSchema, Field};
 use etl_test_support::{needs, trace};
 
 /// Traces with a baseline, and the minimum number of compared fields.
-const TRACES: [(&str, usize); 3] = [
-    ("perfview/net.4.5.2.x64", 2_000),
+const TRACES: [(&str, usize); 4] = [
+    ("perfview/net.4.5.2.x64", 2_400),
+    ("perfview/gcevents", 280),
     ("perfview/gcrundownevents", 150),
     ("perfview/primitive-types", 80),
 ];

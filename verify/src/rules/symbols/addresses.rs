@@ -72,7 +72,7 @@ pub(in crate::rules) const UNRESOLVED: Rule = Rule {
               generates, code that was freed, or methods without events. Up to 2 % of a process's \
               addresses are usual in a complete trace and only a note, and so are fewer than ten \
               where most resolve. Above 5 % the trace is not usable for the process, which is an \
-              error.",
+              error. What idle processors run does not count.",
     remedy: "Fix the rundown findings first, if there are any. A few unresolved addresses are \
              normal: stubs have no events. If there are many in all processes, record image events \
              of the kernel (LOADER), loads of the runtime and a rundown:",

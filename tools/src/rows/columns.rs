@@ -1,0 +1,197 @@
+//! The columns of rows and their values.
+
+use std::io::Write;
+
+use etl_format::Guid;
+use etl_schema::render::{self, Names, decimal, hexadecimal, signed};
+
+use super::row::Row;
+
+/// The prefix of a field that has the name of a column.
+pub(super) const FIELD_PREFIX: &str = "fields.";
+
+/// Defines the columns with their names, which are the keys of JSON as well.
+macro_rules! columns {
+    ($($column:ident $name:literal,)*) => {
+        /// A column that every event can fill.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) enum Column { $($column,)* }
+
+        impl Column {
+            /// All columns; those of CSV without `--columns` come first, after `file`.
+            pub(super) const ALL: &'static [Column] = &[$(Column::$column,)*];
+
+            pub(super) const fn name(self) -> &'static str {
+                match self { $(Column::$column => $name,)* }
+            }
+
+            /// The beginning of a JSON member.
+            #[inline(always)]
+            pub(super) const fn json_key(self) -> &'static str {
+                match self { $(Column::$column => concat!(",\"", $name, "\":"),)* }
+            }
+        }
+    };
+}
+
+columns! {
+    File "file",
+    Time "time",
+    Timestamp "timestamp",
+    Cpu "cpu",
+    Kind "kind",
+    Pid "pid",
+    ProcessName "process_name",
+    Tid "tid",
+    ThreadName "thread_name",
+    ProviderGuid "provider_guid",
+    Provider "provider",
+    Hook "hook",
+    Id "id",
+    Version "version",
+    Opcode "opcode",
+    Task "task",
+    Level "level",
+    Keyword "keyword",
+    Activity "activity",
+    Event "event",
+    Fields "fields",
+    Message "message",
+    PayloadSize "payload_size",
+    PayloadText "payload_text",
+    Payload "payload",
+    Channel "channel",
+    RelatedActivity "related_activity",
+    OpcodeName "opcode_name",
+    TaskName "task_name",
+    LevelName "level_name",
+    Keywords "keywords",
+}
+
+/// A value of a column.
+pub(super) enum Cell<'a> {
+    None,
+    Number(u64),
+    Signed(i64),
+    Hex(u64),
+    /// Group and type of a kernel event, in four digits.
+    Hook(u16),
+    Guid(Guid),
+    Text(&'a str),
+}
+
+impl Cell<'_> {
+    #[inline(always)]
+    fn number<T: Into<u64>>(value: Option<T>) -> Self {
+        value.map_or(Cell::None, |value| Cell::Number(value.into()))
+    }
+
+    /// Writes the value, with `quote` around what is neither a number nor text.
+    #[inline(always)]
+    pub(super) fn write(
+        self,
+        out: &mut Vec<u8>,
+        quote: &[u8],
+        text: impl FnOnce(&mut Vec<u8>, &str),
+    ) {
+        match self {
+            Cell::None => {}
+            Cell::Number(n) => decimal(out, n),
+            Cell::Signed(n) => signed(out, n),
+            Cell::Hex(n) => {
+                out.extend(quote);
+                hexadecimal(out, n);
+                out.extend(quote);
+            }
+            Cell::Hook(hook) => {
+                out.extend(quote);
+                // Writing to a vector does not fail.
+                let _ = write!(out, "{hook:#06x}");
+                out.extend(quote);
+            }
+            Cell::Guid(guid) => {
+                out.extend(quote);
+                out.extend(guid.to_ascii());
+                out.extend(quote);
+            }
+            Cell::Text(value) => text(out, value),
+        }
+    }
+}
+
+impl<'a> Row<'a> {
+    /// Writes the value of a column, text with `escape`.
+    pub(super) fn write_column(
+        &self,
+        out: &mut Vec<u8>,
+        column: Column,
+        scratch: &mut Vec<u8>,
+        escape: fn(&mut Vec<u8>, &str),
+    ) {
+        match column {
+            Column::Time if self.seconds.is_some() => out.extend(self.seconds.unwrap_or_default()),
+            // A year before 0 begins as a formula does.
+            Column::Time if self.time.starts_with(b"-") => {
+                escape(out, core::str::from_utf8(self.time).unwrap_or_default());
+            }
+            Column::Time => out.extend(self.time),
+            Column::Kind => self.write_kind(out),
+            Column::Fields => {
+                if let Some(fields) = &self.fields {
+                    scratch.clear();
+                    let names = self.names();
+                    let names = names.as_ref().map(|names| names as &dyn Names);
+                    render::json_fields_with(scratch, &mut fields.clone(), names);
+                    escape(out, core::str::from_utf8(scratch).unwrap_or_default());
+                }
+            }
+            Column::Message => escape(out, self.message(scratch).unwrap_or_default()),
+            Column::Keywords => {
+                let names = self.schema.map_or(&[][..], |schema| &schema.keyword_names);
+                escape(out, &names.join("|"));
+            }
+            column => self.cell(column).write(out, b"", escape),
+        }
+    }
+
+    /// The value of a column; `None` for those that are lists or are put together elsewhere.
+    #[inline(always)]
+    pub(super) fn cell(&self, column: Column) -> Cell<'a> {
+        let (record, header) = (self.record, &self.header);
+        let guid = |guid: Option<Guid>| guid.map_or(Cell::None, Cell::Guid);
+        let text = |text: &'a str| if text.is_empty() { Cell::None } else { Cell::Text(text) };
+        match column {
+            Column::File => self.file.map_or(Cell::None, Cell::Text),
+            Column::Timestamp => Cell::Signed(record.timestamp()),
+            Column::Cpu => Cell::Number(record.processor().into()),
+            Column::Pid => Cell::number(self.process_id),
+            Column::ProcessName => text(self.process_name()),
+            Column::Tid => Cell::number(self.thread_id),
+            Column::ThreadName => text(self.thread_name()),
+            Column::ProviderGuid => guid(self.provider),
+            Column::Provider => self.provider_name().map_or(Cell::None, Cell::Text),
+            Column::Hook => header.hook.map_or(Cell::None, Cell::Hook),
+            Column::Id => Cell::number(header.id),
+            Column::Version => Cell::number(header.version),
+            Column::Opcode => Cell::number(header.opcode),
+            Column::OpcodeName => text(self.opcode_name()),
+            Column::Task => Cell::number(header.task),
+            Column::TaskName => text(self.task_name()),
+            Column::Level => Cell::number(header.level),
+            Column::LevelName => text(self.level_name()),
+            Column::Keyword => header.keyword.map_or(Cell::None, Cell::Hex),
+            Column::Activity => guid(header.activity),
+            Column::RelatedActivity => guid(self.related_activity()),
+            Column::Channel => Cell::number(header.channel),
+            Column::Event => text(self.event_name()),
+            Column::PayloadText => text(self.payload_text),
+            Column::PayloadSize => Cell::Number(record.payload().len() as u64),
+            Column::Time
+            | Column::Kind
+            | Column::Fields
+            | Column::Payload
+            | Column::Message
+            | Column::Keywords => Cell::None,
+        }
+    }
+}

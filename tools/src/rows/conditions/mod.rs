@@ -1,0 +1,83 @@
+//! Conditions on the name, the fields and the text of events.
+
+mod comparison;
+mod pattern;
+
+use etl_schema::render::{self, Names};
+
+use super::row::Row;
+use comparison::Comparison;
+use pattern::Pattern;
+
+/// Selects events by their names, fields and text. The default selects all.
+#[derive(Clone, Debug, Default)]
+pub struct Conditions {
+    /// One must match.
+    events: Vec<Pattern>,
+    /// All must hold.
+    fields: Vec<Comparison>,
+    /// What the fields, the message or the readable text must contain, in small letters.
+    text: Option<String>,
+}
+
+/// A condition on a field that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected FIELD OP VALUE with =, !=, <, <=, >, >= or ~, such as `ProcessId = 4`")]
+pub struct NoCondition;
+
+impl Conditions {
+    /// Conditions from names of events (`GC*`), conditions on fields (`ProcessId = 4`), and text.
+    ///
+    /// # Errors
+    /// For a condition on a field that has another form.
+    pub fn new<T: AsRef<str>>(
+        events: &[T],
+        fields: &[T],
+        text: Option<&str>,
+    ) -> Result<Self, NoCondition> {
+        Ok(Conditions {
+            events: events.iter().map(|name| Pattern::new(name.as_ref())).collect(),
+            fields: fields
+                .iter()
+                .map(|text| Comparison::parse(text.as_ref()).ok_or(NoCondition))
+                .collect::<Result<_, _>>()?,
+            text: text.map(str::to_lowercase),
+        })
+    }
+
+    /// Whether it selects all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.fields.is_empty() && self.text.is_none()
+    }
+
+    /// Whether the name of an event is selected.
+    #[must_use]
+    pub fn admit_name(&self, name: &str) -> bool {
+        self.events.is_empty() || self.events.iter().any(|pattern| pattern.matches(name))
+    }
+
+    /// The names of fields that conditions compare; columns of rows left out.
+    pub fn fields(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().filter_map(Comparison::field)
+    }
+
+    pub(super) fn admit(&self, row: &Row<'_>, scratch: &mut Vec<u8>) -> bool {
+        self.admit_name(row.event_name())
+            && self.fields.iter().all(|condition| condition.admits(row, scratch))
+            && self.text.as_ref().is_none_or(|text| contains(row, text, scratch))
+    }
+}
+
+/// Whether what a row shows of the payload contains a text, whatever the case of its letters.
+fn contains(row: &Row<'_>, text: &str, scratch: &mut Vec<u8>) -> bool {
+    let has = |shown: &str| shown.to_lowercase().contains(text);
+    if has(row.payload_text) || row.message(scratch).is_some_and(has) {
+        return true;
+    }
+    let Some(fields) = &row.fields else { return false };
+    scratch.clear();
+    let names = row.names();
+    render::text_fields_with(scratch, &mut fields.clone(), names.as_ref().map(|n| n as &dyn Names));
+    has(&String::from_utf8_lossy(scratch))
+}
