@@ -130,6 +130,19 @@ fn overload_is_bounded_by_buffers_and_operation_queues() {
 }
 
 #[test]
+fn timeline_reports_dropped_packets_once() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let script = r#"process "App.exe" {
+        every "1ms" from="1s" until="1.02s" { exchange "192.0.2.7:80" send=4000000 round-trip="10s" }
+    }"#;
+    let scenario = Script::new("network", script).parse().unwrap();
+    let mut timeline = Timeline::new(Vec::new());
+    Simulation::new(&scenario).observer(&mut timeline).run(&mut Nowhere).unwrap();
+    let text = String::from_utf8(timeline.into_inner()).unwrap();
+    assert_eq!(text.matches("it drops new ones from now on").count(), 1, "{text}");
+}
+
+#[test]
 fn timeline_reports_rejected_work_once() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let scenario = Script::new("overload", &script(40)).parse().unwrap();

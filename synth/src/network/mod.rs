@@ -28,6 +28,10 @@ use pktmon::PacketMonitor;
 /// The first port that Windows gives to connections, and how many there are.
 const FIRST_PORT: u16 = 49_152;
 const PORTS: u64 = 16_384;
+/// Packets on their way, and bytes of those of conversations. Further ones are dropped, so that
+/// memory does not grow with the length of an overloaded scenario.
+const MAX_PASSING: usize = 1 << 20;
+const MAX_PASSING_BYTES: usize = 64 << 20;
 /// Time between two layers of the network stack.
 const BETWEEN_LAYERS: Nanos = MICROSECOND;
 
@@ -36,6 +40,13 @@ const BETWEEN_LAYERS: Nanos = MICROSECOND;
 pub(crate) struct Passing {
     pub packet: Packet,
     pub thread: Option<usize>,
+}
+
+impl Passing {
+    /// The bytes that it alone has: those of a capture stay in the scenario.
+    fn own_bytes(&self) -> usize {
+        if self.thread.is_some() { self.packet.bytes.len() } else { 0 }
+    }
 }
 
 /// The network of the machine.
@@ -49,7 +60,10 @@ pub(crate) struct Network {
     conversations: u64,
     /// Packets that have not passed yet.
     passing: BTreeMap<usize, Passing>,
+    passing_bytes: usize,
     next: usize,
+    /// Whether it was reported that packets are dropped.
+    pub reported_full: bool,
 }
 
 impl Network {
@@ -62,7 +76,9 @@ impl Network {
             source: source.named("network"),
             conversations: 0,
             passing: BTreeMap::new(),
+            passing_bytes: 0,
             next: 0,
+            reported_full: false,
         }
     }
 
@@ -89,16 +105,23 @@ impl Network {
         (port, self.source.numbered(number).rng())
     }
 
-    /// Keeps a packet until it passes. Returns its number.
-    pub fn keep(&mut self, passing: Passing) -> usize {
+    /// Keeps a packet until it passes. Returns its number, or `None` if there are too many.
+    pub fn keep(&mut self, passing: Passing) -> Option<usize> {
+        let bytes = self.passing_bytes.saturating_add(passing.own_bytes());
+        if self.passing.len() >= MAX_PASSING || bytes > MAX_PASSING_BYTES {
+            return None;
+        }
+        self.passing_bytes = bytes;
         let number = self.next;
         self.next += 1;
         self.passing.insert(number, passing);
-        number
+        Some(number)
     }
 
     pub fn take(&mut self, number: usize) -> Option<Passing> {
-        self.passing.remove(&number)
+        let passing = self.passing.remove(&number)?;
+        self.passing_bytes = self.passing_bytes.saturating_sub(passing.own_bytes());
+        Some(passing)
     }
 
     /// A packet passes: the drivers log it. Returns the time of the last event.

@@ -62,10 +62,7 @@ impl Simulator<'_> {
                 self.etw.merge(inputs, output, files, *compress, now)
             }
             Action::Read { files, sessions } => self.etw.read(files, sessions, now),
-            Action::Replay { packets, .. } => {
-                self.plan_packets(packets, None);
-                Ok(())
-            }
+            Action::Replay { packets, .. } => self.plan_packets(packets, None),
             Action::Work { process, work } => self.work(*process, work),
         }
     }

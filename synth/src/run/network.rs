@@ -30,13 +30,23 @@ impl Simulator<'_> {
         }
     }
 
-    /// Plans packets from now on. Their sender is a thread, or unknown.
-    pub(super) fn plan_packets(&mut self, packets: &[Packet], thread: Option<usize>) {
+    /// Plans packets from now on. Their sender is a thread, or unknown. Packets that are too many
+    /// are dropped, which is reported once.
+    pub(super) fn plan_packets(&mut self, packets: &[Packet], thread: Option<usize>) -> Result<()> {
         for packet in packets {
             let at = self.now.saturating_add(packet.after);
-            let number = self.network.keep(Passing { packet: packet.clone(), thread });
-            self.plan(at, Task::Packet(number));
+            match self.network.keep(Passing { packet: packet.clone(), thread }) {
+                Some(number) => self.plan(at, Task::Packet(number)),
+                None if self.network.reported_full => return Ok(()),
+                None => {
+                    self.network.reported_full = true;
+                    let what = "the network has more packets than it can take; it drops new ones \
+                                from now on";
+                    return self.etw.report_action(self.now, what);
+                }
+            }
         }
+        Ok(())
     }
 
     /// A packet passes: in its thread when it is sent, else in whatever the processor runs.

@@ -61,11 +61,11 @@ impl Simulator<'_> {
             }
             Work::Resolve(plan) => {
                 let packets = self.network.resolve(plan);
-                self.plan_packets(&packets, Some(thread));
+                self.plan_packets(&packets, Some(thread))?;
             }
             Work::Exchange(plan) => {
                 let packets = self.network.exchange(plan);
-                self.plan_packets(&packets, Some(thread));
+                self.plan_packets(&packets, Some(thread))?;
             }
             Work::Run(time) => self.enqueue(thread, [Op::Compute(*time)])?,
             Work::Raise(plan) => {

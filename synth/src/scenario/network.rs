@@ -8,7 +8,7 @@ use crate::network::packets;
 use crate::time::MILLISECOND;
 
 /// Bytes of a request or a response.
-const MAX_BYTES: u32 = 64 << 20;
+const MAX_BYTES: u32 = 16 << 20;
 /// Bytes of a capture.
 const MAX_CAPTURE: usize = 256 << 20;
 /// Characters of a name, and of each of its labels.
@@ -47,7 +47,7 @@ pub(super) fn exchange(mut args: Args<'_, '_>) -> Option<ExchangePlan> {
         return None;
     };
     let mut plan = ExchangePlan::new(to);
-    let message = "at most 64 MB in one direction";
+    let message = "at most 16 MB in one direction";
     plan.send = args.within("send", 0..=MAX_BYTES, message).unwrap_or(plan.send);
     plan.receive = args.within("receive", 0..=MAX_BYTES, message).unwrap_or(plan.receive);
     plan.round_trip = args.time("round-trip").unwrap_or(plan.round_trip);
