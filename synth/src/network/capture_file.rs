@@ -23,8 +23,8 @@ pub(crate) enum CaptureError {
     TooMany,
 }
 
-/// A packet as a capture has it: its time in nanoseconds, and whether the machine sent it, where the
-/// file states that.
+/// A packet as a capture has it: its time in nanoseconds, and whether the machine sent it, where
+/// the file states that.
 struct Captured {
     at: u128,
     sent: Option<bool>,
@@ -33,8 +33,8 @@ struct Captured {
     length: u32,
 }
 
-/// The packets of a capture, in the order of their times. The machine in the capture is the one with
-/// the physical address `own`, or else the one that sent the first packet.
+/// The packets of a capture, in the order of their times. The machine in the capture is the one
+/// with the physical address `own`, or else the one that sent the first packet.
 pub(crate) fn packets(bytes: &[u8], own: Option<[u8; 6]>) -> Result<Vec<Packet>, CaptureError> {
     let mut found = match bytes.first_chunk::<4>() {
         Some([0x0a, 0x0d, 0x0d, 0x0a]) => pcapng(bytes)?,

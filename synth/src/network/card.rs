@@ -75,7 +75,7 @@ fn named(plan: &NetworkCardPlan) -> String {
     plan.name.clone()
 }
 
-/// The other end of a connection, behind the gateway.
+/// The other end of a connection, beyond the gateway.
 pub(super) fn other_end(to: SocketAddr) -> End {
     End { mac: GATEWAY, ip: to.ip(), port: to.port(), hops: OTHER_HOPS }
 }

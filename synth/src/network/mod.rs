@@ -25,7 +25,7 @@ use card::{Card, other_end};
 use ndis::Ndis;
 use pktmon::PacketMonitor;
 
-/// The first port that Windows gives to connections, and how many there are.
+/// The first port of outgoing connections in Windows, and how many there are.
 const FIRST_PORT: u16 = 49_152;
 const PORTS: u64 = 16_384;
 /// Packets on their way, and bytes of those of conversations. Further ones are dropped, so that

@@ -1,6 +1,6 @@
 //! Microsoft-Windows-PktMon: the packet monitor of Windows 10 and later. It logs a packet at each
-//! edge of the components of the network stack that the packet passes, and lists the components with
-//! their counters when a capture ends.
+//! edge of the components of the network stack that the packet passes, and lists the components
+//! with their counters when a capture ends.
 
 use std::collections::BTreeMap;
 

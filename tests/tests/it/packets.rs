@@ -1,5 +1,5 @@
-//! Packets in simulated traces: a reader of packets finds checksums, handshakes and names sound, and
-//! captures that it writes are replayed with the same packets.
+//! Packets in simulated traces: a reader of packets finds checksums, handshakes and names sound,
+//! and captures that it writes are replayed with the same packets.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -192,6 +192,24 @@ fn both_drivers_see_the_same_packets() {
     ours.sort();
     assert_eq!(ours, theirs);
     assert!(ours.iter().any(|(_, length, bytes)| *length > 128 && bytes.len() == 128));
+}
+
+/// The packets of the packet monitor with their times, with or without another session beside it.
+#[test]
+fn another_session_does_not_change_the_packets() {
+    let (_, script) = corpus::scripts().find(|(name, _)| *name == "packets").unwrap();
+    let lines = script.lines().filter(|line| !line.contains("NetTrace"));
+    let without = lines.chain(["at \"3s\" { stop \"PktMon\" }"]).collect::<Vec<_>>().join("\n");
+    let seen = |files: &[(String, Vec<u8>)]| -> Vec<_> {
+        let parts = parts(file(files, "pktmon.etl"), PKTMON).into_iter();
+        parts
+            .filter(|part| part.id == 160)
+            .map(|part| (part.time, part.numbers, part.bytes))
+            .collect()
+    };
+    let (alone, beside) = (seen(&simulated(&without, None)), seen(&of_corpus("packets")));
+    assert!(alone.len() > 400);
+    assert_eq!(alone, beside);
 }
 
 #[needs(python)]
