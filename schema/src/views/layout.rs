@@ -229,14 +229,14 @@ macro_rules! view {
 
         /// Where the fields are.
         #[derive(Debug)]
-        struct $layout {
+        pub(super) struct $layout {
             $($field: Position,)*
             $($method: Position,)*
             layout: Layout,
         }
 
         impl $layout {
-            fn new(decoder: &Decoder, pointers: PointerSize) -> Self {
+            pub(super) fn new(decoder: &Decoder, pointers: PointerSize) -> Self {
                 let find = |names: &[&str]| Layout::find(decoder, pointers, names);
                 $layout {
                     $($field: find(&[$($name),+]),)*
@@ -246,7 +246,7 @@ macro_rules! view {
             }
 
             #[inline]
-            fn read<'a>(&'static self, payload: &'a [u8]) -> Option<$view<'a>> {
+            pub(super) fn read<'a>(&'static self, payload: &'a [u8]) -> Option<$view<'a>> {
                 let layout = &self.layout;
                 Some($view {
                     $($field: layout.read(payload, self.$field)

@@ -11,7 +11,7 @@ const RENAMED: &[(&str, &str, &str)] = &[
     ("Windows Kernel/EventTrace", "LogFileName", "LogFileNameString"),
     ("Windows Kernel/EventTrace", "SessionName", "SessionNameString"),
     ("Windows Kernel/Process/PerfCtr", "MemoryCount", "PageFaultCount"),
-    ("DotNETRuntime/GC/MarkWithType", "Promoted", "Bytes"),
+    ("Microsoft-Windows-DotNETRuntime/GC/MarkWithType", "Promoted", "Bytes"),
     ("Microsoft-Windows-Kernel-File", "IrpPtr", "Irp"),
     ("Microsoft-Windows-Kernel-File", "FileAttributes", "CreateAttributes"),
 ];

@@ -1,0 +1,258 @@
+//! What records say about schemas.
+
+use std::sync::Arc;
+
+use etl_format::Guid;
+use etl_format::constants::{EventFlags, ExtendedType};
+use etl_format::read::{EventHeader, Header, Record};
+// Keys of the trace are hashed with a seed.
+use foldhash::HashMap;
+
+use super::{Known, MANIFEST_EVENT, SchemaStore, StoreLimits};
+use crate::decode::Decoder;
+use crate::model::{EventSchema, Field, FieldKind, Identity, SchemaSource};
+use crate::providers::EVENT_METADATA;
+use crate::sources::eventsource::Chunk;
+use crate::sources::tracelogging::{self, ProviderTraits};
+use crate::sources::{manifest, trace_event_info};
+
+/// Opcodes of the events of [`EVENT_METADATA`]: `TRACE_EVENT_INFO` and maps.
+const EVENT_INFO: u8 = 32;
+const MAP_INFO: u8 = 33;
+
+/// Schemas learned from one kind of source, and what they take of its limits.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Learned {
+    pub decoders: Known,
+    bytes: usize,
+    fields: usize,
+}
+
+impl Learned {
+    /// Adds or replaces a schema; `false` when the limits are reached.
+    fn insert(&mut self, schema: EventSchema, limits: &StoreLimits) -> bool {
+        let key = (schema.provider, schema.identity);
+        let before = self.decoders.get(&key).map_or(0, |d| weight(&d.schema().fields));
+        let fields = self.fields.saturating_sub(before).saturating_add(weight(&schema.fields));
+        if self.decoders.len() >= limits.schemas || fields > limits.fields {
+            return false;
+        }
+        self.fields = fields;
+        self.decoders.insert(key, Arc::new(Decoder::new(Arc::new(schema))));
+        true
+    }
+}
+
+/// Decoders by metadata.
+pub(super) type ByMetadata = HashMap<Box<[u8]>, Option<Arc<Decoder>>>;
+
+/// Decoders of self-describing events, by their metadata.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SelfDescribing {
+    /// `None` for metadata that cannot be read, so that they are not tried again.
+    pub by_metadata: HashMap<Guid, ByMetadata>,
+    schemas: usize,
+    bytes: usize,
+    fields: usize,
+}
+
+/// Maps of one event that may follow it in the trace.
+const LATE_MAPS: usize = 64;
+
+/// Fields and members.
+fn weight(fields: &[Field]) -> usize {
+    let members = |field: &Field| match &field.kind {
+        FieldKind::Struct(members) => weight(members),
+        FieldKind::Value(_) => 0,
+    };
+    fields.iter().fold(fields.len(), |sum, field| sum.saturating_add(members(field)))
+}
+
+/// Names of maps that fields have and that are still missing; no more than [`LATE_MAPS`].
+fn missing_maps(fields: &[Field], out: &mut Vec<String>) {
+    for field in fields {
+        match (&field.kind, &field.map) {
+            _ if out.len() >= LATE_MAPS => return,
+            (FieldKind::Struct(members), _) => missing_maps(members, out),
+            (FieldKind::Value(_), Some(map))
+                if map.entries().is_empty() && !out.iter().any(|name| name == map.name()) =>
+            {
+                out.push(map.name().to_owned());
+            }
+            _ => {}
+        }
+    }
+}
+
+impl SchemaStore {
+    /// Takes from a record what it says about schemas. Cheap for records that say nothing.
+    #[inline]
+    pub fn learn(&mut self, record: &Record<'_>) {
+        // The kernel's own records are the most of a trace, and never say anything.
+        if record.is_kernel() {
+            return;
+        }
+        match record.header() {
+            Header::Event(header) => self.learn_event(&header, record),
+            Header::Full(header) if header.class == EVENT_METADATA => {
+                self.learn_merged(header.opcode, record);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether [`SchemaStore::learn`] may take something from a record. To one for which it does
+    /// not, a store need not be shown: stores that were given the others, in order, know the same.
+    #[must_use]
+    pub fn may_learn(&self, record: &Record<'_>) -> bool {
+        if record.is_kernel() {
+            return false;
+        }
+        match record.header() {
+            Header::Event(header) if header.descriptor.id == MANIFEST_EVENT => true,
+            Header::Event(header) if header.flags.has(EventFlags::EXTENDED_INFO) => {
+                let mut items = record.extended();
+                core::iter::from_fn(|| items.next_raw()).any(|(kind, _)| {
+                    kind == ExtendedType::EVENT_SCHEMA_TL || kind == ExtendedType::PROV_TRAITS
+                })
+            }
+            Header::Full(header) => header.class == EVENT_METADATA,
+            _ => false,
+        }
+    }
+
+    /// As [`SchemaStore::learn`], for an EVENT record whose header has been read already.
+    #[inline]
+    pub fn learn_event(&mut self, header: &EventHeader, record: &Record<'_>) {
+        if header.descriptor.id == MANIFEST_EVENT {
+            self.learn_event_source(header.provider, header.process_id, record.payload());
+        }
+        if header.flags.has(EventFlags::EXTENDED_INFO) {
+            self.learn_metadata(header.provider, record);
+        }
+    }
+
+    pub(super) fn note_classic(&mut self, (provider, identity): (Guid, Identity)) {
+        if matches!(identity, Identity::Classic { .. }) {
+            self.classic_providers.insert(provider);
+        }
+    }
+
+    pub(super) fn name_provider(&mut self, provider: Guid, name: &str) {
+        if !name.is_empty()
+            && self.provider_names.len() < self.limits.schemas
+            && !self.provider_names.contains_key(&provider)
+        {
+            self.provider_names.insert(provider, name.to_owned());
+        }
+    }
+
+    fn learn_metadata(&mut self, provider: Guid, record: &Record<'_>) {
+        let mut items = record.extended();
+        let (mut metadata, mut traits) = (None, None);
+        while let Some((kind, data)) = items.next_raw() {
+            match kind {
+                ExtendedType::EVENT_SCHEMA_TL => metadata = Some(data),
+                ExtendedType::PROV_TRAITS => traits = Some(data),
+                _ => {}
+            }
+        }
+        if let Some(data) = traits
+            && !self.provider_names.contains_key(&provider)
+            && let Some(traits) = ProviderTraits::parse(data)
+        {
+            self.name_provider(provider, &traits.name);
+        }
+        let Some(metadata) = metadata else { return };
+        let known = &mut self.self_describing;
+        if known.by_metadata.get(&provider).is_some_and(|m| m.contains_key(metadata)) {
+            return;
+        }
+        let parsed = tracelogging::parse(provider, metadata).ok();
+        let fields = parsed.as_ref().map_or(0, |schema| weight(&schema.fields));
+        if known.schemas >= self.limits.schemas
+            || known.bytes.saturating_add(metadata.len()) > self.limits.bytes
+            || known.fields.saturating_add(fields) > self.limits.fields
+        {
+            *known = SelfDescribing::default();
+        }
+        known.schemas += 1;
+        known.bytes = known.bytes.saturating_add(metadata.len());
+        known.fields = known.fields.saturating_add(fields);
+        let decoder = parsed.map(|mut schema| {
+            if let Some(name) = self.provider_names.get(&provider) {
+                schema.provider_name = name.clone().into();
+            }
+            Arc::new(Decoder::new(Arc::new(schema)))
+        });
+        known.by_metadata.entry(provider).or_default().insert(metadata.into(), decoder);
+    }
+
+    fn learn_event_source(&mut self, provider: Guid, process: u32, payload: &[u8]) {
+        let Some(chunk) = Chunk::parse(payload) else { return };
+        let Some(text) = self.reassembler.add(provider, process, chunk) else { return };
+        // Events of a manifest that cannot be read stay without a schema.
+        let Ok(schemas) = manifest::parse(&text, SchemaSource::EventSource) else { return };
+        for mut schema in schemas {
+            // Records name the provider by the GUID that counts.
+            schema.provider = provider;
+            schema.complete_name();
+            let name = schema.provider_name.clone();
+            // Two versions of a source may take turns; each takes the place of the other.
+            if !self.event_source.insert(schema, &self.limits) {
+                return;
+            }
+            self.name_provider(provider, &name);
+        }
+    }
+
+    /// Names an event as the tables do, if they have it: it has one name whatever describes it.
+    fn name_as_tables_do(&self, schema: &mut EventSchema) {
+        let event = self.registry(schema.identity).event(schema.provider, schema.identity);
+        if let Some(event) = event {
+            schema.name = event.schema.name.clone();
+        }
+    }
+
+    fn learn_merged(&mut self, opcode: u8, record: &Record<'_>) {
+        let payload = record.payload();
+        let merged = &mut self.merged;
+        if merged.decoders.len() >= self.limits.schemas
+            || merged.bytes.saturating_add(payload.len()) > self.limits.bytes
+        {
+            return;
+        }
+        merged.bytes += payload.len();
+        match opcode {
+            EVENT_INFO => {
+                let Ok(mut info) = trace_event_info::parse(payload, &self.maps) else { return };
+                self.name_as_tables_do(&mut info);
+                self.name_provider(info.provider, &info.provider_name);
+                let key = (info.provider, info.identity);
+                self.note_classic(key);
+                let mut missing = Vec::new();
+                missing_maps(&info.fields, &mut missing);
+                if self.merged.decoders.contains_key(&key)
+                    || !self.merged.insert(info, &self.limits)
+                {
+                    return;
+                }
+                for name in missing {
+                    self.waiting.entry((key.0, name)).or_default().push(key);
+                }
+            }
+            MAP_INFO => {
+                let Some((provider, map)) = self.maps.add(payload) else { return };
+                // Maps come after the events that use them.
+                let waiting = self.waiting.remove(&(provider, map.name().to_owned()));
+                for key in waiting.into_iter().flatten() {
+                    let Some(decoder) = self.merged.decoders.get_mut(&key) else { continue };
+                    let mut schema = EventSchema::clone(decoder.schema());
+                    trace_event_info::attach(&mut schema, &map);
+                    *decoder = Arc::new(Decoder::new(Arc::new(schema)));
+                }
+            }
+            _ => {}
+        }
+    }
+}
