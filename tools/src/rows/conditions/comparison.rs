@@ -196,7 +196,7 @@ impl Comparison {
     }
 }
 
-/// Whether `is` holds for one of the texts that a value has: as it is printed, without the names
+/// Whether `is` holds with any of the texts that a value has: as it is printed, without the names
 /// that the trace has for it, and these names alone.
 fn any_text(
     field: &Field,
