@@ -47,10 +47,18 @@ pub mod kernel_class {
 
     /// `EventTrace`: headers and session information.
     pub const EVENT_TRACE: Guid = class(0x00);
+    /// `DiskIo`.
+    pub const DISK_IO: Guid = class(0x01);
     /// `Process`.
     pub const PROCESS: Guid = class(0x03);
+    /// `FileIo`.
+    pub const FILE_IO: Guid = class(0x04);
     /// `Thread`.
     pub const THREAD: Guid = class(0x05);
+    /// `TcpIp`.
+    pub const TCP_IP: Guid = class(0x06);
+    /// `UdpIp`.
+    pub const UDP_IP: Guid = class(0x08);
     /// `SystemConfig`: hardware and settings of the machine.
     pub const SYSTEM_CONFIG: Guid = class(0x0b);
     /// `PerfInfo`: samples, interrupts and the like.

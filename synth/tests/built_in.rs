@@ -65,3 +65,17 @@ fn each_template_makes_a_trace_and_is_commented() {
         assert!(files.iter().any(|(file, bytes)| file.ends_with(".etl") && bytes.len() > 1000));
     }
 }
+
+#[test]
+fn each_expectation_of_the_corpus_has_a_reason_above_it() {
+    let mut expectations = 0;
+    for (name, text) in scripts() {
+        let lines: Vec<&str> = text.lines().collect();
+        for pair in lines.windows(2).filter(|pair| pair[1].starts_with("expect ")) {
+            let reason = pair[0].strip_prefix("// ");
+            assert!(reason.is_some_and(|reason| reason.len() > 15), "{name}: {}", pair[1]);
+            expectations += 1;
+        }
+    }
+    assert!(expectations > 180, "{expectations}");
+}

@@ -22,7 +22,7 @@ const PRODUCTS: [(&str, &str); 5] = [
 ];
 
 /// What processes do.
-const WORK: [&str; 12] = [
+const WORK: [&str; 13] = [
     "jit 3",
     "tier 2; rejit 1",
     "allocate 30",
@@ -34,6 +34,7 @@ const WORK: [&str; 12] = [
     "start-thread; end-thread",
     "stub 3; handle 2; free-handle",
     "forget 1; jit 2",
+    "read-file \"C:\\\\a\" bytes=9000; write-file \"C:\\\\b\"; receive \"10.0.0.1:53\" udp=#true",
     "raise \"P\" \"E\" activity=\"start\"; raise \"P\" \"E\" activity=\"stop\"",
 ];
 

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 
 use etl_control::enable::CombinedEnablement;
 use etl_format::Guid;
-use etl_format::constants::PointerSize;
+use etl_format::constants::{ClockType, PointerSize};
 
 use crate::error::Result;
 use crate::file_system::FileSystem;
@@ -108,7 +108,7 @@ pub(crate) struct Etw<'s> {
     /// The tool whose command line makes the current request; `None` if the script makes it.
     tool: Option<ServedTool>,
     /// Kernel events that any session logs or has logged, and those with stacks: a bit each.
-    kernel: (u16, u16),
+    kernel: (u64, u64),
 }
 
 impl<'s> Etw<'s> {
@@ -312,6 +312,16 @@ impl<'s> Etw<'s> {
             let done = at.saturating_add(u64::try_from(time).unwrap_or(u64::MAX).max(1));
             self.tasks.push((done, EtwTask::Delivered(index)));
         }
+    }
+
+    /// The performance counter at a simulated time.
+    pub fn performance_counter(&self, at: Nanos) -> i64 {
+        self.clock.timestamp(ClockType::QPC, at)
+    }
+
+    /// The time since the machine was started.
+    pub fn since_boot(&self, at: Nanos) -> Nanos {
+        self.clock.uptime.saturating_add(at)
     }
 
     /// The raw timestamp of a session at a simulated time.

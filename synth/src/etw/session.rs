@@ -39,7 +39,7 @@ pub(crate) struct Session {
     /// Whether it has, or had, kernel flags.
     pub of_kernel: bool,
     /// Kinds of kernel events that it logged before a change of its flags, a bit for each.
-    pub logged_before: u16,
+    pub logged_before: u64,
     /// The time of its next sample.
     pub next_sample: Option<Nanos>,
     pub started: Nanos,

@@ -1,6 +1,7 @@
 //! Events of the kernel: processes, threads, images, context switches, samples and stacks, and
 //! those about its sessions and the computer.
 
+mod io;
 mod schedule;
 mod system;
 
@@ -19,6 +20,7 @@ use crate::machine::{Image, Machine, Process, Thread};
 use crate::model::KernelEvent;
 use crate::truth::RecordFormat;
 
+pub(crate) use io::{DiskRequest, FileRequest, TcpStep};
 pub(crate) use schedule::{ContextSwitch, SwitchThread};
 pub(crate) use system::Masks;
 
@@ -192,7 +194,12 @@ impl Etw<'_> {
                 self.log_image(change, p.pid, image, origin)?;
             }
         }
-        Ok(())
+        match change {
+            Lifecycle::AtEnd(session) if has(KernelEvent::FileName) => {
+                self.log_file_names(session, &machine.files, origin)
+            }
+            _ => Ok(()),
+        }
     }
 }
 

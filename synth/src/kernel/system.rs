@@ -12,7 +12,7 @@ use etl_schema::providers::kernel_class::{EVENT_TRACE, SYSTEM_CONFIG};
 
 use crate::error::Result;
 use crate::etw::{Etw, LogTarget, Origin, values};
-use crate::machine::Machine;
+use crate::machine::{FIRST_VOLUME, Machine};
 use crate::model::{DiskPlan, DisplayPlan, MachinePlan, NetworkCardPlan, ServicePlan, VolumePlan};
 use crate::truth::RecordFormat;
 
@@ -106,8 +106,6 @@ impl Etw<'_> {
 /// Bytes of a sector, sectors of a track, tracks of a cylinder: nominal values that Windows reports
 /// for every disk.
 const GEOMETRY: (u32, u32, u32) = (512, 63, 255);
-/// Bytes before the first volume with a letter: partition table and system partition.
-const FIRST_VOLUME: u64 = 351 << 20;
 /// Sectors of a cluster.
 const SECTORS_PER_CLUSTER: u32 = 8;
 

@@ -1,6 +1,8 @@
 //! The simulated computer: clock, processors, processes, threads, images, address spaces.
 
 mod clock;
+mod files;
+mod network;
 mod process;
 mod processor;
 mod queue;
@@ -10,6 +12,8 @@ mod thread;
 use std::collections::BTreeSet;
 
 pub(crate) use clock::Clock;
+pub(crate) use files::{Disk, FIRST_VOLUME, Files, Handle, OpenFile, sectors};
+pub(crate) use network::{Connection, Network, Socket};
 pub(crate) use process::{Image, Process};
 pub(crate) use processor::{LeaveReason, Processor, Switch};
 pub(crate) use queue::Queue;
@@ -17,6 +21,7 @@ pub(crate) use space::{CodeHeap, Space};
 pub(crate) use thread::Thread;
 
 use crate::model::MachinePlan;
+use crate::rng::Source;
 use crate::time::Nanos;
 
 /// The computer without the content of its processes.
@@ -30,11 +35,16 @@ pub(crate) struct Machine {
     /// Ids that processes and threads have or had.
     ids: BTreeSet<u32>,
     next_processor: usize,
+    /// Its files, and those of them that are open.
+    pub files: Files,
+    /// What its disks do, in the order of the plan.
+    pub disks: Vec<Disk>,
+    pub network: Network,
 }
 
 impl Machine {
     /// A computer without processes.
-    pub fn new(plan: &MachinePlan) -> Self {
+    pub fn new(plan: &MachinePlan, source: Source) -> Self {
         let clock = Clock {
             frequency: plan.frequency,
             cpu_mhz: plan.cpu_mhz,
@@ -49,6 +59,9 @@ impl Machine {
             next_id: 1000,
             ids: BTreeSet::new(),
             next_processor: 0,
+            files: Files::new(&plan.disks),
+            disks: Disk::all(plan, source),
+            network: Network::new(&plan.network_cards),
         }
     }
 

@@ -1,10 +1,13 @@
 //! The state of processes.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
 use etl_schema::sources::provider_guid;
 
-use super::Space;
+use super::{OpenFile, Socket, Space};
 use crate::model::VersionInfo;
 use crate::rng::Source;
 use crate::time::Nanos;
@@ -67,6 +70,10 @@ pub(crate) struct Process {
     pub space: Space,
     /// Its CLRs by index.
     pub clrs: Vec<usize>,
+    /// Files that it opened, by path in lower case, and their threads.
+    pub files: BTreeMap<String, OpenFile>,
+    /// Its connections and UDP ports.
+    pub sockets: BTreeMap<(bool, SocketAddr), Socket>,
     /// Index of the worker thread that worked last.
     turn: usize,
     /// Whether rejected work was reported.
@@ -95,6 +102,8 @@ impl Process {
             images: Vec::new(),
             space: Space::new(pointer_size, pid),
             clrs: Vec::new(),
+            files: BTreeMap::new(),
+            sockets: BTreeMap::new(),
             turn: 0,
             overloaded: false,
             warned_early: false,

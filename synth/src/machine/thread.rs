@@ -18,6 +18,8 @@ pub(crate) struct Thread {
     pub busy: bool,
     pub started: bool,
     pub ended: bool,
+    /// Whether it waits for a disk or for the network.
+    pub blocked: bool,
     /// How long it has computed.
     pub used: Nanos,
     /// When it left its processor last.
@@ -48,6 +50,7 @@ impl Thread {
             busy: false,
             started: false,
             ended: false,
+            blocked: false,
             used: 0,
             left: 0,
             activities: Vec::new(),

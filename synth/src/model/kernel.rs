@@ -26,10 +26,60 @@ pub enum KernelEvent {
     ReadyThread,
     /// A sample of a processor.
     Sample,
+    /// A read from a disk has ended.
+    DiskRead,
+    /// A write to a disk has ended.
+    DiskWrite,
+    /// A flush of a disk has ended.
+    DiskFlush,
+    /// A read from a disk begins.
+    DiskReadInit,
+    /// A write to a disk begins.
+    DiskWriteInit,
+    /// A flush of a disk begins.
+    DiskFlushInit,
+    /// A file gets or loses the key by which disk events name it.
+    FileName,
+    /// A file is opened.
+    FileCreate,
+    /// The last handle of an open file is closed.
+    FileCleanup,
+    /// An open file is freed.
+    FileClose,
+    /// A part of a file is read.
+    FileRead,
+    /// A part of a file is written.
+    FileWrite,
+    /// A file is deleted.
+    FileDelete,
+    /// A file is flushed.
+    FileFlush,
+    /// An operation on a file has ended.
+    FileOpEnd,
+    /// Data is sent by TCP.
+    TcpSend,
+    /// Data is received by TCP.
+    TcpReceive,
+    /// A TCP connection is made.
+    TcpConnect,
+    /// A TCP connection ends.
+    TcpDisconnect,
+    /// A TCP connection is accepted.
+    TcpAccept,
+    /// Data is sent by UDP.
+    UdpSend,
+    /// Data is received by UDP.
+    UdpReceive,
 }
 
-/// Each kind with its name in `xperf -stackwalk`, its hook and its group.
-const EVENTS: [(KernelEvent, &str, u16, u32); 9] = [
+/// Hooks of files, TCP and UDP without the type of the event. Types of IPv6 are 16 above those of
+/// IPv4.
+const FILE_IO: u16 = hook::FILE_NAME;
+const TCP_IP: u16 = 0x0600;
+const UDP_IP: u16 = 0x0800;
+
+/// Each kind with its name in `xperf -stackwalk`, if it has one there, its hook and its group.
+const EVENTS: [(KernelEvent, &str, u16, u32); 31] = [
     (KernelEvent::ProcessStart, "ProcessCreate", hook::PROCESS_START, group::PROCESS),
     (KernelEvent::ProcessEnd, "ProcessDelete", hook::PROCESS_END, group::PROCESS),
     (KernelEvent::ThreadStart, "ThreadCreate", hook::THREAD_START, group::THREAD),
@@ -39,6 +89,28 @@ const EVENTS: [(KernelEvent, &str, u16, u32); 9] = [
     (KernelEvent::ContextSwitch, "CSwitch", hook::CSWITCH, group::CONTEXT_SWITCH),
     (KernelEvent::ReadyThread, "ReadyThread", hook::READY_THREAD, group::DISPATCHER),
     (KernelEvent::Sample, "Profile", hook::SAMPLE, group::PROFILE),
+    (KernelEvent::DiskRead, "", hook::DISK_READ, group::DISK_IO),
+    (KernelEvent::DiskWrite, "", hook::DISK_WRITE, group::DISK_IO),
+    (KernelEvent::DiskFlush, "", hook::DISK_FLUSH, group::DISK_IO),
+    (KernelEvent::DiskReadInit, "DiskReadInit", hook::DISK_READ_INIT, group::DISK_IO_INIT),
+    (KernelEvent::DiskWriteInit, "DiskWriteInit", hook::DISK_WRITE_INIT, group::DISK_IO_INIT),
+    (KernelEvent::DiskFlushInit, "DiskFlushInit", hook::DISK_FLUSH_INIT, group::DISK_IO_INIT),
+    (KernelEvent::FileName, "", hook::FILE_CREATE, group::FILE_NAME),
+    (KernelEvent::FileCreate, "FileCreate", FILE_IO + 64, group::FILE_IO_INIT),
+    (KernelEvent::FileCleanup, "FileCleanup", FILE_IO + 65, group::FILE_IO_INIT),
+    (KernelEvent::FileClose, "FileClose", FILE_IO + 66, group::FILE_IO_INIT),
+    (KernelEvent::FileRead, "FileRead", FILE_IO + 67, group::FILE_IO_INIT),
+    (KernelEvent::FileWrite, "FileWrite", FILE_IO + 68, group::FILE_IO_INIT),
+    (KernelEvent::FileDelete, "FileDelete", FILE_IO + 70, group::FILE_IO_INIT),
+    (KernelEvent::FileFlush, "FileFlush", FILE_IO + 73, group::FILE_IO_INIT),
+    (KernelEvent::FileOpEnd, "FileOpEnd", FILE_IO + 76, group::FILE_IO),
+    (KernelEvent::TcpSend, "", TCP_IP + 10, group::NETWORK),
+    (KernelEvent::TcpReceive, "", TCP_IP + 11, group::NETWORK),
+    (KernelEvent::TcpConnect, "", TCP_IP + 12, group::NETWORK),
+    (KernelEvent::TcpDisconnect, "", TCP_IP + 13, group::NETWORK),
+    (KernelEvent::TcpAccept, "", TCP_IP + 15, group::NETWORK),
+    (KernelEvent::UdpSend, "", UDP_IP + 10, group::NETWORK),
+    (KernelEvent::UdpReceive, "", UDP_IP + 11, group::NETWORK),
 ];
 
 impl KernelEvent {
@@ -51,7 +123,7 @@ impl KernelEvent {
         EVENTS.get(self as usize).copied().unwrap_or((self, "", 0, 0))
     }
 
-    /// Its name in `xperf -stackwalk`.
+    /// Its name in `xperf -stackwalk`; empty if it has none there, and no stacks.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.entry().1
@@ -69,7 +141,7 @@ impl KernelEvent {
         self.entry().3
     }
 
-    pub(crate) const fn bit(self) -> u16 {
+    pub(crate) const fn bit(self) -> u64 {
         1 << self as u16
     }
 }
@@ -91,9 +163,35 @@ pub mod group {
     /// No system configuration at the end of the session.
     pub const NO_SYSTEM_CONFIG: u32 = 0x1000_0000;
 
+    /// Ends of reads, writes and flushes of disks.
+    pub const DISK_IO: u32 = 0x100;
+    /// Their begins.
+    pub const DISK_IO_INIT: u32 = 0x400;
+    /// Names of files.
+    pub const FILE_NAME: u32 = 0x200;
+    /// Ends of operations on files.
+    pub const FILE_IO: u32 = 0x200_0000;
+    /// Operations on files.
+    pub const FILE_IO_INIT: u32 = 0x400_0000;
+    /// TCP and UDP.
+    pub const NETWORK: u32 = 0x1_0000;
+
     /// All of them.
-    pub const ALL: [u32; 7] =
-        [PROCESS, THREAD, IMAGE, PROFILE, CONTEXT_SWITCH, DISPATCHER, NO_SYSTEM_CONFIG];
+    pub const ALL: [u32; 13] = [
+        PROCESS,
+        THREAD,
+        IMAGE,
+        PROFILE,
+        CONTEXT_SWITCH,
+        DISPATCHER,
+        NO_SYSTEM_CONFIG,
+        DISK_IO,
+        DISK_IO_INIT,
+        FILE_NAME,
+        FILE_IO,
+        FILE_IO_INIT,
+        NETWORK,
+    ];
 }
 
 /// The kernel flags of a session.
@@ -102,7 +200,7 @@ pub struct KernelFlags {
     /// All enabled groups, simulated or not.
     pub groups: GroupMasks,
     /// Events with a stack: a bit for each of [`KernelEvent::all`].
-    stacks: u16,
+    stacks: u64,
     /// Names of events with a stack that are not simulated.
     pub other_stacks: Vec<String>,
 }
@@ -127,9 +225,9 @@ impl KernelFlags {
     }
 
     /// Logged kinds of events, a bit for each, and those of them with a stack.
-    pub(crate) fn bits(&self) -> (u16, u16) {
+    pub(crate) fn bits(&self) -> (u64, u64) {
         let logged = KernelEvent::all().filter(|event| self.logs(*event));
-        let logged = logged.fold(0, |bits, event| bits | event.bit());
+        let logged = logged.fold(0, |bits: u64, event| bits | event.bit());
         (logged, logged & self.stacks)
     }
 
@@ -152,8 +250,10 @@ impl KernelFlags {
         for name in names {
             let digits = name.strip_prefix("0x").or_else(|| name.strip_prefix("0X"));
             let hook = digits.and_then(|digits| u16::from_str_radix(digits, 16).ok());
-            let is =
-                |e: &KernelEvent| e.name().eq_ignore_ascii_case(name) || Some(e.hook()) == hook;
+            let is = |e: &KernelEvent| {
+                let named = e.name().eq_ignore_ascii_case(name) || Some(e.hook()) == hook;
+                named && !e.name().is_empty()
+            };
             match KernelEvent::all().find(is) {
                 Some(event) => self.stacks |= event.bit(),
                 None => self.other_stacks.push(name.clone()),
@@ -241,13 +341,16 @@ impl KernelChange {
 }
 
 /// Words for groups in scripts, besides the names in the tools.
-pub(crate) const WORDS: [(&str, &[u32]); 6] = [
+pub(crate) const WORDS: [(&str, &[u32]); 9] = [
     ("processes", &[group::PROCESS, group::THREAD]),
     ("threads", &[group::THREAD]),
     ("images", &[group::IMAGE]),
     ("profile", &[group::PROFILE]),
     ("switches", &[group::CONTEXT_SWITCH]),
     ("ready", &[group::DISPATCHER]),
+    ("disks", &[group::DISK_IO, group::DISK_IO_INIT, group::FILE_NAME]),
+    ("files", &[group::FILE_NAME, group::FILE_IO, group::FILE_IO_INIT]),
+    ("network", &[group::NETWORK]),
 ];
 
 #[cfg(test)]
@@ -261,11 +364,11 @@ mod tests {
         for group in group::ALL {
             assert!(kernel_flags().iter().any(|f| f.group == group), "{group:#x}");
         }
-        let mut flags = KernelFlags::of([0x3, 0x2000_0004, 0x100, 0x4000_0040]);
-        flags.take_stacks(&["cswitch".into(), "0x0F2E".into(), "DiskReadInit".into()]);
+        let mut flags = KernelFlags::of([0x3, 0x2000_0004, 0x2000, 0x4000_0040]);
+        flags.take_stacks(&["cswitch".into(), "0x0F2E".into(), "HardFault".into()]);
         let (logged, nothing) = flags.in_words();
         assert_eq!(logged, "PROC_THREAD, CSWITCH, stacks of CSwitch, Profile");
-        assert_eq!(nothing, "SYSCALL, DISK_IO, stacks of DiskReadInit");
+        assert_eq!(nothing, "SYSCALL, HARD_FAULTS, stacks of HardFault");
         assert!(flags.takes_stack(KernelEvent::ContextSwitch));
         assert!(!flags.takes_stack(KernelEvent::ReadyThread));
     }

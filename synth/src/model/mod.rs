@@ -6,6 +6,7 @@
 mod computer;
 mod edit;
 mod expectation;
+mod io;
 mod kernel;
 mod location;
 mod managed;
@@ -22,6 +23,7 @@ pub use edit::{
     RecordSelector, Side,
 };
 pub use expectation::{Expectation, ExpectedVerdict};
+pub use io::{FileTransfer, IoWork, NetworkMessage};
 pub(crate) use kernel::WORDS as KERNEL_WORDS;
 pub use kernel::{KernelChange, KernelEvent, KernelFlags, group};
 pub use location::ScriptLocation;

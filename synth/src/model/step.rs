@@ -260,6 +260,8 @@ pub enum Work {
     Resolve(Box<ResolvePlan>),
     /// Opens a TCP connection and exchanges data.
     Exchange(Box<ExchangePlan>),
+    /// Uses a file or the network.
+    Io(super::IoWork),
     /// Computes for this time.
     Run(Nanos),
     /// Starts a thread.

@@ -7,6 +7,9 @@
 mod actions;
 mod command;
 mod inventory;
+mod io;
+mod io_op;
+mod io_work;
 mod kernel;
 mod network;
 mod op_queue;
@@ -53,6 +56,10 @@ enum Task {
     Sample(usize),
     /// The current thread of a processor may have finished.
     Switch(usize),
+    /// A disk has served a request, by its packet.
+    Disk(u64),
+    /// A thread that waited for a disk or the network goes on.
+    Resume(usize),
     /// A task of ETW.
     Etw(EtwTask),
     /// A session has reached its time limit.
@@ -97,6 +104,8 @@ struct Simulator<'s> {
     sources: Vec<provider::Source>,
     failed_lines: FailedLines,
     network: Network,
+    /// Requests that disks serve, by their packets.
+    requests: BTreeMap<u64, io::Pending>,
 }
 
 /// Runs a scenario: writes its files to `files` and reports to `observer`.
@@ -129,7 +138,7 @@ impl<'s> Simulator<'s> {
         files: &'s mut dyn FileSystem,
         observer: &'s mut dyn Observer,
     ) -> Result<Self> {
-        let machine = Machine::new(&scenario.machine);
+        let machine = Machine::new(&scenario.machine, Source::new(scenario.seed));
         let etw = Etw::new(
             &scenario.machine,
             machine.clock,
@@ -154,6 +163,7 @@ impl<'s> Simulator<'s> {
             rolls: Vec::new(),
             failed_lines: FailedLines::default(),
             network: Network::new(&scenario.machine, Source::new(scenario.seed)),
+            requests: BTreeMap::new(),
             sources: scenario.providers.iter().map(provider::Source::new).collect::<Result<_>>()?,
         };
         simulator.add_system_processes();
@@ -214,6 +224,8 @@ impl<'s> Simulator<'s> {
             Task::RunThread(thread) => self.run_thread(thread),
             Task::Sample(session) => self.sample(session),
             Task::Switch(processor) => self.settle(processor, self.now),
+            Task::Disk(irp) => self.disk_done(irp),
+            Task::Resume(thread) => self.resume(thread),
             Task::Etw(task) => self.etw.perform(task, self.now),
             Task::EndSession(session) => self.end_session(session),
             Task::RollFile(roll) => self.roll_file(roll),
@@ -307,8 +319,9 @@ impl<'s> Simulator<'s> {
         let Some(queue) = self.ops.get_mut(index) else { return Ok(()) };
         thread.used = thread.used.saturating_add(used);
         queue.push_front(then);
-        let busy = !queue.is_empty();
-        thread.busy = busy;
+        let waits = thread.blocked;
+        let busy = !queue.is_empty() && !waits;
+        thread.busy = busy || waits;
         self.machine.advance(processor, until);
         self.compute(processor, index, used);
         if busy {
@@ -322,6 +335,7 @@ impl<'s> Simulator<'s> {
     fn perform_op(&mut self, index: usize, op: Op, from: Nanos) -> Result<(Nanos, Nanos, Vec<Op>)> {
         match op {
             Op::Clr(clr, op) => self.perform_clr_op(index, clr, &op, from),
+            Op::Io(op) => self.perform_io(index, op, from),
             other => {
                 let origin = self.origin(index, from);
                 let cost = self.perform_process_op(index, other, &origin)?;

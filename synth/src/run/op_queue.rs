@@ -6,6 +6,8 @@ use crate::clr::ClrOp;
 use crate::model::{ClrWork, ImagePlan, RaisePlan};
 use crate::time::Nanos;
 
+use super::io_op::IoOp;
+
 /// An operation of a thread. It is not interrupted.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Op {
@@ -27,6 +29,8 @@ pub(super) enum Op {
     EmitManifest(usize),
     /// The process exits.
     EndProcess,
+    /// An operation on a file or a connection.
+    Io(IoOp),
     /// An operation of a CLR.
     Clr(usize, ClrOp),
 }

@@ -11,6 +11,7 @@ use crate::model::{ImagePlan, KernelEvent, ProcessPlan, Sku, VersionInfo};
 use crate::rng::Source;
 use crate::time::{MICROSECOND, MILLISECOND, Nanos};
 
+use super::io_op::IoOp;
 use super::op_queue::{Op, OpQueue};
 use super::{Simulator, Task, namesakes};
 
@@ -199,6 +200,9 @@ impl Simulator<'_> {
             self.ops.get_mut(*thread).map(OpQueue::clear);
         }
         let mut ops: Vec<Op> = clrs.into_iter().map(|clr| Op::Clr(clr, ClrOp::Stop)).collect();
+        if self.uses_io(index) {
+            ops.push(Op::Io(IoOp::CloseAll));
+        }
         ops.push(Op::EndProcess);
         self.enqueue(first, ops)
     }
@@ -270,7 +274,7 @@ impl Simulator<'_> {
                 self.emit_manifest(provider, origin)?;
                 10 * MICROSECOND
             }
-            Op::Clr(..) => 0,
+            Op::Clr(..) | Op::Io(_) => 0,
         };
         Ok(cost)
     }
@@ -286,6 +290,7 @@ impl Simulator<'_> {
         let mut event = KernelEvent::ImageUnload;
         if change == Lifecycle::Start {
             self.image_files.add(image);
+            self.name_image(&image.path, origin)?;
             event = KernelEvent::ImageLoad;
         }
         self.etw.log_image(change, origin.pid, image, origin)?;

@@ -20,7 +20,7 @@ impl Simulator<'_> {
     pub(super) fn settle(&mut self, processor: usize, at: Nanos) -> Result<()> {
         loop {
             let threads = &self.machine.threads;
-            let busy = |thread: usize| threads.get(thread).is_some_and(|t| t.busy);
+            let busy = |thread: usize| threads.get(thread).is_some_and(|t| t.busy && !t.blocked);
             let Some(state) = self.machine.processors.get_mut(processor) else { return Ok(()) };
             let Some(switch) = state.settle(at, busy) else { return Ok(()) };
             self.switched(processor, switch)?;

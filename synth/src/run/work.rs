@@ -68,6 +68,7 @@ impl Simulator<'_> {
                 self.plan_packets(&packets, Some(thread))?;
             }
             Work::Run(time) => self.enqueue(thread, [Op::Compute(*time)])?,
+            Work::Io(work) => self.io_work(index, thread, work)?,
             Work::Raise(plan) => {
                 let threads = self.machine.processes.get(index).map(|p| &p.threads);
                 let thread = threads.and_then(|t| t.get(plan.thread % workers)).copied();

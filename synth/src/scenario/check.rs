@@ -216,6 +216,7 @@ impl<'c> Check<'c, '_> {
             | Work::Exchange(_)
             | Work::StartThread
             | Work::EndThread
+            | Work::Io(_)
             | Work::LoadImage(_) => {}
             Work::Raise(raise) => {
                 let (thread, threads) = (raise.thread, plan.threads as usize);

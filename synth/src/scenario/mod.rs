@@ -11,6 +11,7 @@ mod controller;
 mod edit;
 mod expect;
 mod fields;
+mod io_work;
 mod managed;
 mod nearest;
 mod nesting;

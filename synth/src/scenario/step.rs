@@ -1,7 +1,7 @@
 //! `at` and `every` nodes: requests of controllers, and work of processes.
 
 use super::args::{Args, Time};
-use super::{controller, network, process, raise, session};
+use super::{controller, io_work, network, process, raise, session};
 use crate::distribution::Distribution;
 use crate::model::{
     Action, ClrWork, GcPlan, HandleKind, KernelChange, ProcessPlan, Repeat, Request, Scenario,
@@ -169,6 +169,8 @@ fn work(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<Work> {
     };
     let work = match args.name() {
         "raise" => return raise::raise(args, scenario),
+        "open-file" | "read-file" | "write-file" | "flush-file" | "close-file" | "delete-file"
+        | "connect" | "accept" | "send" | "receive" | "disconnect" => return io_work::work(args),
         "load-image" => return process::image(args).map(Work::LoadImage),
         "jit" => Work::Jit(count(&mut args)),
         "tier" => Work::Tier(count(&mut args)),
@@ -242,10 +244,10 @@ fn work(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<Work> {
             let known = "jit, tier, rejit, forget, allocate, gc, handle, free-handle, \
                          add-pressure, remove-pressure, throw, contend, wait, queue-work, \
                          queue-io, grow-pool, shrink-pool, retire-threads, return-threads, \
-                         suspend-threads, resume-threads, stub, resolve, exchange, run, raise, load, unload, \
-                         load-domain, unload-domain, enter-domain, load-image, unload-image, \
-                         start-thread, end-thread, exit";
-            args.unknown("the work of a process", known);
+                         suspend-threads, resume-threads, stub, resolve, exchange, run, raise, \
+                         load, unload, load-domain, unload-domain, enter-domain, load-image, \
+                         unload-image, start-thread, end-thread, exit";
+            args.unknown("the work of a process", &format!("{known}, {}", io_work::WORDS));
             return None;
         }
     };

@@ -8,8 +8,8 @@ use etl_format::write::record::EventDescriptor;
 use etl_schema::encode::OwnedValue;
 
 use super::{
-    BufferReport, CommandReport, EventOutcome, Fact, ImageIdentity, InventoryItem, Observer,
-    RaisedEvent, RecordFormat, Refusal, SessionReport,
+    BufferReport, CommandReport, EventOutcome, Fact, ImageIdentity, InventoryItem, IoReport,
+    Observer, RaisedEvent, RecordFormat, Refusal, SessionReport,
 };
 use crate::error::Result;
 use crate::model::{Fault, KernelFlags};
@@ -161,6 +161,8 @@ pub struct InMemoryTruth {
     pub commands: Vec<CommandReport>,
     /// Code that was loaded and unloaded, in that order.
     pub code: Vec<KnownCode>,
+    /// What processes and disks did with files and over the network, in the order of the ends.
+    pub io: Vec<IoReport>,
     /// Items that exist at the end: one JSON object each, as in `truth.jsonl`.
     pub inventory: Vec<String>,
 }
@@ -188,6 +190,7 @@ impl Observer for InMemoryTruth {
             Fact::Merged { output, inputs } => {
                 self.merges.push((output.to_owned(), inputs.to_vec()));
             }
+            Fact::Io(report) => self.io.push(report.clone()),
             Fact::Code { at, loaded, code } => self.code.extend(KnownCode::new(at, loaded, code)),
             Fact::Inventory(item) => {
                 self.inventory.push(serde_json::to_string(item).map_err(std::io::Error::from)?);

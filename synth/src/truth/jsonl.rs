@@ -236,6 +236,7 @@ impl<W: Write> Observer for JsonlWriter<W> {
             Fact::Merged { output, inputs } => self.write(|_| Line::Merge { file: output, inputs }),
             Fact::Identity(file, image) => self.write(|_| Line::Identity { file, image }),
             Fact::Inventory(item) => self.write(|_| item),
+            Fact::Io(report) => self.write(|_| report),
             Fact::Action(..) | Fact::Code { .. } => Ok(()),
         }
     }

@@ -7,6 +7,7 @@
 mod event;
 mod expected;
 mod in_memory;
+mod io;
 mod jsonl;
 mod observer;
 mod report;
@@ -15,6 +16,7 @@ mod timeline;
 pub use event::{EventOutcome, RaisedEvent, RecordFormat};
 pub(crate) use expected::ExpectedFiles;
 pub use in_memory::{InMemoryTruth, KnownCode, KnownEvent};
+pub use io::{FileOperation, IoReport, NetworkOperation};
 pub use jsonl::{JsonlWriter, SCHEMA_VERSION};
 pub use observer::{Fact, Observer};
 pub use report::{

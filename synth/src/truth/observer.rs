@@ -3,7 +3,8 @@
 use core::ops::Range;
 
 use super::{
-    BufferReport, CommandReport, ImageIdentity, InventoryItem, RaisedEvent, Refusal, SessionReport,
+    BufferReport, CommandReport, ImageIdentity, InventoryItem, IoReport, RaisedEvent, Refusal,
+    SessionReport,
 };
 use crate::error::Result;
 use crate::model::{EnablePlan, Fault, KernelFlags, Scenario};
@@ -94,6 +95,8 @@ pub enum Fact<'a> {
         /// The code.
         code: &'a InventoryItem<'a>,
     },
+    /// A process, or a disk for it, has done something with a file or over the network.
+    Io(&'a IoReport),
     /// An item that exists when the simulation ends.
     Inventory(&'a InventoryItem<'a>),
 }

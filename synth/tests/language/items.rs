@@ -625,6 +625,65 @@ at "4s" { stop "a"; stop "b"; stop "c"; stop "d"; stop "e" }"#,
             (r#""outcome":"overwritten""#, 1),
         ],
     ),
+    (
+        "open-file, close-file, read-file, read-file.bytes, read-file.offset, read-file.cached, write-file, write-file.bytes, write-file.offset, write-file.cached, flush-file, delete-file",
+        r#"process "App.exe" threads=1 { at "1s" {
+    open-file "C:\\a"; read-file "C:\\a" bytes=700 offset=5000; read-file "C:\\a" bytes=600 cached=#true; close-file "C:\\a"
+    write-file "C:\\b" bytes=9 offset=100; write-file "C:\\b" cached=#true bytes=8; flush-file "C:\\b"; delete-file "C:\\b"
+} }"#,
+        &[
+            (r#""operation":"open","path":"C:\\a""#, 1),
+            (r#""offset":5000,"bytes":700,"cached":false"#, 1),
+            (r#""offset":0,"bytes":600,"cached":true"#, 1),
+            // Two reads, one of which needs a disk, in two sectors.
+            (r#""operation":"read","path":"C:\\a""#, 3),
+            (r#""bytes":1536"#, 1),
+            (r#""operation":"close","path":"C:\\a""#, 1),
+            // Opened and closed for each.
+            (r#""operation":"open","path":"C:\\b""#, 4),
+            (r#""offset":100,"bytes":9,"cached":false"#, 1),
+            (r#""bytes":8,"cached":true"#, 1),
+            (r#""operation":"flush","path":"C:\\b""#, 2),
+            (r#""operation":"delete","path":"C:\\b""#, 1),
+            (r#""operation":"close","path":"C:\\b""#, 4),
+        ],
+    ),
+    (
+        "connect, accept, accept.port, disconnect, send, send.bytes, send.udp, send.port, receive, receive.bytes, receive.udp, receive.port",
+        r#"machine { network-card "E" ip="10.0.0.5" }
+process "App.exe" threads=1 { at "1s" {
+    connect "10.0.0.9:443"; send "10.0.0.9:443" bytes=77; receive "10.0.0.9:443" bytes=78; disconnect "10.0.0.9:443"
+    accept "10.0.0.8:50000" port=8080
+    send "10.0.0.1:53" bytes=40 udp=#true port=6000; receive "10.0.0.2:53" bytes=41 udp=#true port=6001
+} }"#,
+        &[
+            (
+                r#""operation":"connect","protocol":"tcp","local":"10.0.0.5:49152","remote":"10.0.0.9:443","bytes":0"#,
+                1,
+            ),
+            (
+                r#""operation":"send","protocol":"tcp","local":"10.0.0.5:49152","remote":"10.0.0.9:443","bytes":77"#,
+                1,
+            ),
+            (
+                r#""operation":"receive","protocol":"tcp","local":"10.0.0.5:49152","remote":"10.0.0.9:443","bytes":78"#,
+                1,
+            ),
+            (r#""operation":"disconnect","protocol":"tcp""#, 1),
+            (
+                r#""operation":"accept","protocol":"tcp","local":"10.0.0.5:8080","remote":"10.0.0.8:50000""#,
+                1,
+            ),
+            (
+                r#""operation":"send","protocol":"udp","local":"10.0.0.5:6000","remote":"10.0.0.1:53","bytes":40"#,
+                1,
+            ),
+            (
+                r#""operation":"receive","protocol":"udp","local":"10.0.0.5:6001","remote":"10.0.0.2:53","bytes":41"#,
+                1,
+            ),
+        ],
+    ),
 ];
 
 #[test]

@@ -16,6 +16,7 @@ mod event_log;
 mod format_page;
 mod hostile;
 mod kernel;
+mod kernel_io;
 mod merged;
 mod mutations;
 mod packets;

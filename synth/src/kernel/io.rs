@@ -1,0 +1,292 @@
+//! Events of disks, files, TCP and UDP. Their records and values are those of a real trace of
+//! Windows 8: requests to disks name their thread, all others do not.
+
+use std::net::{IpAddr, SocketAddr};
+
+use etl_format::Guid;
+use etl_format::constants::hook;
+use etl_schema::encode::OwnedValue;
+use etl_schema::providers::kernel_class::{DISK_IO, FILE_IO, TCP_IP, UDP_IP};
+
+use crate::error::Result;
+use crate::etw::{Etw, LogTarget, Origin, values};
+use crate::machine::{Connection, Files, Handle};
+use crate::model::KernelEvent;
+use crate::time::{MILLISECOND, Nanos};
+use crate::truth::RecordFormat;
+
+use super::address;
+
+/// Flags of requests: no cache, paging, synchronous paging; and two bits of the priority.
+const PAGING: u32 = 0x6_0043;
+/// Those of a flush, and of the operations of programs: read and write, with deferred completion.
+const PRIORITY: u32 = 0x6_0000;
+const READS: u32 = 0x6_0900;
+const WRITES: u32 = 0x6_0a00;
+/// A unit of time in events of TCP.
+const TCP_TICK: Nanos = 100 * MILLISECOND;
+/// By how much types of IPv6 are above those of IPv4.
+const IPV6: u16 = 16;
+
+/// A request to a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DiskRequest {
+    /// Number of the disk, first byte on it, bytes; no bytes for a flush.
+    pub disk: u32,
+    pub start: u64,
+    pub bytes: u64,
+    pub write: bool,
+    pub irp: u64,
+    pub key: u64,
+    /// When it was issued, and by which thread.
+    pub since: Nanos,
+    pub tid: u32,
+}
+
+impl DiskRequest {
+    /// The events of its begin and of its end.
+    pub fn events(&self) -> (KernelEvent, KernelEvent) {
+        match (self.bytes, self.write) {
+            (0, _) => (KernelEvent::DiskFlushInit, KernelEvent::DiskFlush),
+            (_, false) => (KernelEvent::DiskReadInit, KernelEvent::DiskRead),
+            (_, true) => (KernelEvent::DiskWriteInit, KernelEvent::DiskWrite),
+        }
+    }
+}
+
+/// What a program asks of a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileRequest<'a> {
+    /// The path of the kernel, the options, the attributes, what others may do.
+    Create(&'a str, u32, u32, u32),
+    Cleanup,
+    Close,
+    /// First byte and bytes.
+    Read(u64, u32),
+    Write(u64, u32),
+    Delete,
+    Flush,
+}
+
+impl FileRequest<'_> {
+    pub fn event(self) -> KernelEvent {
+        match self {
+            FileRequest::Create(..) => KernelEvent::FileCreate,
+            FileRequest::Cleanup => KernelEvent::FileCleanup,
+            FileRequest::Close => KernelEvent::FileClose,
+            FileRequest::Read(..) => KernelEvent::FileRead,
+            FileRequest::Write(..) => KernelEvent::FileWrite,
+            FileRequest::Delete => KernelEvent::FileDelete,
+            FileRequest::Flush => KernelEvent::FileFlush,
+        }
+    }
+}
+
+/// What happens with a TCP connection or over UDP: bytes that are sent or received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TcpStep {
+    Connect,
+    Accept,
+    Send(u32),
+    Receive(u32),
+    Disconnect,
+}
+
+impl Etw<'_> {
+    /// Whether the kernel is that of Windows 7 or older.
+    fn is_before_8(&self) -> bool {
+        let (major, minor, _) = self.os();
+        (major, minor) < (6, 2)
+    }
+
+    fn kernel_pointer(&self, of: u64) -> OwnedValue {
+        OwnedValue::Pointer(address(self.pointer_size(), of))
+    }
+
+    fn log_io(
+        &mut self,
+        event: KernelEvent,
+        (class, more, version): (Guid, u16, u8),
+        values: &[OwnedValue],
+        origin: &Origin,
+    ) -> Result<()> {
+        let hook = event.hook() + more;
+        let opcode = (hook & 0xff) as u8;
+        let format = match event {
+            KernelEvent::DiskReadInit | KernelEvent::DiskWriteInit | KernelEvent::DiskFlushInit => {
+                RecordFormat::System(hook)
+            }
+            _ => RecordFormat::PerfInfo(hook),
+        };
+        let identity = (class, opcode, version.into(), version);
+        self.log_classic(LogTarget::Enabled(event), identity, format, values, origin)
+    }
+
+    /// Logs the begin of a request to a disk.
+    pub fn log_disk_init(&mut self, request: &DiskRequest, origin: &Origin) -> Result<()> {
+        let before = self.is_before_8();
+        let mut values = vec![self.kernel_pointer(request.irp)];
+        values.extend((!before).then(|| request.tid.into()));
+        let (event, _) = request.events();
+        self.log_io(event, (DISK_IO, 0, if before { 2 } else { 3 }), &values, origin)
+    }
+
+    /// Logs the end of a request to a disk.
+    pub fn log_disk_end(&mut self, request: &DiskRequest, origin: &Origin) -> Result<()> {
+        let before = self.is_before_8();
+        let ticks = |at| self.performance_counter(at);
+        let took = ticks(origin.at).saturating_sub(ticks(request.since)).cast_unsigned();
+        let (irp, key) = (self.kernel_pointer(request.irp), self.kernel_pointer(request.key));
+        let (_, event) = request.events();
+        let bytes = u32::try_from(request.bytes).unwrap_or(u32::MAX);
+        let mut values = match event {
+            KernelEvent::DiskFlush => values![request.disk, PRIORITY, took, irp].to_vec(),
+            _ => values![request.disk, PAGING, bytes, 0u32, request.start, key, irp, took].to_vec(),
+        };
+        values.extend((!before).then(|| request.tid.into()));
+        self.log_io(event, (DISK_IO, 0, if before { 2 } else { 3 }), &values, origin)
+    }
+
+    /// Logs that a file gets its key, or loses it.
+    pub fn log_file_name(
+        &mut self,
+        gone: bool,
+        key: u64,
+        path: &str,
+        origin: &Origin,
+    ) -> Result<()> {
+        let hook = if gone { hook::FILE_DELETE } else { hook::FILE_CREATE };
+        self.log_name(LogTarget::Enabled(KernelEvent::FileName), hook, key, path, origin)
+    }
+
+    /// Logs the keys and names of files for a session that ends.
+    pub fn log_file_names(&mut self, session: usize, files: &Files, at: &Origin) -> Result<()> {
+        files.named().try_for_each(|(key, file)| {
+            let path = files.kernel_path(&file.path);
+            self.log_name(LogTarget::Session(session), hook::FILE_RUNDOWN, key, &path, at)
+        })
+    }
+
+    fn log_name(
+        &mut self,
+        to: LogTarget,
+        hook: u16,
+        key: u64,
+        path: &str,
+        origin: &Origin,
+    ) -> Result<()> {
+        let values = [self.kernel_pointer(key), path.into()];
+        let identity = (FILE_IO, (hook & 0xff) as u8, 0, 2);
+        self.log_classic(to, identity, RecordFormat::PerfInfo(hook), &values, origin)
+    }
+
+    /// Logs a request of a thread to a file system.
+    pub fn log_file(
+        &mut self,
+        request: FileRequest<'_>,
+        irp: u64,
+        handle: &Handle,
+        origin: &Origin,
+    ) -> Result<()> {
+        let before = self.is_before_8();
+        let irp = self.kernel_pointer(irp);
+        let [object, key] = [handle.object, handle.key].map(|of| self.kernel_pointer(of));
+        // Since Windows 8 the thread comes later, and has 32 bits.
+        let tid = origin.tid;
+        let (early, late) = match before {
+            true => (Some(OwnedValue::Pointer(tid.into())), None),
+            false => (None, Some(OwnedValue::from(tid))),
+        };
+        let named = [Some(irp), early, Some(object)];
+        let mut values: Vec<OwnedValue> = Vec::with_capacity(8);
+        if let FileRequest::Read(offset, _) | FileRequest::Write(offset, _) = request {
+            values.push(offset.into());
+        }
+        values.extend(named.into_iter().flatten());
+        match request {
+            FileRequest::Create(path, options, attributes, share) => {
+                values.extend(late);
+                values.extend(values![options, attributes, share, path]);
+            }
+            FileRequest::Cleanup | FileRequest::Close | FileRequest::Flush => {
+                values.push(key);
+                values.extend(late);
+            }
+            FileRequest::Read(_, bytes) | FileRequest::Write(_, bytes) => {
+                let reads = matches!(request, FileRequest::Read(..));
+                values.push(key);
+                values.extend(late);
+                values.extend(values![bytes, if reads { READS } else { WRITES }]);
+            }
+            FileRequest::Delete => {
+                // FileDispositionInformation: the file is to be deleted.
+                values.push(key);
+                values.push(OwnedValue::Pointer(1));
+                values.extend(late);
+                values.push(13u32.into());
+            }
+        }
+        let version = if before { 2 } else { 3 };
+        self.log_io(request.event(), (FILE_IO, 0, version), &values, origin)
+    }
+
+    /// Logs the end of a request to a file system: bytes of a read or write, or how a file was
+    /// opened.
+    pub fn log_file_end(&mut self, irp: u64, information: u64, origin: &Origin) -> Result<()> {
+        let values = [self.kernel_pointer(irp), OwnedValue::Pointer(information), 0u32.into()];
+        let version = if self.is_before_8() { 2 } else { 3 };
+        let event = KernelEvent::FileOpEnd;
+        let format = RecordFormat::PerfInfo(event.hook());
+        // All versions have one layout.
+        let identity = (FILE_IO, 76, 2, version);
+        self.log_classic(LogTarget::Enabled(event), identity, format, &values, origin)
+    }
+
+    /// Logs what happens with a connection.
+    pub fn log_network(&mut self, step: TcpStep, of: &Connection, origin: &Origin) -> Result<()> {
+        let event = match (step, of.udp) {
+            (TcpStep::Connect, _) => KernelEvent::TcpConnect,
+            (TcpStep::Accept, _) => KernelEvent::TcpAccept,
+            (TcpStep::Disconnect, _) => KernelEvent::TcpDisconnect,
+            (TcpStep::Send(_), false) => KernelEvent::TcpSend,
+            (TcpStep::Receive(_), false) => KernelEvent::TcpReceive,
+            (TcpStep::Send(_), true) => KernelEvent::UdpSend,
+            (TcpStep::Receive(_), true) => KernelEvent::UdpReceive,
+        };
+        let bytes = match step {
+            TcpStep::Send(bytes) | TcpStep::Receive(bytes) => bytes,
+            _ => 0,
+        };
+        // TCP names the other side first, UDP the destination of the packet.
+        let received = of.udp && matches!(step, TcpStep::Receive(_));
+        let (to, from) = if received { (of.local, of.remote) } else { (of.remote, of.local) };
+        let [to_ip, from_ip] = [to, from].map(ip);
+        let mut values =
+            values![origin.pid, bytes, to_ip, from_ip, to.port(), from.port()].to_vec();
+        match step {
+            TcpStep::Send(_) if !of.udp => {
+                let since_boot = self.since_boot(origin.at) / TCP_TICK;
+                let ticks = u32::try_from(since_boot).unwrap_or(u32::MAX);
+                values.extend(values![ticks, ticks]);
+            }
+            TcpStep::Connect | TcpStep::Accept => {
+                let segment: u16 = if to.is_ipv4() { 1460 } else { 1440 };
+                // Selective acknowledgements, no timestamps, scaled windows: 64 KB, by 8 bits.
+                values.extend(values![segment, 1u16, 0u16, 1u16, 65_536u32, 8i16, 8i16]);
+            }
+            _ => {}
+        }
+        // Sequence number and connection are zero in real traces.
+        values.push(0u32.into());
+        values.push(OwnedValue::Pointer(0));
+        let more = if to.is_ipv4() { 0 } else { IPV6 };
+        self.log_io(event, (if of.udp { UDP_IP } else { TCP_IP }, more, 2), &values, origin)
+    }
+}
+
+fn ip(of: SocketAddr) -> OwnedValue {
+    match of.ip() {
+        IpAddr::V4(ip) => ip.into(),
+        IpAddr::V6(ip) => ip.into(),
+    }
+}

@@ -1,0 +1,381 @@
+//! Files, disks and the network: what threads do with them, when they wait, and when they go on.
+//!
+//! A thread that waits for a disk or for the network leaves its processor. All of it happens, and
+//! takes its time, whether or not a session records it.
+
+use crate::error::Result;
+use crate::etw::Origin;
+use crate::kernel::{DiskRequest, FileRequest, TcpStep};
+use crate::machine::{Connection, Handle, sectors};
+use crate::time::{MICROSECOND, MILLISECOND, Nanos};
+use crate::truth::{Fact, FileOperation, IoReport, NetworkOperation};
+
+use super::io_op::{IoOp, Transfer};
+use super::op_queue::Op;
+use super::{Simulator, Task};
+
+/// Bytes of the largest request to a disk.
+const LARGEST_REQUEST: u64 = 1 << 20;
+const NORMAL_FILE: u32 = 0x80;
+/// How a file was opened: it existed, or was created.
+const OPENED: u64 = 1;
+const CREATED: u64 = 2;
+
+/// A request that a disk serves.
+#[derive(Clone, Debug)]
+pub(super) struct Pending {
+    request: DiskRequest,
+    thread: usize,
+    pid: u32,
+    path: String,
+}
+
+/// The result of an operation: the time of its last event, its cost after that, what follows.
+type Performed = (Nanos, Nanos, Vec<Op>);
+
+impl Simulator<'_> {
+    /// A thread performs an operation.
+    pub(super) fn perform_io(&mut self, thread: usize, op: IoOp, from: Nanos) -> Result<Performed> {
+        let nothing = Ok((from, 0, Vec::new()));
+        let alive = |s: &Self| {
+            let process = s.machine.threads.get(thread).map(|t| t.process)?;
+            s.machine.processes.get(process).filter(|p| p.is_alive()).map(|_| process)
+        };
+        let Some(process) = alive(self) else { return nothing };
+        let mut at = self.origin(thread, from);
+        match op {
+            IoOp::Open(handle, file, options) => {
+                self.open(thread, (process, handle, file), options, &mut at)?;
+            }
+            IoOp::Transfer(handle, mut transfer) => {
+                let Some(open) = self.handle(handle) else { return nothing };
+                transfer.since = from;
+                transfer.irp = self.machine.files.irps.take(from);
+                self.ask(thread, transfer.request(), transfer.irp, &open, &at)?;
+                return self.go_on(thread, (handle, open), transfer, at);
+            }
+            IoOp::Continue(handle, transfer) => {
+                let Some(open) = self.handle(handle) else { return nothing };
+                return self.go_on(thread, (handle, open), transfer, at);
+            }
+            IoOp::Flush(handle) => {
+                let flush = Transfer::new(FileOperation::Flush, 0, 0, false);
+                return self.perform_io(thread, IoOp::Transfer(handle, flush), from);
+            }
+            IoOp::Delete(handle) => {
+                let Some(open) = self.handle(handle) else { return nothing };
+                let irp = self.machine.files.irps.take(at.at);
+                self.ask(thread, FileRequest::Delete, irp, &open, &at)?;
+                self.answer(thread, irp, 0, &mut at)?;
+                self.report_file(FileOperation::Delete, from, &open, None, &at)?;
+                // Its name is gone when the last one that has it open closes it.
+                self.machine.files.delete_at_close(open.file);
+            }
+            IoOp::Close(handle) => self.close_file(thread, handle, &mut at)?,
+            IoOp::CloseAll => self.close_all(thread, process, &mut at)?,
+            IoOp::Network(step, connection) => {
+                let wait = self.wait_for(thread, step);
+                let then = vec![Op::Io(IoOp::NetworkDone(step, connection))];
+                if wait > 0 {
+                    self.block(thread);
+                    self.plan(from.saturating_add(wait), Task::Resume(thread));
+                }
+                return Ok((from, 0, then));
+            }
+            IoOp::NetworkDone(step, connection) => {
+                self.communicate(process, step, &connection, &at)?;
+            }
+        }
+        Ok((at.at, MICROSECOND, Vec::new()))
+    }
+
+    fn handle(&self, handle: u64) -> Option<Handle> {
+        self.machine.files.open.get(&handle).copied()
+    }
+
+    /// A time that a thread needs.
+    fn while_of(&mut self, thread: usize, (low, high): (Nanos, Nanos)) -> Nanos {
+        let found = self.machine.threads.get_mut(thread);
+        found.map_or(low, |t| t.rng.between(low, high))
+    }
+
+    /// A thread asks a file system for something.
+    fn ask(
+        &mut self,
+        thread: usize,
+        request: FileRequest<'_>,
+        irp: u64,
+        open: &Handle,
+        at: &Origin,
+    ) -> Result<()> {
+        self.etw.log_file(request, irp, open, at)?;
+        self.take_stack(request.event(), Some(thread), at)
+    }
+
+    /// The file system answers, a little later.
+    fn answer(&mut self, thread: usize, irp: u64, what: u64, at: &mut Origin) -> Result<()> {
+        let time = self.while_of(thread, (2 * MICROSECOND, 12 * MICROSECOND));
+        at.at = at.at.saturating_add(time);
+        self.machine.files.irps.give_back(irp, at.at);
+        self.etw.log_file_end(irp, what, at)
+    }
+
+    fn open(
+        &mut self,
+        thread: usize,
+        (process, handle, file): (usize, u64, usize),
+        (options, share): (u32, u32),
+        at: &mut Origin,
+    ) -> Result<()> {
+        let since = at.at;
+        let irp = self.machine.files.irps.take(at.at);
+        let object = self.machine.files.objects.take(at.at);
+        let (key, new, created) = self.machine.files.name(file, at.at);
+        let open = Handle { process, file, object, key };
+        self.machine.files.open.insert(handle, open);
+        let path = self.path_of(file);
+        let kernel_path = self.machine.files.kernel_path(&path);
+        let create = FileRequest::Create(&kernel_path, options, NORMAL_FILE, share);
+        self.ask(thread, create, irp, &open, at)?;
+        at.at = at.at.saturating_add(5 * MICROSECOND);
+        if new {
+            self.etw.log_file_name(false, key, &kernel_path, at)?;
+        }
+        self.answer(thread, irp, if created { CREATED } else { OPENED }, at)?;
+        self.report_file(FileOperation::Open, since, &open, None, at)
+    }
+
+    /// A thread closes a file: the handle, and then the file object.
+    fn close_file(&mut self, thread: usize, handle: u64, at: &mut Origin) -> Result<()> {
+        let Some(open) = self.machine.files.open.remove(&handle) else { return Ok(()) };
+        let since = at.at;
+        for request in [FileRequest::Cleanup, FileRequest::Close] {
+            let irp = self.machine.files.irps.take(at.at);
+            self.ask(thread, request, irp, &open, at)?;
+            at.at = at.at.saturating_add(MICROSECOND);
+            if request == FileRequest::Cleanup
+                && let Some(key) = self.machine.files.closed(open.file, at.at)
+            {
+                let path = self.machine.files.kernel_path(&self.path_of(open.file));
+                self.etw.log_file_name(true, key, &path, at)?;
+            }
+            self.answer(thread, irp, 0, at)?;
+        }
+        self.machine.files.objects.give_back(open.object, at.at);
+        self.report_file(FileOperation::Close, since, &open, None, at)
+    }
+
+    /// A transfer or flush goes on: with the next request to the disk, or to its end.
+    fn go_on(
+        &mut self,
+        thread: usize,
+        (handle, open): (u64, Handle),
+        mut transfer: Transfer,
+        mut at: Origin,
+    ) -> Result<Performed> {
+        let flush = transfer.operation == FileOperation::Flush;
+        let (start, bytes) = sectors(transfer.offset, transfer.bytes);
+        let left = bytes.saturating_sub(transfer.done);
+        // A flush is one request without bytes.
+        let more = if flush { transfer.done == 0 } else { left > 0 };
+        if transfer.cached || !more {
+            // Memory is copied at 8 bytes in a nanosecond.
+            at.at = at.at.saturating_add(transfer.bytes / 8);
+            let irp = transfer.irp;
+            self.answer(thread, irp, transfer.bytes, &mut at)?;
+            self.report_file(transfer.operation, transfer.since, &open, Some(&transfer), &at)?;
+            return Ok((at.at, MICROSECOND, Vec::new()));
+        }
+        at.at = at.at.saturating_add(3 * MICROSECOND);
+        let part = if flush { 0 } else { left.min(LARGEST_REQUEST) };
+        let file = self.machine.files.get(open.file);
+        let (disk, first) = file.map_or((0, 0), |f| (f.disk, f.start));
+        let place = if flush { 0 } else { first.saturating_add(start + transfer.done) };
+        let request = DiskRequest {
+            disk,
+            start: place,
+            bytes: part,
+            write: transfer.operation == FileOperation::Write,
+            irp: self.machine.files.irps.take(at.at),
+            key: open.key,
+            since: at.at,
+            tid: at.tid,
+        };
+        self.etw.log_disk_init(&request, &at)?;
+        self.take_stack(request.events().0, Some(thread), &at)?;
+        let ends =
+            self.machine.disks.get_mut(disk as usize).map_or(at.at, |d| d.serve(part, at.at));
+        let path = self.path_of(open.file);
+        self.requests.insert(request.irp, Pending { request, thread, pid: at.pid, path });
+        self.plan(ends, Task::Disk(request.irp));
+        self.block(thread);
+        transfer.done += if flush { 1 } else { part };
+        let then = vec![Op::Io(IoOp::Continue(handle, transfer))];
+        Ok((at.at, MICROSECOND, then))
+    }
+
+    /// A disk has served a request: it interrupts a processor, and the thread goes on.
+    pub(super) fn disk_done(&mut self, irp: u64) -> Result<()> {
+        let Some(pending) = self.requests.remove(&irp) else { return Ok(()) };
+        let Pending { request, thread, pid, path } = pending;
+        // The first processor serves the interrupts of disks. A flush ends where it began.
+        let own = self.machine.threads.get(thread).map_or(0, |t| t.processor);
+        let processor = if request.bytes == 0 { own } else { 0 };
+        let at = self.now.max(self.machine.horizon(processor.into()));
+        self.settle(processor.into(), at)?;
+        let current = self.machine.processors.get(usize::from(processor)).and_then(|p| p.current());
+        let origin = self.origin_on(processor.into(), current, at);
+        self.etw.log_disk_end(&request, &origin)?;
+        self.machine.advance(processor.into(), at);
+        self.machine.files.irps.give_back(irp, at);
+        let operation = match (request.bytes, request.write) {
+            (0, _) => FileOperation::Flush,
+            (_, false) => FileOperation::Read,
+            (_, true) => FileOperation::Write,
+        };
+        self.report_io(IoReport::Disk {
+            started_ns: request.since,
+            ended_ns: at,
+            pid,
+            tid: request.tid,
+            operation,
+            path,
+            file_key: request.key,
+            irp,
+            disk: request.disk,
+            offset: request.start,
+            bytes: request.bytes,
+        })?;
+        self.plan(at, Task::Resume(thread));
+        Ok(())
+    }
+
+    /// A thread waits from now on.
+    fn block(&mut self, thread: usize) {
+        if let Some(found) = self.machine.threads.get_mut(thread) {
+            found.blocked = true;
+        }
+    }
+
+    /// A thread that waited goes on.
+    pub(super) fn resume(&mut self, thread: usize) -> Result<()> {
+        let Some(found) = self.machine.threads.get_mut(thread) else { return Ok(()) };
+        found.blocked = false;
+        self.wake(thread)?;
+        self.plan(self.now, Task::RunThread(thread));
+        Ok(())
+    }
+
+    /// How long a thread waits for the other side.
+    fn wait_for(&mut self, thread: usize, step: TcpStep) -> Nanos {
+        match step {
+            TcpStep::Connect | TcpStep::Receive(_) => {
+                self.while_of(thread, (300 * MICROSECOND, 30 * MILLISECOND))
+            }
+            _ => 0,
+        }
+    }
+
+    fn communicate(
+        &mut self,
+        process: usize,
+        step: TcpStep,
+        of: &Connection,
+        at: &Origin,
+    ) -> Result<()> {
+        let connected = &mut self.machine.network.connected;
+        let (operation, bytes) = match step {
+            TcpStep::Connect => (NetworkOperation::Connect, 0),
+            TcpStep::Accept => (NetworkOperation::Accept, 0),
+            TcpStep::Send(bytes) => (NetworkOperation::Send, bytes),
+            TcpStep::Receive(bytes) => (NetworkOperation::Receive, bytes),
+            TcpStep::Disconnect => (NetworkOperation::Disconnect, 0),
+        };
+        match step {
+            TcpStep::Connect | TcpStep::Accept => {
+                connected.insert((of.local, of.remote), process);
+            }
+            TcpStep::Disconnect => {
+                connected.remove(&(of.local, of.remote));
+            }
+            _ => {}
+        }
+        self.etw.log_network(step, of, at)?;
+        self.report_io(IoReport::Network {
+            at_ns: at.at,
+            pid: at.pid,
+            tid: at.tid,
+            operation,
+            protocol: if of.udp { "udp" } else { "tcp" },
+            local: of.local,
+            remote: of.remote,
+            bytes,
+        })
+    }
+
+    /// Whether a process has something open or connected.
+    pub(super) fn uses_io(&self, process: usize) -> bool {
+        self.machine.files.open.values().any(|open| open.process == process)
+            || self.machine.network.connected.values().any(|of| *of == process)
+    }
+
+    fn close_all(&mut self, thread: usize, process: usize, at: &mut Origin) -> Result<()> {
+        let files = &self.machine.files.open;
+        let open: Vec<u64> =
+            files.iter().filter(|(_, h)| h.process == process).map(|(handle, _)| *handle).collect();
+        for handle in open {
+            self.close_file(thread, handle, at)?;
+        }
+        let connected = &self.machine.network.connected;
+        let of = connected.iter().filter(|(_, of)| **of == process).map(|(sides, _)| *sides);
+        for (local, remote) in of.collect::<Vec<_>>() {
+            let connection = Connection { local, remote, udp: false };
+            at.at = at.at.saturating_add(MICROSECOND);
+            self.communicate(process, TcpStep::Disconnect, &connection, at)?;
+        }
+        Ok(())
+    }
+
+    /// The file of an image is in use.
+    pub(super) fn name_image(&mut self, path: &str, origin: &Origin) -> Result<()> {
+        let file = self.machine.files.find_image(path);
+        let (key, new, _) = self.machine.files.name(file, origin.at);
+        if !new {
+            return Ok(());
+        }
+        let path = self.machine.files.kernel_path(path);
+        self.etw.log_file_name(false, key, &path, origin)
+    }
+
+    fn path_of(&self, file: usize) -> String {
+        self.machine.files.get(file).map(|f| f.path.clone()).unwrap_or_default()
+    }
+
+    fn report_file(
+        &mut self,
+        operation: FileOperation,
+        started_ns: Nanos,
+        open: &Handle,
+        transfer: Option<&Transfer>,
+        at: &Origin,
+    ) -> Result<()> {
+        let transfer = transfer.filter(|t| t.operation != FileOperation::Flush);
+        self.report_io(IoReport::File {
+            started_ns,
+            ended_ns: at.at,
+            pid: at.pid,
+            tid: at.tid,
+            operation,
+            path: self.path_of(open.file),
+            file_key: open.key,
+            file_object: open.object,
+            offset: transfer.map(|t| t.offset),
+            bytes: transfer.map(|t| t.bytes),
+            cached: transfer.map(|t| t.cached),
+        })
+    }
+
+    fn report_io(&mut self, report: IoReport) -> Result<()> {
+        self.etw.observer.observe(&Fact::Io(&report))
+    }
+}
