@@ -3,7 +3,7 @@
 
 use etl_format::constants::{EventFlags, PointerSize, hook};
 use etl_format::read::{EventHeader, Header, Record};
-use etl_schema::providers::{IMAGE_ID, SYSTEM_CONFIG_EX};
+use etl_schema::providers::{IMAGE_ID, KERNEL_PROCESS, SYSTEM_CONFIG_EX};
 use etl_schema::views::clr::PlainEvent;
 use etl_schema::views::{clr, kernel};
 
@@ -77,7 +77,7 @@ impl Scan {
         // The process of a thread counts once; to hand it on again does no harm.
         let known = thread.is_some_and(|thread| thread.replace(tid) == Some(tid));
         let Some(rundown) = clr::rundown_of(header.provider) else {
-            if header.flags.has(EventFlags::EXTENDED_INFO) {
+            if header.flags.has(EventFlags::EXTENDED_INFO) || header.provider == KERNEL_PROCESS {
                 return Some(Step::Record(record));
             }
             return (!known).then_some(Step::Words(Words::Thread { pid, tid }));

@@ -2,6 +2,7 @@
 
 use etl_format::read::Record;
 use etl_schema::views::kernel::{self, Change as KernelChange};
+use etl_schema::views::kernel_process::Process as Described;
 
 use super::{Change, Life, Machine, SYSTEM, StateObserver, names, widen};
 use crate::address::{Origin, Tag};
@@ -160,16 +161,49 @@ impl Machine {
         }
     }
 
+    /// Takes in what the provider Microsoft-Windows-Kernel-Process says of a process. The kernel's
+    /// own events say more: where there are any, it does not count.
+    pub(super) fn described_process(&mut self, process: Described<'_>, timestamp: i64) {
+        if self.census.processes > 0 {
+            return;
+        }
+        match process {
+            Described::Described { is_start, pid, parent, image } => {
+                if is_start {
+                    self.forget_ended(pid);
+                }
+                let index = self.process(pid);
+                let Some(process) = self.processes.get_mut(index) else { return };
+                process.describe(parent, image);
+                if is_start {
+                    process.started = Some(timestamp);
+                }
+            }
+            Described::Stopped(pid) => {
+                let index = self.process(pid);
+                if let Some(process) = self.processes.get_mut(index) {
+                    process.ended = Some(timestamp);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Gives an id to another process, if the one that had it ended.
+    fn forget_ended(&mut self, pid: u32) {
+        let reused = self.by_pid.get(&pid).and_then(|&p| self.processes.get(p));
+        if reused.is_some_and(|p| p.ended.is_some()) {
+            self.by_pid.remove(&pid);
+            self.recent.clear();
+            self.sampled.clear();
+        }
+    }
+
     fn process_event(&mut self, change: KernelChange, event: &kernel::Process<'_>, timestamp: i64) {
         let pid = event.pid;
         if change == KernelChange::Start {
             // The id may have been another process's before.
-            let reused = self.by_pid.get(&pid).and_then(|&p| self.processes.get(p));
-            if reused.is_some_and(|p| p.ended.is_some()) {
-                self.by_pid.remove(&pid);
-                self.recent.clear();
-                self.sampled.clear();
-            }
+            self.forget_ended(pid);
         }
         let index = self.process(pid);
         self.changed(|| Change::Process(life(change), index));

@@ -5,7 +5,7 @@ mod events;
 
 use std::collections::BTreeMap;
 
-use etl_schema::decode::Sid;
+use etl_schema::decode::{Sid, Utf16};
 use etl_schema::render;
 
 use etl_schema::clr::Enumeration;
@@ -218,6 +218,16 @@ impl Process {
         }
         if texts && let Some(line) = event.command_line().filter(|line| !line.is_empty()) {
             self.command_line = text(line).into();
+        }
+    }
+
+    /// Takes over who started it and the path of its image.
+    pub(crate) fn describe(&mut self, parent: u32, image: Utf16<'_>) {
+        let path = text(image.bytes());
+        let name = path.rsplit(['\\', '/']).next().unwrap_or_default();
+        if !name.is_empty() {
+            name.clone_into(&mut self.name);
+            self.parent_pid = Some(parent);
         }
     }
 

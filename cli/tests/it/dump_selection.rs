@@ -258,3 +258,27 @@ fn ids_paths_and_addresses_have_names() {
     let text = first(&[&image[..], &["--raw-paths"]].concat());
     assert!(text.contains("FileName=\"\\Device\\HarddiskVolume2\\"), "{text}");
 }
+
+/// A session of any kind can record processes by the provider Microsoft-Windows-Kernel-Process.
+#[needs(trace = "tx/Process.etl")]
+#[test]
+fn processes_have_the_names_that_their_provider_states() {
+    let path = etl_test_support::trace("tx/Process.etl");
+    let (path, here) = (path.to_str().unwrap(), directory(&[]));
+    let info = etlkit(here.path(), &["info", "--format", "json", path]);
+    let info: serde_json::Value = serde_json::from_str(&info.out).unwrap();
+    let processes = info["process_counts"].as_array().unwrap();
+    let named = processes.iter().find(|process| process["pid"] == 5_864).unwrap();
+    assert_eq!(named["name"], "devenv.exe");
+    assert_eq!(named["parent_pid"], 3_324);
+    assert_eq!(named["start_time"], "2010-10-29T19:08:00.7281303Z");
+    assert_eq!(named["end_time"], "2010-10-29T19:10:10.2260725Z");
+    let count = |select: &[&str]| {
+        let said = etlkit(here.path(), &[&["dump", path, "--count"], select].concat());
+        said.out.trim().parse::<u64>().unwrap()
+    };
+    let own = count(&["--where", "process = OUTLOOK"]);
+    assert!(own > 100 && own == count(&["--process", "outlook.exe"]), "{own}");
+    let dumped = etlkit(here.path(), &["dump", path, "--pid", "5864", "--limit", "1"]);
+    assert!(dumped.out.contains("  pid devenv.exe (5864) tid "), "{}", dumped.out);
+}

@@ -5,7 +5,13 @@ use etl_format::constants::PointerSize;
 use etl_format::cursor::Bytes;
 use etl_format::read::Record;
 
+use crate::decode::{Utf16, Value};
 use crate::providers::KERNEL_PROCESS;
+use crate::tables::windows;
+
+const PROCESS_START: u16 = 1;
+const PROCESS_STOP: u16 = 2;
+const PROCESS_RUNDOWN: u16 = 15;
 
 /// An event that starts or ends something in a process. Each variant holds the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,21 +25,71 @@ pub enum Event {
     Image(u32),
 }
 
+fn pointers(record: &Record<'_>) -> PointerSize {
+    record.pointer_size().unwrap_or(PointerSize::P8)
+}
+
+/// The id of an event of the provider.
+fn id(record: &Record<'_>) -> Option<u16> {
+    let is_own = record.is_event() && record.provider() == Some(KERNEL_PROCESS);
+    is_own.then(|| record.descriptor().map(|d| d.id))?
+}
+
 /// Decodes a record; `None` for other events and providers.
 ///
-/// The provider's manifest is not part of the tables: in all versions, the process is the first
-/// field, and of images it follows `ImageBase` and `ImageSize`, both of pointer size.
+/// In all versions, the process is the first field, and of images it follows `ImageBase` and
+/// `ImageSize`, both of pointer size.
 #[must_use]
 pub fn decode(record: &Record<'_>) -> Option<Event> {
-    if !record.is_event() || record.provider() != Some(KERNEL_PROCESS) {
-        return None;
-    }
     let payload = record.payload();
-    let pointers = if record.pointer_size() == Some(PointerSize::P4) { 4 } else { 8 };
-    match record.descriptor()?.id {
-        1 | 2 | 15 => payload.u32_at(0).map(Event::Process),
+    match id(record)? {
+        PROCESS_START | PROCESS_STOP | PROCESS_RUNDOWN => payload.u32_at(0).map(Event::Process),
         3 | 4 => payload.u32_at(0).map(Event::Thread),
-        5 | 6 => payload.u32_at(2 * pointers).map(Event::Image),
+        5 | 6 => payload.u32_at(2 * pointers(record).bytes()).map(Event::Image),
+        _ => None,
+    }
+}
+
+/// What the provider says of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Process<'a> {
+    /// It started now, or a rundown lists it.
+    Described {
+        /// Whether it started now.
+        is_start: bool,
+        /// Its id.
+        pid: u32,
+        /// Id of the process that started it.
+        parent: u32,
+        /// Path of its image.
+        image: Utf16<'a>,
+    },
+    /// The process with this id ended.
+    Stopped(u32),
+}
+
+/// The process that an event is about; `None` for other events and providers. The fields are those
+/// of the tables of Windows' providers.
+#[must_use]
+pub fn process<'a>(record: &Record<'a>) -> Option<Process<'a>> {
+    let id = id(record)?;
+    let payload = record.payload();
+    match id {
+        PROCESS_STOP => payload.u32_at(0).map(Process::Stopped),
+        PROCESS_START | PROCESS_RUNDOWN => {
+            let version = record.descriptor()?.version;
+            let pointers = pointers(record);
+            let decoder = windows::decoder(KERNEL_PROCESS, id, version, payload, pointers)?;
+            let value = |name: &str| {
+                let mut fields = decoder.fields(payload, pointers);
+                fields.find(|(field, _)| field.name == name).map(|(_, value)| value)
+            };
+            let number = |name: &str| u32::try_from(value(name)?.as_u64()?).ok();
+            let (pid, parent) = (number("ProcessID")?, number("ParentProcessID")?);
+            let Some(Value::Utf16(image)) = value("ImageName") else { return None };
+            Some(Process::Described { is_start: id == PROCESS_START, pid, parent, image })
+        }
         _ => None,
     }
 }
