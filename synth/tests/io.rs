@@ -144,9 +144,9 @@ fn each_request_to_a_disk_has_its_begin_and_its_end() {
     }
     // Each begin of a read has a stack, and no end of a request has one.
     let stacks = of(&truth, STACK_WALK, 32);
-    let stamps: Vec<u64> = stacks.iter().map(|e| number(e, "EventTimeStamp")).collect();
+    let times: Vec<u64> = stacks.iter().map(|e| number(e, "EventTimeStamp")).collect();
     for event in of(&truth, DISK_IO, 12) {
-        assert!(stamps.contains(&event.timestamp.cast_unsigned()), "{event:?}");
+        assert!(times.contains(&event.timestamp.cast_unsigned()), "{event:?}");
     }
     let writes = of(&truth, FILE_IO, 68).len();
     assert_eq!(stacks.len(), of(&truth, DISK_IO, 12).len() + writes);

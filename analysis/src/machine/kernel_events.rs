@@ -189,7 +189,7 @@ impl Machine {
         }
     }
 
-    /// Gives an id to another process, if the one that had it ended.
+    /// Frees an id for another process, if the one that had it ended.
     fn forget_ended(&mut self, pid: u32) {
         let reused = self.by_pid.get(&pid).and_then(|&p| self.processes.get(p));
         if reused.is_some_and(|p| p.ended.is_some()) {

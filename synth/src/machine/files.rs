@@ -54,7 +54,7 @@ pub(crate) struct File {
     pub key: Option<u64>,
     /// Whether it exists: a file that was not deleted does.
     pub exists: bool,
-    /// Whether it is deleted as soon as nobody has it open.
+    /// Whether it is deleted as soon as it is not open any more.
     deleted: bool,
 }
 
@@ -150,7 +150,7 @@ impl Files {
         self.all.get(file)
     }
 
-    /// Gives a file its key, if it has none. Returns the key, whether it is new, and whether the
+    /// Assigns a key to a file, if it has none. Returns the key, whether it is new, and whether the
     /// file is created.
     pub fn name(&mut self, file: usize, at: Nanos) -> (u64, bool, bool) {
         let Some(found) = self.all.get_mut(file) else { return (0, false, false) };

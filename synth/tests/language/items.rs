@@ -635,7 +635,7 @@ at "4s" { stop "a"; stop "b"; stop "c"; stop "d"; stop "e" }"#,
             (r#""operation":"open","path":"C:\\a""#, 1),
             (r#""offset":5000,"bytes":700,"cached":false"#, 1),
             (r#""offset":0,"bytes":600,"cached":true"#, 1),
-            // Two reads, one of which needs a disk, in two sectors.
+            // Two reads; one needs a disk, in two sectors.
             (r#""operation":"read","path":"C:\\a""#, 3),
             (r#""bytes":1536"#, 1),
             (r#""operation":"close","path":"C:\\a""#, 1),

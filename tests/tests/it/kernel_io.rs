@@ -90,9 +90,9 @@ fn check(records: &[Seen]) -> Kinds {
                     hook => hook + 2,
                 };
                 assert_eq!((begin.hook, begin.u32(8)), (init, tid));
-                // The counter of the response time is read a moment before or after the timestamp.
-                let stamps = record.timestamp - begin.timestamp;
-                assert!((stamps - took as i64).abs() <= 200, "{stamps} {took}");
+                // The counter of the response time is read shortly before or after the timestamp.
+                let between = record.timestamp - begin.timestamp;
+                assert!((between - took as i64).abs() <= 200, "{between} {took}");
                 if !flush {
                     assert_eq!((record.u32(8) % 512, record.u64(16) % 512), (0, 0));
                     used.insert(record.u64(24));
