@@ -2,7 +2,7 @@
 
 use etl_format::read::Record;
 use etl_schema::views::kernel::{self, Change as KernelChange};
-use etl_schema::views::kernel_process::Process as Described;
+use etl_schema::views::kernel_process::{self, Process as Described};
 
 use super::{Change, Life, Machine, SYSTEM, StateObserver, names, widen};
 use crate::address::{Origin, Tag};
@@ -162,11 +162,13 @@ impl Machine {
     }
 
     /// Takes in what the provider Microsoft-Windows-Kernel-Process says of a process. The kernel's
-    /// own events say more: where there are any, it does not count.
-    pub(super) fn described_process(&mut self, process: Described<'_>, timestamp: i64) {
+    /// own events say more: where there are any, it does not count, and its tables are not needed.
+    #[inline(never)]
+    pub(super) fn described_process(&mut self, record: &Record<'_>, timestamp: i64) {
         if self.census.processes > 0 {
             return;
         }
+        let Some(process) = kernel_process::process(record) else { return };
         match process {
             Described::Described { is_start, pid, parent, image } => {
                 if is_start {

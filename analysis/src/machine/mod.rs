@@ -21,8 +21,7 @@ use etl_format::Clock;
 use etl_format::constants::{EventFlags, PointerSize};
 use etl_format::read::{EventHeader, ExtendedItem, FileHeader, Header, Record, Source, Trace};
 use etl_schema::providers::{IMAGE_ID, KERNEL_PROCESS, SYSTEM_CONFIG_EX};
-use etl_schema::views::kernel;
-use etl_schema::views::{clr, kernel_process};
+use etl_schema::views::{clr, kernel};
 use foldhash::HashMap;
 
 use crate::address::{DirectMapped, KERNEL_SPACE, Keys, Origin, Ranges, Sighting, Tallies};
@@ -347,10 +346,8 @@ impl Machine {
             };
             self.clr_event(&head, record.payload(), Some(header), timestamp, observer);
         }
-        if header.provider == KERNEL_PROCESS
-            && let Some(process) = kernel_process::process(record)
-        {
-            self.described_process(process, timestamp);
+        if header.provider == KERNEL_PROCESS {
+            self.described_process(record, timestamp);
         }
         if header.flags.has(EventFlags::EXTENDED_INFO) {
             for item in record.extended() {
