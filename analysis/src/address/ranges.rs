@@ -197,7 +197,7 @@ impl Ranges {
         let stated = start.saturating_add(size);
         let end = known.map_or(stated, |live| live.range(start, None).end);
         // What it covered of another one is found again, to where that one ends.
-        let beneath = self.live.at_or_before(start);
+        let beneath = (self.overlaps > 0).then(|| self.live.at_or_before(start)).flatten();
         let other = beneath.map_or(end, |(at, live)| live.range(at, None).end);
         self.changed(start, end.max(other));
         let range = match known {
