@@ -84,7 +84,7 @@ impl Decoder {
             at += (2 + (long & fresh & 1)) as usize;
             let mut len = ((word & 7) + (nibble & long)) as usize;
             if len == 7 + 15 {
-                len = longer(input, &mut at)?;
+                (len, at) = longer(input, at)?;
             }
             to = repeat(output, to, distance, len.saturating_add(SHORTEST))?;
         }
@@ -139,29 +139,32 @@ fn long_length(input: &[u8], at: &mut usize, half: &mut u32) -> Option<usize> {
     } else {
         core::mem::replace(half, NO_HALF)
     };
-    if nibble < 15 { Some(nibble as usize + 7) } else { longer(input, at) }
-}
-
-/// The length of a match that is too long for half a byte.
-#[inline(always)]
-fn longer(input: &[u8], at: &mut usize) -> Option<usize> {
-    let byte = input.u8_at(*at)?;
-    *at += 1;
-    if byte < 255 {
-        return Some(usize::from(byte) + 7 + 15);
+    if nibble < 15 {
+        return Some(nibble as usize + 7);
     }
-    longest(input, at)
+    let (len, after) = longer(input, *at)?;
+    *at = after;
+    Some(len)
 }
 
-/// The length of a match that is too long for a byte as well.
+/// The length of a match that is too long for half a byte, and the offset after it.
+#[inline(always)]
+fn longer(input: &[u8], at: usize) -> Option<(usize, usize)> {
+    let byte = input.u8_at(at)?;
+    if byte < 255 {
+        return Some((usize::from(byte) + 7 + 15, at + 1));
+    }
+    longest(input, at + 1)
+}
+
+/// The length of a match that is too long for a byte as well, and the offset after it.
 #[cold]
-fn longest(input: &[u8], at: &mut usize) -> Option<usize> {
-    let mut len = usize::from(input.u16_at(*at)?);
-    *at += 2;
+fn longest(input: &[u8], at: usize) -> Option<(usize, usize)> {
+    let (mut len, mut after) = (usize::from(input.u16_at(at)?), at + 2);
     if len == 0 {
-        len = usize::try_from(input.u32_at(*at)?).ok()?;
-        *at += 4;
+        len = usize::try_from(input.u32_at(after)?).ok()?;
+        after += 4;
     }
     // A length that a shorter form could hold is damage.
-    (len >= 7 + 15).then_some(len)
+    (len >= 7 + 15).then_some((len, after))
 }
