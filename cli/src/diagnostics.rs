@@ -103,6 +103,7 @@ impl<'a> Condition<'a> {
     }
 }
 
-fn plural(count: u64, one: &str, many: &str) -> String {
+/// A number with what it counts.
+pub(crate) fn plural(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

@@ -9,6 +9,7 @@ use etl_tools::scrub::{Action, Category, Lengths, Mask, Policy, Scrubber, Summar
 use crate::Outcome;
 use crate::choice::{Choice, one_of};
 use crate::commands::repack::CompressArgs;
+use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::escape::one_line;
 use crate::input::{self, Input};
@@ -196,13 +197,16 @@ impl Report for Summary {
         }
         let (kept, undecoded) = (self.lengths_kept, self.undecoded);
         if kept > 0 {
-            writeln!(out, "note: {kept} records kept their lengths: they cannot be encoded again")?;
+            let kept = plural(kept, "record kept its length", "records kept their lengths");
+            writeln!(out, "note: {kept}: no other length can be encoded")?;
         }
         if undecoded > 0 {
+            let what =
+                plural(undecoded, "record has no known schema", "records have no known schema");
             writeln!(
                 out,
-                "note: {undecoded} records have no known schema: only home directories, SIDs, \
-                 known names and secrets were replaced in them"
+                "note: {what}: only home directories, SIDs, known names and secrets were replaced \
+                 there"
             )?;
         }
         Ok(())
