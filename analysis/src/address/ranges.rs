@@ -384,6 +384,12 @@ pub struct History<'a> {
 }
 
 impl History<'_> {
+    /// Whether there never was a range.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.live.len() == 0 && self.past.is_empty()
+    }
+
     /// The owner of an address at some time of a span.
     #[must_use]
     pub fn owner(&self, address: u64, first: i64, last: i64) -> Option<Tag> {

@@ -129,6 +129,12 @@ fn decide(
         }
     }
     let (code, own) = (std::mem::take(&mut process.code), std::mem::take(&mut process.images));
+    let lacks = Lacks {
+        rundown: process.is_managed()
+            && process.brackets.is_empty()
+            && !process.is_recorded_from_start(),
+        end_of_rundown: process.brackets.iter().any(|b| !b.is_whole()),
+    };
     let clrs = std::mem::take(&mut process.clrs);
     let native = native_images(&clrs);
     let (code_history, own_history) = (code.history(), own.history());
@@ -141,7 +147,6 @@ fn decide(
             *count += outside;
         }
     }
-    let cut = process.brackets.iter().any(|b| !b.is_whole());
     for (address, pending) in std::mem::take(&mut process.pending).take() {
         let Pending { in_image, outside, first, last } = pending;
         let method = code_history.owner(address, first, last);
@@ -180,7 +185,7 @@ fn decide(
             }
         }
         if missed > 0 {
-            let cause = cause(process, cut, address, &code_history, &own_history);
+            let cause = cause(&lacks, address, &code_history, &own_history);
             if let Some(count) = process.causes.get_mut(cause as usize) {
                 *count += missed;
             }
@@ -193,14 +198,16 @@ fn decide(
     (process.code, process.images, process.clrs) = (code, own, clrs);
 }
 
-/// Why an address resolved to nothing; `cut` is whether a rundown of the process is incomplete.
-fn cause(
-    process: &Process,
-    cut: bool,
-    address: u64,
-    code: &History<'_>,
-    images: &History<'_>,
-) -> UnresolvedCause {
+/// What would have named addresses of a process.
+struct Lacks {
+    /// It has none, and loads do not stand for it.
+    rundown: bool,
+    /// It has one that is not whole.
+    end_of_rundown: bool,
+}
+
+/// Why an address resolved to nothing.
+fn cause(lacks: &Lacks, address: u64, code: &History<'_>, images: &History<'_>) -> UnresolvedCause {
     if code.ever(address).is_some() {
         UnresolvedCause::MethodAtOtherTime
     } else if images.ever(address).is_some() {
@@ -208,10 +215,12 @@ fn cause(
     } else if address >= KERNEL_SPACE {
         // No rundown lists the kernel.
         UnresolvedCause::Unknown
-    } else if process.is_managed() && process.brackets.is_empty() {
+    } else if lacks.rundown {
         UnresolvedCause::NoRundown
-    } else if cut {
+    } else if lacks.end_of_rundown {
         UnresolvedCause::IncompleteRundown
+    } else if images.is_empty() {
+        UnresolvedCause::NoImages
     } else {
         UnresolvedCause::Unknown
     }

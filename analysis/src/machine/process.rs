@@ -31,6 +31,8 @@ pub enum UnresolvedCause {
     NoRundown,
     /// The process's rundown lacks its Init or its Complete event.
     IncompleteRundown,
+    /// No event lists an image of the process, so its native code has no names.
+    NoImages,
     /// A method's code was there, but at another time.
     MethodAtOtherTime,
     /// An image was there, but at another time.
@@ -43,9 +45,10 @@ pub enum UnresolvedCause {
 
 impl UnresolvedCause {
     /// All of them.
-    pub const ALL: [UnresolvedCause; 6] = [
+    pub const ALL: [UnresolvedCause; 7] = [
         UnresolvedCause::NoRundown,
         UnresolvedCause::IncompleteRundown,
+        UnresolvedCause::NoImages,
         UnresolvedCause::MethodAtOtherTime,
         UnresolvedCause::ImageAtOtherTime,
         UnresolvedCause::Unknown,
@@ -58,6 +61,7 @@ impl UnresolvedCause {
         match self {
             UnresolvedCause::NoRundown => "the process has no rundown",
             UnresolvedCause::IncompleteRundown => "the process's rundown is incomplete",
+            UnresolvedCause::NoImages => "the process has no image events",
             UnresolvedCause::MethodAtOtherTime => "in the code of a method of another time",
             UnresolvedCause::ImageAtOtherTime => "in an image of another time",
             UnresolvedCause::Unknown => "not in any known method, module or image",
