@@ -59,12 +59,13 @@ impl Runtime<'_, '_> {
         self.load_type(index)?;
         let Some(method) = self.clr.methods.get(index) else { return NO_EFFECT };
         let cost = if precompiled {
-            let body = self.clr.precompiled(index, self.origin.at.saturating_add(1));
+            let body = self.clr.precompiled(index);
             self.clr.gain(index, body);
             self.report_code(index, &body, true)?;
             let wanted = includes_precompiled(&self.asked(), keyword::START_ENUMERATION);
             self.emit_details(index, wanted)?;
             self.emit_method(index, &body, LOAD, (false, wanted))?;
+            self.publish(index);
             self.emit_entry(index, &body)?;
             3 * MICROSECOND
         } else {
@@ -144,7 +145,7 @@ impl Runtime<'_, '_> {
         let map_entries = self.thread.rng.between(2, 12) as u16;
         let since = Nanos::MAX;
         // Compiled code has no cold part (rule E5).
-        let mut body = CodeBody { start, size, cold: None, rejit, tier, map_entries, since };
+        let body = CodeBody { start, size, cold: None, rejit, tier, map_entries, since };
         self.clr.gain(index, body);
         self.report_code(index, &body, true)?;
         self.emit_memory(index, &body)?;
@@ -154,11 +155,7 @@ impl Runtime<'_, '_> {
         if tier == QUICK {
             self.note_quick()?;
         }
-        // It does not run before its load event.
-        body.since = self.origin.at.saturating_add(1);
-        if let Some(last) = self.clr.methods.get_mut(index).and_then(|m| m.bodies.last_mut()) {
-            *last = body;
-        }
+        self.publish(index);
         let version = self.clr.map_version();
         if has_il(kind) && asked.raises(5, keyword::IL_MAP) {
             let values = self.clr.map_values(index, &body);
@@ -168,6 +165,14 @@ impl Runtime<'_, '_> {
         }
         self.emit_calls(index)?;
         Ok(time / 4)
+    }
+
+    /// The newest code of a method, whose load event was raised, is there from now on.
+    fn publish(&mut self, index: usize) {
+        let since = self.origin.at.saturating_add(1);
+        if let Some(last) = self.clr.methods.get_mut(index).and_then(|m| m.bodies.last_mut()) {
+            last.since = since;
+        }
     }
 
     /// An address for a helper in the image of the runtime.
@@ -272,9 +277,10 @@ impl Clr {
         }
     }
 
-    /// The precompiled code of a method in its image.
-    fn precompiled(&mut self, index: usize, since: Nanos) -> CodeBody {
+    /// The precompiled code of a method in its image. It does not run yet.
+    fn precompiled(&mut self, index: usize) -> CodeBody {
         let tier = if self.is_tiered() { READY_TO_RUN } else { 0 };
+        let since = Nanos::MAX;
         let mut place =
             CodeBody { start: 0, size: 1, cold: None, rejit: 0, tier, map_entries: 3, since };
         let Some(method) = self.methods.get_mut(index) else { return place };

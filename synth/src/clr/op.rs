@@ -66,6 +66,11 @@ impl ClrOp {
         matches!(self, ClrOp::Rundown(..) | ClrOp::ReportHeap)
     }
 
+    /// Whether code goes with it, that other threads may be running.
+    pub fn takes_code_away(&self) -> bool {
+        matches!(self, ClrOp::Forget(_) | ClrOp::UnloadAssembly(_) | ClrOp::UnloadDomain(_))
+    }
+
     /// Whether images may come or go with it.
     pub fn changes_images(&self) -> bool {
         matches!(self, ClrOp::LoadModule(_) | ClrOp::UnloadAssembly(_) | ClrOp::UnloadDomain(_))

@@ -11,7 +11,11 @@ use crate::etw::ProviderIndex;
 use crate::machine::{CodeHeap, Space};
 use crate::model::{ClrPlan, CodeKind, MethodPlan, ModuleKind, Sku};
 use crate::rng::{Rng, Source};
-use crate::time::Nanos;
+use crate::time::{MICROSECOND, Nanos};
+
+/// Code runs this long after its load event: longer than a tick of the clocks, so that no stack with
+/// it has the timestamp of that event.
+const CALLED_AFTER: Nanos = MICROSECOND;
 
 /// The token of the key that signed assemblies of the programs here are signed with.
 const KEY_TOKEN: &str = "31bf3856ad364e35";
@@ -96,7 +100,7 @@ pub(crate) struct CodeBody {
     pub tier: u32,
     /// Offsets of IL and of native code that belong together.
     pub map_entries: u16,
-    /// The time from which threads of other processors can run it.
+    /// The time after its load event; until that event, the end of time.
     pub since: Nanos,
 }
 
@@ -139,7 +143,7 @@ impl Method {
 
     /// The code that runs at a time: not what other processors are still compiling.
     pub fn body_at(&self, at: Nanos) -> Option<&CodeBody> {
-        self.bodies.iter().rfind(|body| body.since <= at)
+        self.bodies.iter().rfind(|body| body.since.saturating_add(CALLED_AFTER) <= at)
     }
 
     pub fn is_precompiled(&self) -> bool {

@@ -44,11 +44,6 @@ pub(crate) struct Processor {
 }
 
 impl Processor {
-    /// The thread that runs at a time, if the processor is not idle then.
-    pub fn running(&self, at: Nanos) -> Option<usize> {
-        self.current.filter(|slice| slice.until > at).map(|slice| slice.thread)
-    }
-
     /// The thread that has the processor.
     pub fn current(&self) -> Option<usize> {
         self.current.map(|slice| slice.thread)
@@ -134,7 +129,7 @@ mod tests {
             back,
             Some(Switch { at: 130, old: Some((2, LeaveReason::Waits)), new: Some(1) })
         );
-        assert_eq!((p.running(169), p.running(170)), (Some(1), None));
+        assert_eq!((p.current(), p.settle(169, idle)), (Some(1), None));
         let out = p.settle(400, idle);
         assert_eq!(out, Some(Switch { at: 170, old: Some((1, LeaveReason::Waits)), new: None }));
         assert_eq!(p.settle(400, idle), None);

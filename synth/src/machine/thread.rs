@@ -20,6 +20,8 @@ pub(crate) struct Thread {
     pub ended: bool,
     /// Whether it waits for a disk or for the network.
     pub blocked: bool,
+    /// Whether its next operation has waited for what other threads do.
+    pub waited: bool,
     /// How long it has computed.
     pub used: Nanos,
     /// When it left its processor last.
@@ -51,6 +53,7 @@ impl Thread {
             started: false,
             ended: false,
             blocked: false,
+            waited: false,
             used: 0,
             left: 0,
             activities: Vec::new(),

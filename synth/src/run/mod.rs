@@ -17,19 +17,19 @@ mod process;
 mod provider;
 mod sample;
 mod schedule;
+mod thread;
 mod work;
 
 use std::collections::BTreeMap;
 
 use etl_format::Guid;
 
-use crate::clr::{Clr, ClrOp, Item, Runtime, TargetThread};
+use crate::clr::{Clr, ClrOp};
 use crate::error::{Error, Result};
 use crate::etw::{EnableCallback, Etw, EtwTask, ImageFiles, Origin, Registrant};
 use crate::file_faults;
 use crate::file_system::FileSystem;
-use crate::kernel::Lifecycle;
-use crate::machine::{Image, Machine, Queue, Thread};
+use crate::machine::{Machine, Queue, Thread};
 use crate::model::{Action, Scenario, SessionPlan};
 use crate::network::{Network, PKTMON};
 use crate::provider_text::description_file;
@@ -52,8 +52,10 @@ enum Task {
     ExitProcess(usize),
     /// A thread performs its next operation.
     RunThread(usize),
-    /// The profiler samples the processors for a session.
+    /// The profiler begins a round of samples for a session, with the first processor.
     Sample(usize),
+    /// It samples another processor for that session.
+    SampleOn(usize, usize),
     /// The current thread of a processor may have finished.
     Switch(usize),
     /// A disk has served a request, by its packet.
@@ -73,7 +75,14 @@ enum Task {
 impl Task {
     /// Whether it repeats by itself, so that it does not keep the simulation running.
     fn is_periodic(self) -> bool {
-        matches!(self, Task::Etw(_) | Task::Sample(_) | Task::Switch(_) | Task::RollFile(_))
+        matches!(
+            self,
+            Task::Etw(_)
+                | Task::Sample(_)
+                | Task::SampleOn(..)
+                | Task::Switch(_)
+                | Task::RollFile(_)
+        )
     }
 }
 
@@ -223,6 +232,7 @@ impl<'s> Simulator<'s> {
             Task::ExitProcess(process) => self.exit_process(process),
             Task::RunThread(thread) => self.run_thread(thread),
             Task::Sample(session) => self.sample(session),
+            Task::SampleOn(session, processor) => self.sample_on(session, processor),
             Task::Switch(processor) => self.settle(processor, self.now),
             Task::Disk(irp) => self.disk_done(irp),
             Task::Resume(thread) => self.resume(thread),
@@ -292,125 +302,6 @@ impl<'s> Simulator<'s> {
             self.etw.report_action(self.now, &description)?;
         }
         Ok(true)
-    }
-
-    /// A thread performs its next operation.
-    fn run_thread(&mut self, index: usize) -> Result<()> {
-        let now = self.now;
-        let Some(thread) = self.machine.threads.get_mut(index) else { return Ok(()) };
-        let processor = usize::from(thread.processor);
-        let Some(op) = self.ops.get_mut(index).and_then(OpQueue::pop) else {
-            thread.busy = false;
-            return self.settle(processor, now);
-        };
-        let started = thread.started;
-        // Another thread may have used the processor until later than now.
-        let from = now.max(self.machine.horizon(processor));
-        // The start of a thread is logged before it takes the processor.
-        if started {
-            self.enter(processor, index, from)?;
-        }
-        let (until, cost, then) = self.perform_op(index, op, from)?;
-        if !started {
-            self.enter(processor, index, from)?;
-        }
-        let used = until.saturating_sub(from).saturating_add(cost);
-        let Some(thread) = self.machine.threads.get_mut(index) else { return Ok(()) };
-        let Some(queue) = self.ops.get_mut(index) else { return Ok(()) };
-        thread.used = thread.used.saturating_add(used);
-        queue.push_front(then);
-        let waits = thread.blocked;
-        let busy = !queue.is_empty() && !waits;
-        thread.busy = busy || waits;
-        self.machine.advance(processor, until);
-        self.compute(processor, index, used);
-        if busy {
-            self.plan(until.saturating_add(cost), Task::RunThread(index));
-        }
-        Ok(())
-    }
-
-    /// Performs an operation. Returns the time of its last event, its cost after that, and the
-    /// operations that follow.
-    fn perform_op(&mut self, index: usize, op: Op, from: Nanos) -> Result<(Nanos, Nanos, Vec<Op>)> {
-        match op {
-            Op::Clr(clr, op) => self.perform_clr_op(index, clr, &op, from),
-            Op::Io(op) => self.perform_io(index, op, from),
-            other => {
-                let origin = self.origin(index, from);
-                let cost = self.perform_process_op(index, other, &origin)?;
-                Ok((from, cost, Vec::new()))
-            }
-        }
-    }
-
-    fn perform_clr_op(
-        &mut self,
-        index: usize,
-        clr: usize,
-        op: &ClrOp,
-        from: Nanos,
-    ) -> Result<(Nanos, Nanos, Vec<Op>)> {
-        let origin = self.origin(index, from);
-        let nothing = (from, 0, Vec::new());
-        let Some(runtime) = self.clrs.get_mut(clr) else { return Ok(nothing) };
-        let process_index = runtime.process;
-        let Some(process) = self.machine.processes.get_mut(process_index) else {
-            return Ok(nothing);
-        };
-        // Operations that other threads left do not run after the exit of the process.
-        if process.exited.is_some() {
-            return Ok(nothing);
-        }
-        let threads: Vec<(usize, u32)> = match op {
-            ClrOp::Rundown(_, Item::Threads, true) => {
-                let of = |t: &usize| self.machine.threads.get(*t).map(|found| (*t, found.tid));
-                process.threads.iter().filter_map(of).collect()
-            }
-            _ => Vec::new(),
-        };
-        let changes_images = op.changes_images();
-        let images_before = if changes_images { process.images.clone() } else { Vec::new() };
-        let Some(thread) = self.machine.threads.get_mut(index) else { return Ok(nothing) };
-        let etw = &mut self.etw;
-        let threads = &threads;
-        let enumerating = op.enumerates();
-        let mut runtime =
-            Runtime { clr: runtime, etw, process, origin, thread, threads, enumerating };
-        let effect = runtime.perform(op)?;
-        let until = runtime.origin.at;
-        // Images are loaded and unloaded with their modules.
-        let origin = Origin { at: until, ..origin };
-        if changes_images {
-            let images = process.images.clone();
-            for image in images.iter().filter(|i| !has_image(&images_before, i.base)) {
-                self.image_changed(index, Lifecycle::Start, image, &origin)?;
-            }
-            for image in images_before.iter().filter(|i| !has_image(&images, i.base)) {
-                self.image_changed(index, Lifecycle::End, image, &origin)?;
-            }
-        }
-        for (target, op) in effect.other_threads {
-            if let Some(thread) = self.pick_thread(process_index, target) {
-                self.enqueue(thread, [Op::Clr(clr, op)])?;
-            }
-        }
-        self.enqueue_callback(
-            process_index,
-            effect.callbacks.into_iter().map(|op| Op::Clr(clr, op)),
-        )?;
-        let then = effect.then.into_iter().map(|op| Op::Clr(clr, op)).collect();
-        Ok((until, effect.cost, then))
-    }
-
-    /// A thread of a process.
-    fn pick_thread(&mut self, process: usize, target: TargetThread) -> Option<usize> {
-        let process = self.machine.processes.get_mut(process)?;
-        match target {
-            TargetThread::Finalizer => process.finalizer(),
-            TargetThread::Worker => process.next_worker(),
-            TargetThread::Thread(thread) => Some(thread),
-        }
     }
 
     /// The origin of an event of a thread.
@@ -491,8 +382,4 @@ fn namesakes(scenario: &Scenario, process: usize) -> u64 {
     let name = scenario.processes.get(process).map(|p| &p.name);
     let before = scenario.processes.iter().take(process);
     before.filter(|p| Some(&p.name) == name).count() as u64
-}
-
-fn has_image(images: &[Image], base: u64) -> bool {
-    images.iter().any(|image| image.base == base)
 }

@@ -1,10 +1,12 @@
-//! The profiler: it samples every processor at each interval, idle ones too.
+//! The profiler: it samples every processor at each interval, idle ones too, one processor after
+//! the other: their timers do not fire at the same time.
 
 use crate::clr::thread_stack;
 use crate::error::Result;
-use crate::etw::Origin;
+use crate::etw::{Origin, Session};
 use crate::kernel;
 use crate::model::KernelEvent;
+use crate::time::{MICROSECOND, Nanos};
 
 use super::process::KERNEL;
 use super::schedule::PRIORITY;
@@ -18,44 +20,69 @@ const IDLE: u64 = KERNEL + 0x15_f552;
 const FLAGS: u8 = PRIORITY.cast_unsigned() << 3;
 const IDLE_FLAGS: u8 = 0x80;
 
+/// The sample of a processor comes this long after the one of the processor before it.
+const STAGGER: Nanos = 10 * MICROSECOND;
+
+/// When a processor is sampled, after the first one.
+fn offset(processor: usize, interval: Nanos) -> Nanos {
+    (processor as Nanos).saturating_mul(STAGGER).checked_rem(interval).unwrap_or(0)
+}
+
 impl Simulator<'_> {
+    /// A new round: the first processor is sampled now, and the others after it.
     pub(super) fn sample(&mut self, session: usize) -> Result<()> {
-        // After a change of the flags the next sample has another time.
-        let due = |s: &&mut crate::etw::Session| s.is_running() && s.next_sample == Some(self.now);
+        // After a change of the flags the next round has another time.
+        let due = |s: &&mut Session| s.is_running() && s.next_sample == Some(self.now);
         let Some(found) = self.etw.sessions.get_mut(session).filter(due) else {
             return Ok(());
         };
-        let next = self.now.saturating_add(found.sample_interval);
+        let interval = found.sample_interval;
+        let next = self.now.saturating_add(interval);
         found.next_sample = Some(next);
-        for processor in 0..self.machine.processors.len() {
-            // An operation is not interrupted: the sample waits for its end.
-            let at = self.now.max(self.machine.horizon(processor));
-            self.settle(processor, at)?;
-            let running = self.machine.processors.get(processor).and_then(|p| p.running(at));
-            let Some(thread) = running else {
-                let origin = self.origin_on(processor, None, at);
-                let waits = kernel::address(origin.pointer_size, IDLE);
-                self.etw.log_sample(session, (waits, IDLE_FLAGS), &origin)?;
-                self.machine.advance(processor, at);
-                continue;
-            };
-            let Some(process) = self.machine.threads.get(thread).map(|t| t.process) else {
-                continue;
-            };
-            let Some(process) = self.machine.processes.get(process).filter(|p| p.is_alive()) else {
-                continue;
-            };
-            let rng = self.machine.threads.get(thread).map(|t| t.stack_rng(at));
-            let frames = thread_stack(&self.clrs, process, at, &mut rng.unwrap_or_default());
-            let origin = self.origin(thread, at);
-            let origin = Origin { processor: u16::try_from(processor).unwrap_or(0), ..origin };
-            if let Some(&address) = frames.first() {
-                self.etw.log_sample(session, (address, FLAGS), &origin)?;
-                self.etw.log_stack_in(session, KernelEvent::Sample, &frames, &origin)?;
-            }
-            self.machine.advance(processor, at);
+        for processor in 1..self.machine.processors.len() {
+            let at = self.now.saturating_add(offset(processor, interval));
+            self.plan(at, Task::SampleOn(session, processor));
         }
         self.plan(next, Task::Sample(session));
+        self.take_sample(session, 0)
+    }
+
+    /// A processor other than the first one is sampled, if its round still counts.
+    pub(super) fn sample_on(&mut self, session: usize, processor: usize) -> Result<()> {
+        let due = |s: &&Session| {
+            let round = self.now.saturating_sub(offset(processor, s.sample_interval));
+            s.is_running() && s.next_sample == Some(round.saturating_add(s.sample_interval))
+        };
+        match self.etw.sessions.get(session).filter(due) {
+            Some(_) => self.take_sample(session, processor),
+            None => Ok(()),
+        }
+    }
+
+    fn take_sample(&mut self, session: usize, processor: usize) -> Result<()> {
+        // An operation is not interrupted: the sample waits for its end.
+        let at = self.now.max(self.machine.horizon(processor));
+        self.settle(processor, at)?;
+        let current = self.machine.processors.get(processor).and_then(|p| p.current());
+        let Some(thread) = current else {
+            let origin = self.origin_on(processor, None, at);
+            let waits = kernel::address(origin.pointer_size, IDLE);
+            self.etw.log_sample(session, (waits, IDLE_FLAGS), &origin)?;
+            self.machine.advance(processor, at);
+            return Ok(());
+        };
+        let Some(found) = self.machine.threads.get(thread) else { return Ok(()) };
+        let process = self.machine.processes.get(found.process);
+        let Some(process) = process.filter(|p| p.is_alive()) else { return Ok(()) };
+        let mut rng = found.stack_rng(at);
+        let frames = thread_stack(&self.clrs, process, at, &mut rng);
+        let origin = self.origin(thread, at);
+        let origin = Origin { processor: u16::try_from(processor).unwrap_or(0), ..origin };
+        if let Some(&address) = frames.first() {
+            self.etw.log_sample(session, (address, FLAGS), &origin)?;
+            self.etw.log_stack_in(session, KernelEvent::Sample, &frames, &origin)?;
+        }
+        self.machine.advance(processor, at);
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use crate::machine::{LeaveReason, Switch};
 use crate::model::KernelEvent;
 use crate::time::Nanos;
 
+use super::op_queue::Op;
 use super::{Simulator, Task};
 
 /// The priority of threads in events.
@@ -55,11 +56,45 @@ impl Simulator<'_> {
         let Some(found) = self.machine.threads.get(thread) else { return Ok(()) };
         let processor = usize::from(found.processor);
         self.settle(processor, at)?;
+        // Whether or not a session logs the switch.
+        self.machine.advance(processor, at);
         let Some(state) = self.machine.processors.get_mut(processor) else { return Ok(()) };
         match state.end(thread, at) {
             Some(switch) => self.switched(processor, switch),
             None => Ok(()),
         }
+    }
+
+    /// When the threads that an operation takes something away from have done what they do now:
+    /// their operations are simulated in one go, up to later than now. Nothing else is waited for.
+    pub(super) fn others_until(&self, thread: usize, op: &Op) -> Nanos {
+        let until = |thread: &usize| {
+            let found = self.machine.threads.get(*thread).filter(|t| t.started && !t.ended);
+            found.map_or(0, |t| self.machine.horizon(usize::from(t.processor)))
+        };
+        match op {
+            Op::EndThread(other) => until(other),
+            Op::EndProcess | Op::UnloadImage(_) => self.all_until(thread, until),
+            Op::Clr(_, op) if op.takes_code_away() => self.all_until(thread, until),
+            _ => 0,
+        }
+    }
+
+    /// The same for all threads of the process of a thread.
+    fn all_until(&self, thread: usize, until: impl Fn(&usize) -> Nanos) -> Nanos {
+        let found = self.machine.threads.get(thread);
+        let process = found.and_then(|t| self.machine.processes.get(t.process));
+        process.and_then(|p| p.threads.iter().map(until).max()).unwrap_or(0)
+    }
+
+    /// Whether the next operation of a thread is put off until the other threads are done, so that
+    /// what comes before it in time is simulated before it. It is put off once: where processors
+    /// are never idle, others are never done.
+    pub(super) fn waits_for_others(&mut self, thread: usize, others: Nanos) -> bool {
+        let now = self.now;
+        let Some(found) = self.machine.threads.get_mut(thread) else { return false };
+        found.waited = others > now && !found.waited;
+        found.waited
     }
 
     /// Plans the switch at the end of the current thread's time, if a session logs switches.

@@ -374,16 +374,18 @@ fn changed_kernel_flags_apply_from_their_change() {
             }
         }
     }
-    // The sampling of one session is every millisecond, of the other every second one.
-    let samples = |file: &str| {
+    // The sampling of one session is every millisecond, of the other every second one; that of the
+    // second processor comes 10 µs after that of the first one.
+    let samples = |file: &str, cpu: u16| {
         let all = decoded(&files[file]);
-        let mut timestamps: Vec<i64> =
-            all.iter().filter(|e| e.is(SAMPLE)).map(|e| e.timestamp - all[0].timestamp).collect();
-        timestamps.dedup();
-        timestamps
+        let of = all.iter().filter(|e| e.is(SAMPLE) && e.cpu == cpu);
+        of.map(|e| e.timestamp - all[0].timestamp).collect::<Vec<i64>>()
     };
-    let (each, every_other) = (samples("k1.etl"), samples("k3.etl"));
-    assert!(each.len() > every_other.len() && every_other.iter().all(|at| at % (2 * MS) == 0));
+    for (cpu, late) in [(0, 0), (1, MS / 100)] {
+        let (each, every_other) = (samples("k1.etl", cpu), samples("k3.etl", cpu));
+        assert!(each.len() > every_other.len() && !every_other.is_empty());
+        assert!(every_other.iter().all(|at| at % (2 * MS) == late), "{cpu}: {every_other:?}");
+    }
     // The truth contains events that a session no longer logs after a change of its flags.
     let outcome = |pid: u64, session: &str| {
         let index = truth.sessions.iter().find(|s| s.name == session).unwrap().index;
