@@ -20,6 +20,7 @@ mod join;
 pub mod loss;
 pub mod machine;
 mod observe;
+mod owners;
 mod run;
 mod scan;
 mod select;
@@ -29,6 +30,7 @@ pub mod symbols;
 pub use error::{Error, Result};
 pub use machine::{Change, ClrEvent, Life, Machine, StateObserver};
 pub use observe::{EventKind, EventRef, Frames, Observer, RecordObserver, Sample, Stack};
+pub use owners::owner;
 pub use run::{Analysis, MachineBuilder, Recording};
 pub use select::{Life as ProcessLife, ProcessSelector, UnknownProcess};
 

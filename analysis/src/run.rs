@@ -201,7 +201,7 @@ impl Analysis {
 
     /// Windows writes buffers in order, so the quick check nearly always does. Only where a record
     /// came too late are the files read again, with every record looked at first.
-    fn read<S: Source>(
+    pub(crate) fn read<S: Source>(
         &self,
         recording: &mut Recording<S>,
         mut pass: impl FnMut(Pass<'_>, &mut [Records<&mut S>]) -> ReadResult,
@@ -281,13 +281,13 @@ impl Analysis {
 }
 
 /// The result of reading, with the index of the file that could not be read.
-type ReadResult = std::result::Result<(), (usize, etl_format::Error)>;
+pub(crate) type ReadResult = std::result::Result<(), (usize, etl_format::Error)>;
 
 /// What a pass over the files works with.
-struct Pass<'p> {
-    timeline: &'p Timeline,
+pub(crate) struct Pass<'p> {
+    pub(crate) timeline: &'p Timeline,
     scan: &'p mut Scan,
-    machine: &'p mut Machine,
+    pub(crate) machine: &'p mut Machine,
     /// Whether the records came out of order in the first pass.
     is_second: bool,
 }
@@ -336,7 +336,7 @@ impl MachineBuilder {
 const BATCH: usize = 1 << 17;
 
 /// Reads a trace in time order. `take` gets each record with its time.
-fn each_record_of<S: Source>(
+pub(crate) fn each_record_of<S: Source>(
     reader: &mut Records<S>,
     timeline: &Timeline,
     mut take: impl FnMut(&Record<'_>, i64),
@@ -353,7 +353,7 @@ fn each_record_of<S: Source>(
 
 /// Reads traces in time order: always the one whose next record is due first. `take` gets each
 /// record with the index of its file and its time.
-fn each_record<S: Source>(
+pub(crate) fn each_record<S: Source>(
     readers: &mut [Records<S>],
     timeline: &Timeline,
     mut take: impl FnMut(&Record<'_>, usize, i64),

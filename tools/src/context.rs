@@ -11,7 +11,6 @@ use etl_format::constants::hook;
 use etl_format::read::{Limits, Record, Source};
 use etl_schema::decode::Utf16;
 use etl_schema::render::Names;
-use etl_schema::views::kernel;
 use etl_schema::{Field, InType, OutType};
 use foldhash::HashMap;
 
@@ -23,13 +22,15 @@ pub struct Context<'m> {
     processes: HashMap<u32, Vec<usize>>,
     /// Likewise those of threads.
     threads: HashMap<u32, Vec<usize>>,
+    /// Whether any process and any thread has a name.
+    named: (bool, bool),
     /// Whether paths keep the devices of volumes.
     raw_paths: bool,
     symbols: Option<Symbols<'m>>,
 }
 
-/// Reads what a trace says of its machine, on so many threads; with `names` those of methods and
-/// images as well.
+/// Reads what a trace says of its processes, threads and volumes; with `code` of methods and images
+/// as well, which takes longer.
 ///
 /// # Errors
 /// When the trace cannot be read.
@@ -38,10 +39,14 @@ pub fn machine<S: Source>(
     name: &str,
     limits: Limits,
     threads: usize,
-    names: bool,
+    code: bool,
 ) -> Result<Machine, etl_analysis::Error> {
     let mut recording = Recording::open_within([(source, name)], limits)?;
-    Analysis::new().threads(threads).names(names).run_split(&mut recording, &mut (), &mut ())
+    let analysis = Analysis::new().threads(threads);
+    if !code {
+        return analysis.run_for_owners(&mut recording);
+    }
+    analysis.names(true).run_split(&mut recording, &mut (), &mut ())
 }
 
 /// The place in a list of starts that had begun at a time: the last one, or else the first.
@@ -62,7 +67,11 @@ impl<'m> Context<'m> {
         for (index, thread) in machine.threads().iter().enumerate() {
             threads.entry(thread.tid).or_default().push(index);
         }
-        Context { machine, processes, threads, raw_paths: false, symbols: None }
+        let named = (
+            machine.processes().iter().any(|process| !process.name().is_empty()),
+            machine.threads().iter().any(|thread| !thread.name.is_empty()),
+        );
+        Context { machine, processes, threads, named, raw_paths: false, symbols: None }
     }
 
     /// Whether paths keep the devices of volumes (`\Device\HarddiskVolume2`) in place of drives.
@@ -81,6 +90,9 @@ impl<'m> Context<'m> {
     /// File name of the image of the process that had an id at a time; "" where it is unknown.
     #[must_use]
     pub fn process_name(&self, pid: u32, time: i64) -> &'m str {
+        if !self.named.0 {
+            return "";
+        }
         let all = self.machine.processes();
         let started = |index: usize| all.get(index)?.started();
         let list = self.processes.get(&pid).map_or(&[][..], Vec::as_slice);
@@ -97,6 +109,9 @@ impl<'m> Context<'m> {
     /// Name of the thread that had an id at a time; "" where it has none.
     #[must_use]
     pub fn thread_name(&self, tid: u32, time: i64) -> &'m str {
+        if !self.named.1 {
+            return "";
+        }
         self.thread(tid, time).map_or("", |thread| &thread.name)
     }
 
@@ -104,19 +119,14 @@ impl<'m> Context<'m> {
     /// ran.
     #[must_use]
     pub fn ids(&self, record: &Record<'_>) -> (Option<u32>, Option<u32>) {
-        let header = (record.process_id(), record.thread_id());
-        let tid = match record.hook() {
-            Some(hook::SAMPLE) => kernel::sample(record).map(|(_, tid)| tid),
-            Some(hook::STACK) => {
-                let Some(event) = kernel::Fields::of(record, hook::STACK) else { return header };
-                return (event.process_id(), event.thread_ids().into_iter().flatten().next());
-            }
-            _ => return header,
+        let (pid, tid) = etl_analysis::owner(record);
+        let of_thread = |tid| match tid {
+            // Thread 0 is the idle thread of every processor.
+            0 => Some(0),
+            tid => self.thread(tid, record.timestamp()).map(|thread| thread.pid),
         };
-        let Some(tid) = tid else { return header };
-        // Thread 0 is the idle thread of every processor.
-        let of_thread = || self.thread(tid, record.timestamp()).map(|thread| thread.pid);
-        (if tid == 0 { Some(0) } else { of_thread() }, Some(tid))
+        let is_sample = pid.is_none() && record.hook() == Some(hook::SAMPLE);
+        (pid.or_else(|| of_thread(tid.filter(|_| is_sample)?)), tid)
     }
 
     /// The names for the values of a record.
@@ -153,30 +163,39 @@ enum Meaning {
 
 /// What the numbers of a field identify, by its type or its name.
 fn meaning(field: &Field) -> Option<Meaning> {
-    let name = &*field.name;
-    let ends = |end: &str| {
-        let at = name.len().checked_sub(end.len());
-        at.and_then(|at| name.get(at..)).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
-    };
     match (field.out, field.in_type()?) {
         (OutType::Pid, _) => Some(Meaning::Process),
         (OutType::Tid, _) => Some(Meaning::Thread),
         (OutType::CodePointer, _) | (_, InType::Pointer) => Some(Meaning::Address),
         (_, InType::UInt64 | InType::HexInt64) => {
+            let ends = |end| ends_with(&field.name, end);
             let is_address = ends("Address") || ends("InstructionPointer") || ends("Stack");
             is_address.then_some(Meaning::Address)
         }
-        (_, InType::UInt32 | InType::Int32 | InType::HexInt32) => {
-            if ends("ProcessId") || name.eq_ignore_ascii_case("pid") || name == "ParentId" {
-                Some(Meaning::Process)
-            } else if ends("ThreadId") || name.eq_ignore_ascii_case("tid") {
-                Some(Meaning::Thread)
-            } else {
-                None
-            }
-        }
+        (_, InType::UInt32 | InType::Int32 | InType::HexInt32) => meaning_of_name(&field.name),
         _ => None,
     }
+}
+
+/// What numbers of 32 bits identify, by the name of their field.
+fn meaning_of_name(name: &str) -> Option<Meaning> {
+    // Most names end otherwise, which their last letter says.
+    if !matches!(name.bytes().next_back(), Some(b'd' | b'D')) {
+        None
+    } else if ends_with(name, "ProcessId") || name.eq_ignore_ascii_case("pid") || name == "ParentId"
+    {
+        Some(Meaning::Process)
+    } else if ends_with(name, "ThreadId") || name.eq_ignore_ascii_case("tid") {
+        Some(Meaning::Thread)
+    } else {
+        None
+    }
+}
+
+/// Whether a name ends so; case does not matter.
+fn ends_with(name: &str, end: &str) -> bool {
+    let at = name.len().checked_sub(end.len());
+    at.and_then(|at| name.get(at..)).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
 }
 
 impl EventNames<'_> {
@@ -193,10 +212,15 @@ impl EventNames<'_> {
 
 impl Names for EventNames<'_> {
     fn has_names(&self, field: &Field) -> bool {
-        match meaning(field) {
-            Some(Meaning::Address) => self.context.symbols.is_some(),
-            other => other.is_some(),
-        }
+        let Context { named: (processes, threads), symbols, .. } = self.context;
+        let (processes, threads, addresses) = (*processes, *threads, symbols.is_some());
+        (processes || threads || addresses)
+            && match meaning(field) {
+                Some(Meaning::Process) => processes,
+                Some(Meaning::Thread) => threads,
+                Some(Meaning::Address) => addresses,
+                None => false,
+            }
     }
 
     fn name(&self, field: &Field, value: u64) -> Option<Cow<'_, str>> {

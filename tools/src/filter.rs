@@ -88,7 +88,7 @@ impl Filter {
             return Ok(());
         }
         let mut recording = Recording::open_within([(source, name)], limits)?;
-        let machine = Analysis::new().run_split(&mut recording, &mut (), &mut ())?;
+        let machine = Analysis::new().run_for_owners(&mut recording)?;
         self.lives.extend(selector.lives(&machine)?);
         Ok(())
     }

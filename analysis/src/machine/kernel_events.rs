@@ -181,10 +181,11 @@ impl Machine {
                     process.started = Some(timestamp);
                 }
             }
-            Described::Stopped(pid) => {
+            Described::Stopped { pid, image } => {
                 let index = self.process(pid);
                 if let Some(process) = self.processes.get_mut(index) {
                     process.ended = Some(timestamp);
+                    process.name_if_unknown(image);
                 }
             }
             _ => {}

@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use etl_format::Clock;
 use etl_format::constants::{EventFlags, PointerSize};
 use etl_format::read::{EventHeader, ExtendedItem, FileHeader, Header, Record, Source, Trace};
-use etl_schema::providers::{IMAGE_ID, KERNEL_PROCESS, SYSTEM_CONFIG_EX};
+use etl_schema::providers::{IMAGE_ID, KERNEL_PROCESS, SYSTEM_CONFIG_EX, kernel_class};
 use etl_schema::views::{clr, kernel};
 use foldhash::HashMap;
 
@@ -47,6 +47,15 @@ pub use threads::Thread;
 
 /// The kernel's process, whose images every process sees.
 const SYSTEM: u32 = 4;
+
+/// The name of a process whose id never changes, for recordings without events of processes.
+const fn well_known(pid: u32) -> &'static str {
+    match pid {
+        0 => "Idle",
+        SYSTEM => "System",
+        _ => "",
+    }
+}
 
 /// Slots for processes and for threads that were looked up last.
 const RECENT_PROCESSES: usize = 64;
@@ -309,6 +318,14 @@ impl Machine {
             match header.class {
                 IMAGE_ID => self.images.identity(record),
                 SYSTEM_CONFIG_EX => self.volumes.record(header.opcode, record.payload()),
+                kernel_class::PROCESS | kernel_class::THREAD => {
+                    let fields = |hook| kernel::Fields::of(record, hook);
+                    if let Some(event) = kernel::hook_of(record).and_then(fields)
+                        && let Some(event) = event.event()
+                    {
+                        self.kernel_event(event, record, timestamp, observer);
+                    }
+                }
                 _ => {}
             }
         }
@@ -463,13 +480,19 @@ impl Machine {
     /// Takes in a sample of what a processor was doing.
     #[inline]
     fn sample(&mut self, address: u64, tid: u32, time: i64) {
-        let Some(process) = self.sampled.get(tid).or_else(|| self.process_of_sample(tid)) else {
+        let Some(process) = self.running(tid) else {
             let none = Sighting { count: 0, first: time, last: time, in_image: false };
             let sighting = self.unattributed.entry((tid, address)).or_insert(none);
             (sighting.count, sighting.last) = (sighting.count + 1, time);
             return;
         };
         self.address(process, Origin::Sample, address, time);
+    }
+
+    /// Index of the process of a thread that runs; it is added if there is none.
+    #[inline]
+    pub(crate) fn running(&mut self, tid: u32) -> Option<usize> {
+        self.sampled.get(tid).or_else(|| self.process_of_sample(tid))
     }
 
     /// Index of the process of a thread that was not sampled before.
@@ -504,7 +527,9 @@ impl Machine {
     }
 
     fn add(&mut self, pid: u32) -> usize {
-        self.processes.push(Process::with_clock(pid, self.second));
+        let mut process = Process::with_clock(pid, self.second);
+        well_known(pid).clone_into(&mut process.name);
+        self.processes.push(process);
         self.by_pid.insert(pid, self.processes.len() - 1);
         self.processes.len() - 1
     }

@@ -235,6 +235,13 @@ impl Process {
         }
     }
 
+    /// Takes over a file name that may be cut, where none is known.
+    pub(crate) fn name_if_unknown(&mut self, name: &[u8]) {
+        if self.name.is_empty() {
+            self.name = String::from_utf8_lossy(name).into_owned();
+        }
+    }
+
     /// Counts of its method events, by what they show of the sessions.
     #[must_use]
     pub fn signs(&self) -> &[(MethodSign, Counted)] {

@@ -79,9 +79,12 @@ impl Trace {
         self.event(0x1823, 2, timestamp, &[&words]);
     }
 
+    fn finish(self) -> Vec<u8> {
+        self.session.close(None).unwrap().0.into_inner().into_inner()
+    }
+
     fn analyze(self) -> (Machine, Seen) {
-        let (file, _) = self.session.close(None).unwrap();
-        let bytes = file.into_inner().into_inner();
+        let bytes = self.finish();
         let mut seen = Seen::default();
         let mut recording = Recording::open([(bytes.as_slice(), "made")]).unwrap();
         let machine = Analysis::new().names(true).run(&mut recording, &mut seen).unwrap();
@@ -120,6 +123,63 @@ impl Observer for Seen {
         let (kernel, user) = (stack.frames.kernel.to_vec(), stack.frames.user.to_vec());
         self.stacks.push((stack.event.time, kernel, user, stack.frames.is_partial));
     }
+}
+
+/// A process of the kernel's list, or one that starts or ends.
+fn process(trace: &mut Trace, hook: u16, timestamp: i64, (pid, parent): (u32, u32), name: &str) {
+    let ids = [0, 0, pid, parent].map(u32::to_le_bytes).concat();
+    let payload = [&ids[..], &[0; 20], name.as_bytes(), b"\0", b"\0\0"].concat();
+    let record = System {
+        pointer_size: PointerSize::P8,
+        version: 3,
+        hook,
+        thread_id: 4,
+        process_id: 4,
+        timestamp,
+        cpu_times: Some((0, 0)),
+        payload: &payload,
+    };
+    trace.session.write(0, &record).unwrap();
+}
+
+#[test]
+fn counting_by_owner_finds_the_processes_of_the_whole_analysis() {
+    let mut trace = Trace::new();
+    process(&mut trace, 0x0303, 2_000, (PID, 4), "first.exe");
+    trace.thread(0x0503, TID, 2_001);
+    trace.sample(2_002, KERNEL, TID);
+    trace.stack(0x1820, 2_003, 2_002, TID, &[KERNEL]);
+    trace.sample(2_004, KERNEL, 0);
+    // Its thread is listed at the end only.
+    trace.sample(2_005, KERNEL, 12);
+    process(&mut trace, 0x0302, 2_010, (PID, 4), "first.exe");
+    process(&mut trace, 0x0301, 2_020, (PID, 4), "second.exe");
+    trace.thread(0x0501, TID, 2_021);
+    trace.sample(2_022, KERNEL, TID);
+    trace.thread(0x0504, 12, 2_030);
+    let bytes = trace.finish();
+
+    let mut recording = Recording::open([(&bytes[..], "a.etl")]).unwrap();
+    let (machine, counts) = Analysis::new().count_by_owner(&mut recording).unwrap();
+    let found: Vec<_> = machine
+        .processes()
+        .iter()
+        .zip(&counts)
+        .map(|(process, count)| (process.pid(), process.name(), *count))
+        .collect();
+    // Those of process 4 are the records about processes and threads.
+    // The header of the file names process 0, too.
+    let ran = [(0, "Idle", 2), (PID, "first.exe", 2), (4, "System", 6), (PID, "second.exe", 2)];
+    assert_eq!(found, ran);
+
+    let mut recording = Recording::open([(&bytes[..], "a.etl")]).unwrap();
+    let whole = Analysis::new().names(true).run(&mut recording, &mut ()).unwrap();
+    let lives = |machine: &Machine| -> Vec<_> {
+        let all = machine.processes().iter().filter(|process| process.parent_pid().is_some());
+        all.map(|p| (p.pid(), p.name().to_owned(), p.started(), p.ended())).collect()
+    };
+    assert_eq!(lives(&machine), lives(&whole));
+    assert_eq!(machine.threads(), whole.threads());
 }
 
 #[test]

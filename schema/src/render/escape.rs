@@ -60,7 +60,7 @@ pub fn escape_json(out: &mut Vec<u8>, text: &str) {
 
 /// Writes the inside of a JSON string. Names are nearly always plain; they go in one piece.
 pub(super) fn json_text(out: &mut Vec<u8>, text: &str) {
-    if text.bytes().all(is_plain) {
+    if is_all_plain(text.as_bytes()) {
         out.extend_from_slice(text.as_bytes());
     } else {
         text.chars().for_each(|c| json_char(out, c));
@@ -72,6 +72,31 @@ pub(super) fn json_text(out: &mut Vec<u8>, text: &str) {
 #[inline]
 pub(super) const fn is_plain(b: u8) -> bool {
     matches!(b, b' '..=b'~') && b != b'"' && b != b'\\'
+}
+
+/// Whether all bytes are plain. Eight are compared at a time: names are most of what is written.
+fn is_all_plain(bytes: &[u8]) -> bool {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut last = [b' '; 8];
+    last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    words.iter().chain([&last]).all(|word| are_plain(u64::from_le_bytes(*word)))
+}
+
+/// Whether each of the eight bytes of a word is plain.
+#[inline]
+const fn are_plain(word: u64) -> bool {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    const TOPS: u64 = u64::from_le_bytes([0x80; 8]);
+    // The top bits of the bytes that are less than a number below 0x80; a borrow only reaches the
+    // bytes above one that is less.
+    const fn less(word: u64, than: u8) -> u64 {
+        word.wrapping_sub(ONES * than as u64) & !word
+    }
+    const fn equal(word: u64, to: u8) -> u64 {
+        less(word ^ (ONES * to as u64), 1)
+    }
+    let others = word | less(word, b' ') | equal(word, b'"') | equal(word, b'\\');
+    (others | equal(word, 0x7f)) & TOPS == 0
 }
 
 /// Writes a character of a JSON string. Beyond what JSON asks for, what a terminal could act on is
@@ -108,6 +133,20 @@ mod tests {
         for text in [with(escape_line, hostile), with(escape_json, hostile)] {
             assert!(!text.chars().any(is_terminal_unsafe), "{text:?}");
         }
+    }
+
+    #[test]
+    fn is_all_plain_looks_at_each_byte_wherever_it_stands() {
+        for byte in 0..=u8::MAX {
+            for len in 0..20 {
+                for at in 0..len {
+                    let mut bytes = vec![b'x'; len];
+                    bytes[at] = byte;
+                    assert_eq!(is_all_plain(&bytes), is_plain(byte), "{byte:#x} at {at} of {len}");
+                }
+            }
+        }
+        assert!(is_all_plain(b"") && !is_all_plain(b"\x1f !!!!!!!") && !is_all_plain(b"!!\"!!!!!"));
     }
 
     #[test]

@@ -132,9 +132,9 @@ fn value_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>, json: Json<'_>) 
         Value::UInt(n) => decimal(out, n),
         Value::Pointer(p) => quoted(out, |out| hexadecimal(out, p)),
         // What JSON has no number for is written as text.
-        Value::Float(f) if f.is_finite() => drop(write!(out, "{f:?}")),
+        Value::Float(f) if f.is_finite() => finite(out, f64::from(f), &f),
         Value::Float(f) => quoted(out, |out| drop(write!(out, "{f}"))),
-        Value::Double(f) if f.is_finite() => drop(write!(out, "{f:?}")),
+        Value::Double(f) if f.is_finite() => finite(out, f, &f),
         Value::Double(f) => quoted(out, |out| drop(write!(out, "{f}"))),
         Value::Char(unit) => utf16(out, "", Utf16::new(&unit.to_le_bytes())),
         Value::Guid(g) => quoted(out, |out| out.extend(g.to_ascii())),
@@ -167,6 +167,19 @@ fn value_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>, json: Json<'_>) 
             out.push(b']');
         }
         Value::Struct(members) => fields_to(out, &mut members.fields(), json),
+    }
+}
+
+/// Writes a number with a fraction, `.0` where it is whole: then that need not be found out digit by
+/// digit.
+fn finite(out: &mut Vec<u8>, value: f64, exact: &dyn std::fmt::Debug) {
+    const WHOLE: f64 = 1e7;
+    let whole = value as i64;
+    if value.abs() < WHOLE && whole as f64 == value && (whole != 0 || value.is_sign_positive()) {
+        signed(out, whole);
+        out.extend(b".0");
+    } else {
+        let _ = write!(out, "{exact:?}");
     }
 }
 

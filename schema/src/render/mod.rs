@@ -265,35 +265,46 @@ fn unsigned(out: &mut Vec<u8>, field: &Field, n: u64) {
 /// of 64 bits.
 fn is_hexadecimal(field: &Field) -> bool {
     use InType::{HexInt32, HexInt64, UInt8, UInt16, UInt32, UInt64};
+    if field.map.as_ref().is_some_and(|map| map.kind() == MapKind::Bits) {
+        return true;
+    }
     match (field.out, field.in_type()) {
         (OutType::Hex | OutType::CodePointer, _) => true,
         (_, Some(HexInt32 | HexInt64)) => true,
-        (_, Some(UInt64)) if is_identifier(&field.name) => true,
-        (_, Some(UInt8 | UInt16 | UInt32 | UInt64)) if is_mask(&field.name) => true,
-        _ => field.map.as_ref().is_some_and(|map| map.kind() == MapKind::Bits),
+        (_, Some(UInt64)) => is_identifier(&field.name) || is_mask(&field.name),
+        (_, Some(UInt8 | UInt16 | UInt32)) => is_mask(&field.name),
+        _ => false,
     }
 }
 
 /// Whether a number of 64 bits with this name identifies something: by an id or an address.
 fn is_identifier(name: &str) -> bool {
-    const ENDS: [&str; 10] =
-        ["ID", "Id", "Address", "Addr", "Base", "Pointer", "Ptr", "Handle", "Object", "Key"];
-    ENDS.iter().any(|end| name.ends_with(end))
+    // Most names end otherwise, which their last letter says.
+    let ends: &[&str] = match name.bytes().next_back() {
+        Some(b'D' | b'd') => &["ID", "Id"],
+        Some(b's') => &["Address"],
+        Some(b'r') => &["Addr", "Pointer", "Ptr"],
+        Some(b'e') => &["Base", "Handle"],
+        Some(b't') => &["Object"],
+        Some(b'y') => &["Key"],
+        _ => return false,
+    };
+    ends.iter().any(|end| name.ends_with(end))
 }
 
 /// Whether a number with this name has bits of its own.
 fn is_mask(name: &str) -> bool {
-    // Most names end otherwise, which their last letter says.
-    let ends: &[&str] = match name.bytes().next_back() {
-        Some(b's' | b'S') => &["flags", "keywords"],
-        Some(b'k' | b'K') => &["mask"],
-        Some(b'd' | b'D') => &["keyword"],
+    // Most names end otherwise, which their last letters say.
+    let Some(last) = name.as_bytes().last_chunk::<4>() else { return false };
+    let end = match &last.map(|letter| letter.to_ascii_lowercase()) {
+        b"lags" => "flags",
+        b"ords" => "keywords",
+        b"mask" => return true,
+        b"word" => "keyword",
         _ => return false,
     };
-    ends.iter().any(|end| {
-        let at = name.len().checked_sub(end.len());
-        at.and_then(|at| name.get(at..)).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
-    })
+    let at = name.len().checked_sub(end.len());
+    at.and_then(|at| name.get(at..)).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
 }
 
 fn integer(out: &mut Vec<u8>, field: &Field, n: i64) {

@@ -165,3 +165,17 @@ fn message_replaces_inserts() {
     assert_eq!(manifest("%99 %q %"), "%99 %q %");
     assert_eq!(show("%17!s!: %11!#x!", SchemaSource::Tmf), "pc: 0xb");
 }
+
+#[test]
+fn whole_numbers_have_the_digits_that_rust_gives_them() {
+    let field = Field::new("Value", InType::Double);
+    let json = |value| {
+        let mut out = Vec::new();
+        json_value(&mut out, &field, value);
+        String::from_utf8(out).unwrap()
+    };
+    for value in [0.0, -0.0, 1.0, -7.0, 0.5, -0.5, 9_999_999.0, 1e7, 16_777_216.0, 1e16, 1e30] {
+        assert_eq!(json(Value::Double(value)), format!("{value:?}"));
+        assert_eq!(json(Value::Float(value as f32)).parse(), Ok(value as f32), "{value}");
+    }
+}

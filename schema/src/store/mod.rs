@@ -185,23 +185,10 @@ impl SchemaStore {
     /// The decoder of a record's payload. Metadata of TraceLogging events has to be learned before.
     #[must_use]
     pub fn decoder(&self, record: &Record<'_>) -> Option<&Decoder> {
+        if let Some(header) = record.event() {
+            return self.event(record, &header);
+        }
         match record.header() {
-            Header::Event(header) => {
-                if header.flags.has(EventFlags::EXTENDED_INFO) {
-                    let mut items = record.extended();
-                    while let Some((kind, data)) = items.next_raw() {
-                        if kind == ExtendedType::EVENT_SCHEMA_TL {
-                            let by_metadata =
-                                self.self_describing.by_metadata.get(&header.provider)?;
-                            return by_metadata.get(data)?.as_deref();
-                        }
-                    }
-                }
-                if header.flags.has(EventFlags::STRING_ONLY) {
-                    return Some(&self.string_only);
-                }
-                self.modern(record, &header)
-            }
             Header::Message(header) => {
                 let number = Identity::Message { number: header.number };
                 self.by_identity(header.guid?, number)
@@ -216,6 +203,22 @@ impl SchemaStore {
             }
             _ => None,
         }
+    }
+
+    fn event(&self, record: &Record<'_>, header: &EventHeader) -> Option<&Decoder> {
+        if header.flags.has(EventFlags::EXTENDED_INFO) {
+            let mut items = record.extended();
+            while let Some((kind, data)) = items.next_raw() {
+                if kind == ExtendedType::EVENT_SCHEMA_TL {
+                    let by_metadata = self.self_describing.by_metadata.get(&header.provider)?;
+                    return by_metadata.get(data)?.as_deref();
+                }
+            }
+        }
+        if header.flags.has(EventFlags::STRING_ONLY) {
+            return Some(&self.string_only);
+        }
+        self.modern(record, header)
     }
 
     /// A manifest-based or EventSource event.

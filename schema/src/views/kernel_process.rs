@@ -65,8 +65,14 @@ pub enum Process<'a> {
         /// Path of its image.
         image: Utf16<'a>,
     },
-    /// The process with this id ended.
-    Stopped(u32),
+    /// It ended.
+    Stopped {
+        /// Its id.
+        pid: u32,
+        /// File name of its image, of which the kernel keeps 14 characters, in an 8-bit encoding;
+        /// empty where the event does not have it.
+        image: &'a [u8],
+    },
 }
 
 /// The process that an event is about; `None` for other events and providers. The fields are those
@@ -75,16 +81,17 @@ pub enum Process<'a> {
 pub fn process<'a>(record: &Record<'a>) -> Option<Process<'a>> {
     let id = id(record)?;
     let payload = record.payload();
+    let value = |name: &str| {
+        let (version, pointers) = (record.descriptor()?.version, pointers(record));
+        let decoder = windows::decoder(KERNEL_PROCESS, id, version, payload, pointers)?;
+        decoder.get(name, payload, pointers)
+    };
     match id {
-        PROCESS_STOP => payload.u32_at(0).map(Process::Stopped),
+        PROCESS_STOP => {
+            let image = value("ImageName").and_then(|name| name.as_bytes()).unwrap_or_default();
+            Some(Process::Stopped { pid: payload.u32_at(0)?, image })
+        }
         PROCESS_START | PROCESS_RUNDOWN => {
-            let version = record.descriptor()?.version;
-            let pointers = pointers(record);
-            let decoder = windows::decoder(KERNEL_PROCESS, id, version, payload, pointers)?;
-            let value = |name: &str| {
-                let mut fields = decoder.fields(payload, pointers);
-                fields.find(|(field, _)| field.name == name).map(|(_, value)| value)
-            };
             let number = |name: &str| u32::try_from(value(name)?.as_u64()?).ok();
             let (pid, parent) = (number("ProcessID")?, number("ParentProcessID")?);
             let Some(Value::Utf16(image)) = value("ImageName") else { return None };

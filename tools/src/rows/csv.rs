@@ -85,6 +85,16 @@ impl Columns {
         Ok(Columns { columns, named: true, need_schema })
     }
 
+    /// Whether any of them shows what the trace as a whole says: names, or who ran.
+    pub(super) fn show_context(&self) -> bool {
+        use Column::{Fields, Message, Pid, ProcessName, ThreadName, Tid};
+        self.columns.iter().any(|column| match column {
+            Selected::Field { .. } => true,
+            Selected::Known(Pid | ProcessName | Tid | ThreadName | Fields | Message) => true,
+            Selected::Known(_) => false,
+        })
+    }
+
     /// Puts the name of the file before the other columns.
     pub(super) fn add_file(&mut self, on: bool) {
         let is_file = |c: &Selected| matches!(c, Selected::Known(Column::File));

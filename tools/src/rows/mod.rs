@@ -107,6 +107,12 @@ impl<'c> RowWriter<'c> {
         self
     }
 
+    /// Whether rows show anything of a context.
+    #[must_use]
+    pub fn shows_context(&self) -> bool {
+        self.format != Format::Csv || self.columns.show_context()
+    }
+
     /// Adds the payload as hexadecimal digits. Default: off.
     #[must_use]
     pub fn payload_bytes(mut self, on: bool) -> Self {

@@ -1,13 +1,14 @@
 //! What is counted while a trace is read.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
 
 use etl_format::Guid;
 use etl_format::constants::{ExtendedType, RecordKind};
 use etl_format::read::{Header, Identity, Record};
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, providers};
+use foldhash::{HashMap, HashMapExt};
 
 use super::{EventCount, ProviderCount};
 use crate::context::Context;

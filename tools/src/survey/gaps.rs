@@ -1,8 +1,9 @@
 //! When missing buffers could have been written.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use etl_format::read::{BufferEntry, Note};
+use foldhash::HashMap;
 
 use super::counts::TimeSpan;
 use super::{Gap, Span};

@@ -4,13 +4,16 @@
 use etl_tools::context::{self, Context, Machine};
 
 use super::Args;
+use super::printer::Session;
 use crate::input::Input;
 
 /// Reads it. `None` where no row shows any of it or none is wanted, and where it takes too much
 /// memory or cannot be read: then rows go without.
-pub(super) fn machine(input: &mut Input, args: &Args) -> Option<Machine> {
+pub(super) fn machine(input: &mut Input, session: &Session<'_>) -> Option<Machine> {
+    let args = session.args;
     let selects = args.grep.is_some() || !args.conditions.is_empty() || args.filter.has_subjects();
-    if args.no_names || args.count && !selects {
+    let shows = !args.count && session.frame.borrow().shows_context();
+    if args.no_names || !shows && !selects {
         return None;
     }
     let (limits, name) = (input.limits(), input.about().name.clone());

@@ -48,7 +48,8 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
     for input in &mut inputs {
         selected.push(args.filter.processes(input)?);
     }
-    let machines: Vec<_> = inputs.iter_mut().map(|input| context::machine(input, args)).collect();
+    let machines: Vec<_> =
+        inputs.iter_mut().map(|input| context::machine(input, session)).collect();
     let contexts: Vec<_> =
         machines.iter().map(|machine| context::context(machine.as_ref(), args)).collect();
     let options = options(args);

@@ -85,7 +85,7 @@ pub(crate) struct Args {
     /// more
     #[arg(long)]
     stale: bool,
-    /// Stop after N events
+    /// Stop after N events; the trace is nevertheless read for names, unless --no-names is given
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
     /// Stop at the first damage of the file, with exit code 2
@@ -191,7 +191,7 @@ fn print(session: &Session<'_>, path: &Path, several: bool) -> Result<Outcome, F
     }
     let mut input = Input::open(path, &args.input)?;
     dump.processes = args.filter.processes(&mut input)?;
-    let machine = context::machine(&mut input, args);
+    let machine = context::machine(&mut input, session);
     let context = context::context(machine.as_ref(), args);
     dump.context = context.as_ref();
     if args.file_order {

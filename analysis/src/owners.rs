@@ -1,0 +1,172 @@
+//! A quick pass: which process has which events, and what ids and volumes are called.
+//!
+//! It looks at few records: those about processes, threads and volumes. Of the others, which are
+//! nearly all, it only needs whose they are.
+
+use etl_format::constants::hook;
+use etl_format::read::{Header, Record, Source};
+use etl_schema::providers::{KERNEL_PROCESS, SYSTEM_CONFIG_EX, kernel_class};
+use etl_schema::views::kernel;
+use foldhash::HashMap;
+
+use crate::Result;
+use crate::address::DirectMapped;
+use crate::machine::Machine;
+use crate::run::{Analysis, Pass, Recording, each_record, each_record_of};
+use crate::steps::{Step, Words};
+
+/// Slots for threads; a power of two.
+const THREADS: usize = 1 << 10;
+
+/// Threads without a known process whose events are counted apart.
+const MAX_WAITING: usize = 1 << 20;
+
+/// Process and thread that a record is about: those of its header, but for a sample or a stack
+/// those that ran. A sample has a thread only.
+#[must_use]
+#[inline]
+pub fn owner(record: &Record<'_>) -> (Option<u32>, Option<u32>) {
+    match record.hook() {
+        Some(hook::SAMPLE) => {
+            if let Some((_, tid)) = kernel::sample(record) {
+                return (None, Some(tid));
+            }
+        }
+        Some(hook::STACK) => {
+            if let Some(event) = kernel::Fields::of(record, hook::STACK) {
+                return (event.process_id(), event.thread_ids().into_iter().flatten().next());
+            }
+        }
+        _ => {}
+    }
+    (record.process_id(), record.thread_id())
+}
+
+/// How many events each process has, by its index in the machine.
+#[derive(Debug, Default)]
+struct Counts {
+    of_processes: Vec<u64>,
+    /// Those of threads whose process is not known yet.
+    waiting: HashMap<u32, u64>,
+}
+
+impl Counts {
+    fn add(&mut self, machine: &mut Machine, record: &Record<'_>) {
+        let known = |id: Option<u32>| id.filter(|&id| id != u32::MAX);
+        let (pid, tid) = owner(record);
+        match (known(pid), known(tid)) {
+            (Some(pid), _) => self.add_to(machine.process(pid), 1),
+            (None, Some(tid)) => match machine.running(tid) {
+                Some(process) => self.add_to(process, 1),
+                None if self.waiting.len() < MAX_WAITING || self.waiting.contains_key(&tid) => {
+                    *self.waiting.entry(tid).or_default() += 1;
+                }
+                None => {}
+            },
+            (None, None) => {}
+        }
+    }
+
+    fn add_to(&mut self, process: usize, count: u64) {
+        if self.of_processes.len() <= process {
+            self.of_processes.resize(process + 1, 0);
+        }
+        if let Some(sum) = self.of_processes.get_mut(process) {
+            *sum += count;
+        }
+    }
+
+    /// The threads may have become known later.
+    fn finish(mut self, machine: &Machine) -> Vec<u64> {
+        for (tid, count) in std::mem::take(&mut self.waiting) {
+            if let Some(process) = machine.process_of_thread(tid) {
+                self.add_to(process, count);
+            }
+        }
+        self.of_processes
+    }
+}
+
+/// What of a record names processes, threads or volumes. `threads` has those of the last events, by
+/// their lowest bits: the machine knows their process.
+#[inline]
+fn step<'r>(record: &'r Record<'r>, threads: &mut DirectMapped<Option<u32>>) -> Option<Step<'r>> {
+    if let Some(id) = record.hook() {
+        let is_read = matches!(
+            id,
+            hook::PROCESS_START..=hook::PROCESS_DC_END
+                | hook::THREAD_START..=hook::THREAD_DC_END
+                | hook::THREAD_SET_NAME
+        );
+        return is_read.then_some(Step::Record(record));
+    }
+    if let Some(header) = record.event() {
+        if header.provider == KERNEL_PROCESS {
+            return Some(Step::Record(record));
+        }
+        let (pid, tid) = (header.process_id, header.thread_id);
+        let slot = threads.slot_mut(tid as usize >> 2);
+        let is_known = slot.is_some_and(|thread| thread.replace(tid) == Some(tid));
+        return (!is_known).then_some(Step::Words(Words::Thread { pid, tid }));
+    }
+    is_of_machine(record).then_some(Step::Record(record))
+}
+
+/// Whether a merge added a record to describe the machine, or it is an event of the kernel about a
+/// process or a thread in the form that some relogged traces have.
+#[inline(never)]
+fn is_of_machine(record: &Record<'_>) -> bool {
+    let Header::Full(header) = record.header() else { return false };
+    matches!(header.class, SYSTEM_CONFIG_EX | kernel_class::PROCESS | kernel_class::THREAD)
+}
+
+impl Analysis {
+    /// Reads a recording for its processes, threads and volumes alone, which takes a fraction of
+    /// the time of [`Analysis::run`]. The machine has no images, code and addresses.
+    ///
+    /// # Errors
+    /// As [`Analysis::run`].
+    pub fn run_for_owners<S: Source>(&self, recording: &mut Recording<S>) -> Result<Machine> {
+        Ok(self.owners(recording, false)?.0)
+    }
+
+    /// The same, and how many events each process has, by its index: those of its threads, with the
+    /// samples and stacks of its threads.
+    ///
+    /// # Errors
+    /// As [`Analysis::run`].
+    pub fn count_by_owner<S: Source>(
+        &self,
+        recording: &mut Recording<S>,
+    ) -> Result<(Machine, Vec<u64>)> {
+        self.owners(recording, true)
+    }
+
+    fn owners<S: Source>(
+        &self,
+        recording: &mut Recording<S>,
+        count: bool,
+    ) -> Result<(Machine, Vec<u64>)> {
+        let mut counts = Counts::default();
+        // Names of threads are kept with the others.
+        let machine = self.names(true).read(recording, |pass, readers| {
+            counts = Counts::default();
+            let mut threads = DirectMapped::new(THREADS);
+            let Pass { timeline, machine, .. } = pass;
+            let mut take = |record: &Record<'_>, file: usize, time: i64| {
+                if let Some(step) = step(record, &mut threads) {
+                    machine.apply(step, time, file, &mut ());
+                }
+                if count {
+                    counts.add(machine, record);
+                }
+            };
+            match readers {
+                [reader] => each_record_of(reader, timeline, |record, time| take(record, 0, time)),
+                _ => each_record(readers, timeline, take),
+            }
+        })?;
+        let counts = counts.finish(&machine);
+        Ok((machine, counts))
+    }
+}
