@@ -21,6 +21,7 @@ pub mod loss;
 pub mod machine;
 mod observe;
 mod owners;
+pub mod profile;
 mod run;
 mod scan;
 mod select;

@@ -38,6 +38,34 @@ pub trait Observer {
 
 impl Observer for () {}
 
+/// Both see everything.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
+        self.0.record(machine, record, event);
+        self.1.record(machine, record, event);
+    }
+
+    fn change(&mut self, machine: &Machine, change: &Change, event: &EventRef) {
+        self.0.change(machine, change, event);
+        self.1.change(machine, change, event);
+    }
+
+    fn sample(&mut self, machine: &Machine, sample: &Sample<'_>) {
+        self.0.sample(machine, sample);
+        self.1.sample(machine, sample);
+    }
+
+    fn stack(&mut self, machine: &Machine, stack: &Stack<'_>) {
+        self.0.stack(machine, stack);
+        self.1.stack(machine, stack);
+    }
+
+    fn restart(&mut self) {
+        self.0.restart();
+        self.1.restart();
+    }
+}
+
 /// An event of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -247,7 +247,7 @@ impl<'a> Symbols<'a> {
             start: range.start,
             end: range.end,
             offset: address.saturating_sub(range.start),
-            kernel: image.is_some_and(|image| image.pid == 0 || image.pid == 4),
+            kernel: image.is_some_and(crate::machine::images::Image::is_kernel),
             pdb,
         }
     }

@@ -117,14 +117,7 @@ impl FilterArgs {
 
     /// The selection for a trace with this clock; `processes` has the processes of the trace.
     pub fn filter(&self, clock: &Clock, processes: &Filter) -> Result<Filter, Failure> {
-        let from = self.from.as_deref().map(|t| timestamp(t, clock)).transpose()?;
-        let to = self.to.as_deref().map(|t| timestamp(t, clock)).transpose()?;
-        if let (Some(from), Some(to)) = (from, to)
-            && from >= to
-        {
-            return Err(Failure::new("--to", "must be after --from")
-                .hint("an example: --from 1.5 --to 2 selects half a second"));
-        }
+        let (from, to) = span(self.from.as_deref(), self.to.as_deref(), clock)?;
         Ok(Filter {
             ids: self.id.clone(),
             opcodes: self.opcode.clone(),
@@ -152,6 +145,21 @@ pub(crate) fn learn_names<S: Source>(
     let Ok(mut records) = trace.records(Order::File) else { return };
     for name in filter.learn_names_of_trace(&mut records, known) {
         stderr_line!("note: unknown provider {name}: neither the trace nor the tables define it");
+    }
+}
+
+/// The raw timestamps of --from and --to.
+pub(crate) fn span(
+    from: Option<&str>,
+    to: Option<&str>,
+    clock: &Clock,
+) -> Result<(Option<i64>, Option<i64>), Failure> {
+    let from = from.map(|t| timestamp(t, clock)).transpose()?;
+    let to = to.map(|t| timestamp(t, clock)).transpose()?;
+    match (from, to) {
+        (Some(from), Some(to)) if from >= to => Err(Failure::new("--to", "must be after --from")
+            .hint("an example: --from 1.5 --to 2 selects half a second")),
+        span => Ok(span),
     }
 }
 

@@ -26,10 +26,10 @@ use crate::unfinished::{self, Unfinished};
 /// Bytes that are collected before they are written.
 const CHUNK: usize = 1 << 20;
 
-/// The arguments of every command that writes a trace.
+/// The arguments of every command that writes a file.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SinkArgs {
-    /// Write the trace to FILE; `-` is standard output
+    /// Write to FILE; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Replace the output file if it exists

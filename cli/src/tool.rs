@@ -39,6 +39,10 @@ enum Command {
     Info(commands::info::Args),
     /// Print the events of a trace in time order.
     Dump(Box<commands::dump::Args>),
+    /// Find out where the time went: processors, methods, callers.
+    Analyze(Box<commands::analyze::Args>),
+    /// Write CPU profiles for other viewers: flame graphs, speedscope, pprof.
+    Export(Box<commands::export::Args>),
     /// Check that a trace is complete: rundowns, symbols, losses.
     Verify(commands::verify::Args),
     /// Compare two traces.
@@ -74,6 +78,8 @@ impl Command {
         match self {
             Command::Info(args) => commands::info::run(args),
             Command::Dump(args) => commands::dump::run(args),
+            Command::Analyze(args) => commands::analyze::run(args),
+            Command::Export(args) => commands::export::run(args),
             Command::Verify(args) => commands::verify::run(args),
             Command::Diff(args) => commands::diff::run(args),
             Command::Synth(args) => commands::synth::run(args),

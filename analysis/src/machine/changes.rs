@@ -14,6 +14,15 @@ pub enum Change {
     Thread(Life, u32),
     /// An image in a process: the indices of both in the machine.
     Image(Life, usize, u64),
+    /// Code of a method came or went.
+    Code {
+        /// Index of the process.
+        process: usize,
+        /// First address.
+        start: u64,
+        /// Bytes.
+        size: u32,
+    },
 }
 
 /// What happened to a process, a thread or an image.

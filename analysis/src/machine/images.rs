@@ -21,6 +21,14 @@ pub struct Image {
     pub hits: [u64; Origin::COUNT],
 }
 
+impl Image {
+    /// Whether it is one of the kernel's, which all processes see.
+    #[must_use]
+    pub fn is_kernel(&self) -> bool {
+        self.pid == 0 || self.pid == super::SYSTEM
+    }
+}
+
 /// The identity of an image, from a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageId {

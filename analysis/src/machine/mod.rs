@@ -246,6 +246,11 @@ impl Machine {
         self.volumes.user_path(path)
     }
 
+    /// Where the addresses of the kernel begin.
+    pub(crate) fn kernel_begins(&self) -> u64 {
+        self.kernel_begins
+    }
+
     /// Images of the kernel by address.
     pub(crate) fn kernel_images(&self) -> &Ranges {
         &self.resolver.kernel
@@ -467,6 +472,10 @@ impl Machine {
             }
             process.has_pointers(head.wide);
             process.clr_event(&from, code, timestamp, tid);
+        }
+        if let clr::Event::Method(clr::Change::Load | clr::Change::Unload, method) = from.event {
+            let clr::Method { start, size, .. } = method;
+            self.changed(|| Change::Code { process: index, start, size });
         }
     }
 

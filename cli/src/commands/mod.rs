@@ -1,10 +1,12 @@
 //! The subcommands, one file each.
 
+pub(crate) mod analyze;
 pub(crate) mod completions;
 pub(crate) mod corpus;
 pub(crate) mod diff;
 pub(crate) mod dump;
 pub(crate) mod errata;
+pub(crate) mod export;
 pub(crate) mod info;
 pub(crate) mod merge;
 pub(crate) mod repack;

@@ -133,7 +133,7 @@ impl Layout {
 
     /// The bytes from a position to the end.
     #[inline]
-    fn rest<'a>(&self, payload: &'a [u8], at: Position) -> Option<&'a [u8]> {
+    pub fn rest<'a>(&self, payload: &'a [u8], at: Position) -> Option<&'a [u8]> {
         payload.get(self.start(payload, at)?..)
     }
 

@@ -10,15 +10,18 @@
 //! * [`clr`]: runtimes, domains, assemblies, modules, methods and stacks.
 //! * [`merge`]: identities of images, added by a merge.
 //!
-//! For events of other providers see [`Decoder`](crate::decode::Decoder).
+//! [`FieldReader`] reads fields by name from many events of one kind. For events of other providers
+//! see [`Decoder`](crate::decode::Decoder).
 
 pub mod clr;
+mod fields;
 mod frames;
 pub mod kernel;
 pub mod kernel_process;
 mod layout;
 pub mod merge;
 
+pub use fields::{FieldReader, FieldValues};
 pub use frames::Frames;
 pub use layout::count_texts;
 

@@ -18,6 +18,13 @@ pub fn python_path(root: &Path) -> PathBuf {
     env::var_os("ETLKIT_PYTHON").map_or_else(|| root.join(".venv/bin/python"), PathBuf::from)
 }
 
+/// The folder of the packages of `scripts/node/package.json`: the one that `ETLKIT_NODE_MODULES`
+/// names, or that of `.node`, which `scripts/node.sh` makes.
+pub fn node_packages_path(root: &Path) -> PathBuf {
+    env::var_os("ETLKIT_NODE_MODULES")
+        .map_or_else(|| root.join(".node/node_modules"), PathBuf::from)
+}
+
 /// The browser that `ETLKIT_CHROMIUM` names, or `chromium` in the search path.
 pub fn chromium_path() -> Option<PathBuf> {
     match env::var_os("ETLKIT_CHROMIUM") {

@@ -13,11 +13,13 @@
 //! | `traces` | the directory of real traces | `$ETLKIT_SHARED/traces`, or `../shared/traces` |
 //! | `trace = "PATH"` | one of them | the same |
 //! | `python` | an interpreter with `scripts/requirements.txt` | `$ETLKIT_PYTHON`, or `.venv` |
+//! | `node` | Node.js with `scripts/node/package.json` | `$ETLKIT_NODE_MODULES`, or `.node` |
 //! | `program = "NAME"` | a program | the search path |
 //! | `chromium` | the browser | `$ETLKIT_CHROMIUM`, or the search path |
 //!
 //! If it is missing, the test is ignored, with the reason. With `ETLKIT_REQUIRE_SHARED=1` (traces),
-//! `ETLKIT_REQUIRE_FOREIGN=1` (python, programs) or `ETLKIT_REQUIRE_CHROMIUM=1` the test runs and
+//! `ETLKIT_REQUIRE_FOREIGN=1` (python, programs), `ETLKIT_REQUIRE_NODE=1` or
+//! `ETLKIT_REQUIRE_CHROMIUM=1` the test runs and
 //! fails. The attribute checks when the test is compiled; a change of one of these variables
 //! compiles the test again.
 #![allow(clippy::panic)] // Tests fail by panicking.
@@ -28,6 +30,12 @@ pub use etl_test_macros::needs;
 
 #[allow(clippy::missing_docs_in_private_items)]
 mod find;
+
+/// The folder of the packages for Node.js.
+#[must_use]
+pub fn node_packages() -> PathBuf {
+    find::node_packages_path(&root())
+}
 
 /// The root of the repository.
 #[must_use]

@@ -5,8 +5,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders of the crates, lowest floor first.
-const CRATES: [&str; 9] =
-    ["etl-format", "providers", "schema", "control", "analysis", "synth", "verify", "tools", "cli"];
+const CRATES: [&str; 10] = [
+    "etl-format",
+    "providers",
+    "schema",
+    "control",
+    "analysis",
+    "synth",
+    "verify",
+    "tools",
+    "export",
+    "cli",
+];
 
 const BEGIN: &str = "<!-- modules -->";
 const END: &str = "<!-- end of modules -->";

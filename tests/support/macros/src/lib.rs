@@ -32,6 +32,12 @@ impl Need {
                 let what = "the Python readers (scripts/venv.sh)".to_owned();
                 (present, what, "ETLKIT_REQUIRE_FOREIGN")
             }
+            ("node", None) => {
+                let present = find::program_path("node").is_some()
+                    && find::node_packages_path(&root).is_dir();
+                let what = "the readers in Node.js (scripts/node.sh)".to_owned();
+                (present, what, "ETLKIT_REQUIRE_NODE")
+            }
             ("program", Some(program)) => {
                 let present = find::program_path(program).is_some();
                 (present, format!("the program {program}"), "ETLKIT_REQUIRE_FOREIGN")
@@ -44,7 +50,7 @@ impl Need {
             _ => {
                 return Err(format!(
                     "unknown need `{name}`: expected traces, trace = \"PATH\", python, \
-                     program = \"NAME\" or chromium"
+                     node, program = \"NAME\" or chromium"
                 ));
             }
         };
@@ -101,9 +107,11 @@ fn attributes(needs: &[Need]) -> String {
     for name in [
         "ETLKIT_SHARED",
         "ETLKIT_PYTHON",
+        "ETLKIT_NODE_MODULES",
         "ETLKIT_CHROMIUM",
         "ETLKIT_REQUIRE_SHARED",
         "ETLKIT_REQUIRE_FOREIGN",
+        "ETLKIT_REQUIRE_NODE",
         "ETLKIT_REQUIRE_CHROMIUM",
     ] {
         out.push_str(&format!("const _: Option<&str> = option_env!({name:?});\n"));

@@ -16,6 +16,7 @@ const CRATES: &[(u8, &str, &str, &[&str])] = &[
     (4, "etl-synth", "synth", &[]),
     (5, "etl-verify", "verify", &[]),
     (5, "etl-tools", "tools", &[]),
+    (5, "etl-export", "export", &[]),
     (6, "etlkit", "cli", &[]),
 ];
 
@@ -24,6 +25,7 @@ const CRATES: &[(u8, &str, &str, &[&str])] = &[
 const NEVER: &[(&str, &str)] = &[
     ("etl-verify", "etl-synth"),
     ("etl-tools", "etl-synth"),
+    ("etl-export", "etl-synth"),
     ("etl-analysis", "etl-synth"),
     ("etl-synth", "etl-analysis"),
 ];

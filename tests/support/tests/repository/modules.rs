@@ -203,6 +203,7 @@ fn modules_use_each_other_in_one_direction() {
         "synth",
         "verify",
         "tools",
+        "export",
         "cli",
     ] {
         for circle in circles(&modules(folder)) {

@@ -1,0 +1,290 @@
+//! Makes the profile of what was collected: names for addresses, and one tree of frames.
+
+use std::collections::BTreeSet;
+
+use foldhash::HashMap;
+
+use super::collector::SampleCollector;
+use super::frames::{Detail, FrameKind, FrameTable};
+use super::stacks::{NONE, Owner, Stacks};
+use super::tree::{CallNode, Root, TimedSample};
+use super::{Profile, Weight};
+use crate::machine::Machine;
+
+/// Id of the idle process, whose threads run where no other does.
+const IDLE: u32 = 0;
+
+/// What a profile is made of.
+#[derive(Clone, Debug, Default)]
+pub struct ProfileOptions {
+    detail: Detail,
+    by_thread: bool,
+    processes: Option<BTreeSet<usize>>,
+    threads: Vec<u32>,
+    idle: bool,
+}
+
+impl ProfileOptions {
+    /// All processes but the idle one, each as one tree of methods.
+    #[must_use]
+    pub fn new() -> Self {
+        ProfileOptions::default()
+    }
+
+    /// What is one frame.
+    #[must_use]
+    pub fn detail(self, detail: Detail) -> Self {
+        ProfileOptions { detail, ..self }
+    }
+
+    /// Whether each thread has a tree of its own.
+    #[must_use]
+    pub fn by_thread(self, by_thread: bool) -> Self {
+        ProfileOptions { by_thread, ..self }
+    }
+
+    /// Only these processes, by their indices in the machine.
+    #[must_use]
+    pub fn processes(self, processes: BTreeSet<usize>) -> Self {
+        ProfileOptions { processes: Some(processes), ..self }
+    }
+
+    /// Only the threads with these ids; all if there is none.
+    #[must_use]
+    pub fn threads(self, threads: Vec<u32>) -> Self {
+        ProfileOptions { threads, ..self }
+    }
+
+    /// Whether the samples of idle processors are part of the profile.
+    #[must_use]
+    pub fn idle(self, idle: bool) -> Self {
+        ProfileOptions { idle, ..self }
+    }
+
+    fn admits(&self, process: Option<usize>, pid: Option<u32>, tid: u32) -> bool {
+        let is_process = match &self.processes {
+            Some(processes) => process.is_some_and(|process| processes.contains(&process)),
+            None => self.idle || pid != Some(IDLE),
+        };
+        is_process && (self.threads.is_empty() || self.threads.contains(&tid))
+    }
+}
+
+/// A node of the tree of frames while it grows.
+#[derive(Clone, Copy, Debug)]
+struct Growing {
+    parent: u32,
+    frame: usize,
+    weight: Weight,
+}
+
+impl SampleCollector {
+    /// The profile of what was collected, with names from the whole recording. `machine` is
+    /// that of the pass that this observed, with [names](crate::Analysis::names).
+    #[must_use]
+    pub fn profile(&self, machine: &Machine, options: &ProfileOptions) -> Profile {
+        let (symbols, stacks) = (machine.symbols(), &self.stacks);
+        let owners = owners(machine, stacks);
+        let mut profile = Profile {
+            interval: self.intervals.last(),
+            with_stack: self.with_stack,
+            ..Profile::default()
+        };
+        let mut table = FrameTable::default();
+        let mut frames = vec![usize::MAX; stacks.locations.len()];
+        let mut tree: Vec<Growing> = Vec::new();
+        let mut children: HashMap<(u32, usize), u32> = HashMap::default();
+        let mut roots: HashMap<(Option<usize>, Option<u32>), u32> = HashMap::default();
+        let is_idle = |owner: &Owner| {
+            let process = owner.process.and_then(|at| machine.processes().get(at));
+            process.is_some_and(|process| process.pid() == IDLE)
+        };
+        let idle: Vec<bool> = owners.iter().map(is_idle).collect();
+        let mut under_idle = vec![false; stacks.nodes.len()];
+        // The node of the new tree for each of the collected ones, which come after their parents.
+        let mut mapped = vec![NONE; stacks.nodes.len()];
+        for (index, node) in stacks.nodes.iter().enumerate() {
+            let is_idle = match under_idle.get(node.parent as usize) {
+                Some(&above) => above,
+                None => idle.get(node.location as usize).copied().unwrap_or(false),
+            };
+            if is_idle {
+                profile.idle += node.weight;
+                if let Some(under) = under_idle.get_mut(index) {
+                    *under = true;
+                }
+            }
+            let number;
+            if node.parent == NONE {
+                let Some(&Owner { process, tid }) = owners.get(node.location as usize) else {
+                    continue;
+                };
+                let pid = process.and_then(|at| machine.processes().get(at)).map(|p| p.pid());
+                if !options.admits(process, pid, tid) {
+                    continue;
+                }
+                let tid = options.by_thread.then_some(tid);
+                number = *roots.entry((process, tid)).or_insert_with(|| {
+                    let root = Root { process, pid, tid, ..Root::default() };
+                    profile.roots.push(root);
+                    let frame = profile.roots.len() - 1;
+                    tree.push(Growing { parent: NONE, frame, weight: Weight::default() });
+                    (tree.len() - 1) as u32
+                });
+            } else {
+                let parent = mapped.get(node.parent as usize).copied().unwrap_or(NONE);
+                if parent == NONE {
+                    continue;
+                }
+                let Some(frame) = frames.get_mut(node.location as usize) else { continue };
+                if *frame == usize::MAX {
+                    let Some(location) = stacks.locations.get(node.location as usize) else {
+                        continue;
+                    };
+                    let owner = owners.get(location.root as usize);
+                    let pid = owner.and_then(|owner| machine.processes().get(owner.process?));
+                    // Addresses of the kernel are the same in all processes.
+                    let pid = pid.map_or(u32::MAX, |process| process.pid());
+                    let symbol = symbols.at(pid, location.address, location.time);
+                    let at = (location.address, location.address >= machine.kernel_begins());
+                    *frame = table.number(symbol.as_ref(), at, options.detail);
+                }
+                number = child(&mut tree, &mut children, &table, (parent, *frame), options.detail);
+            }
+            if let Some(mapped) = mapped.get_mut(index) {
+                *mapped = number;
+            }
+            if let Some(to) = tree.get_mut(number as usize) {
+                to.weight += node.weight;
+            }
+        }
+        profile.frames = table.frames;
+        profile.modules = table.modules;
+        let places = profile.arrange(&tree);
+        for kept in &self.kept {
+            let number = mapped.get(kept.node as usize).copied().unwrap_or(NONE);
+            if let Some(&node) = places.get(number as usize) {
+                let weight = self.weight(kept.time);
+                let (time, processor) = (kept.time, kept.processor);
+                profile.samples.push(TimedSample { time, node, weight, processor });
+            }
+        }
+        for root in &mut profile.roots {
+            let process = root.process.and_then(|at| machine.processes().get(at));
+            root.process_name = process.map_or("", |p| p.name()).into();
+            let thread = root.tid.and_then(|tid| machine.thread_at(tid, i64::MAX));
+            root.thread_name = thread.map_or("", |thread| &thread.name).into();
+        }
+        profile
+    }
+}
+
+/// The owners of roots, now that the whole recording is known.
+fn owners(machine: &Machine, stacks: &Stacks) -> Vec<Owner> {
+    let late = |tid| {
+        let thread = machine.thread_at(tid, i64::MIN)?;
+        machine.process_at(thread.pid, thread.started.unwrap_or(i64::MIN))
+    };
+    let owner = |owner: &Owner| Owner {
+        process: owner.process.or_else(|| late(owner.tid)),
+        tid: owner.tid,
+    };
+    stacks.owners.iter().map(owner).collect()
+}
+
+/// The child of a node for a frame.
+fn child(
+    tree: &mut Vec<Growing>,
+    children: &mut HashMap<(u32, usize), u32>,
+    table: &FrameTable,
+    (parent, frame): (u32, usize),
+    detail: Detail,
+) -> u32 {
+    let above = tree.get(parent as usize).filter(|above| above.parent != NONE);
+    let is_same = above.is_some_and(|above| above.frame == frame);
+    let is_open = |frame: usize| {
+        let kind = table.frames.get(frame).map(|frame| frame.kind);
+        matches!(kind, Some(FrameKind::Native | FrameKind::Kernel | FrameKind::Unknown))
+    };
+    if is_same && detail == Detail::Methods && is_open(frame) {
+        return parent;
+    }
+    let next = tree.len() as u32;
+    let number = *children.entry((parent, frame)).or_insert(next);
+    if number == next {
+        tree.push(Growing { parent, frame, weight: Weight::default() });
+    }
+    number
+}
+
+impl Profile {
+    /// Arranges nodes, which come after their parents, so that those below a node follow it, the
+    /// heaviest first. Returns their new places.
+    fn arrange(&mut self, tree: &[Growing]) -> Vec<usize> {
+        let mut totals: Vec<Weight> = tree.iter().map(|node| node.weight).collect();
+        let mut below: Vec<Vec<u32>> = vec![Vec::new(); tree.len()];
+        for (index, node) in tree.iter().enumerate().rev() {
+            let total = totals.get(index).copied().unwrap_or_default();
+            if let Some(sum) = totals.get_mut(node.parent as usize) {
+                *sum += total;
+            }
+            if let Some(below) = below.get_mut(node.parent as usize) {
+                below.push(index as u32);
+            }
+        }
+        let heaviest = |index: &u32| {
+            let total = totals.get(*index as usize).copied().unwrap_or_default();
+            (std::cmp::Reverse(total), *index)
+        };
+        for below in &mut below {
+            below.sort_by_key(heaviest);
+        }
+        let mut roots: Vec<u32> = (0..tree.len() as u32)
+            .filter(|&index| tree.get(index as usize).is_some_and(|node| node.parent == NONE))
+            .collect();
+        roots.sort_by_key(heaviest);
+        let mut places = vec![usize::MAX; tree.len()];
+        let mut order = Vec::with_capacity(roots.len());
+        for root in roots {
+            let first = self.nodes.len();
+            // Nodes to enter, with their depth; `None` leaves the node of a place.
+            let mut open: Vec<Result<(u32, u32), usize>> = vec![Ok((root, 0))];
+            while let Some(next) = open.pop() {
+                let (index, depth) = match next {
+                    Ok(node) => node,
+                    Err(place) => {
+                        let end = self.nodes.len();
+                        if let Some(node) = self.nodes.get_mut(place) {
+                            node.end = end;
+                        }
+                        continue;
+                    }
+                };
+                let Some(node) = tree.get(index as usize) else { continue };
+                let place = self.nodes.len();
+                if let Some(to) = places.get_mut(index as usize) {
+                    *to = place;
+                }
+                self.nodes.push(CallNode {
+                    parent: places.get(node.parent as usize).copied(),
+                    frame: (depth > 0).then_some(node.frame),
+                    depth,
+                    exclusive: node.weight,
+                    inclusive: totals.get(index as usize).copied().unwrap_or_default(),
+                    end: 0,
+                });
+                open.push(Err(place));
+                let below = below.get(index as usize).map_or(&[][..], Vec::as_slice);
+                open.extend(below.iter().rev().map(|&child| Ok((child, depth + 1))));
+            }
+            let at = tree.get(root as usize).map_or(0, |node| node.frame);
+            if let Some(root) = self.roots.get_mut(at) {
+                (root.first, root.end) = (first, self.nodes.len());
+            }
+            order.push(at);
+        }
+        let mut by_place: Vec<Option<Root>> = self.roots.drain(..).map(Some).collect();
+        self.roots.extend(order.into_iter().filter_map(|at| by_place.get_mut(at)?.take()));
+        places
+    }
+}

@@ -1,0 +1,118 @@
+//! Collects the samples of a recording.
+
+use etl_format::read::Record;
+
+use super::changes::Changes;
+use super::stacks::{Owner, Stacks};
+use super::weight::{Intervals, Weight};
+use crate::machine::{Change, Life, Machine};
+use crate::observe::{EventRef, Observer, Sample};
+
+/// A sample that is kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    pub time: i64,
+    pub node: u32,
+    pub processor: u16,
+}
+
+/// Collects the CPU samples of a recording with their stacks; an [`Observer`] for
+/// [`Analysis::run`](crate::Analysis::run). [`SampleCollector::profile`] then finds the names.
+///
+/// Stacks are kept as a tree of addresses, so memory grows with the distinct stacks, not with the
+/// number of samples.
+#[derive(Clone, Debug, Default)]
+pub struct SampleCollector {
+    pub(super) stacks: Stacks,
+    pub(super) intervals: Intervals,
+    pub(super) kept: Vec<Kept>,
+    pub(super) with_stack: u64,
+    changes: Changes,
+    span: (Option<i64>, Option<i64>),
+    keeps_samples: bool,
+}
+
+impl SampleCollector {
+    /// Takes all samples.
+    #[must_use]
+    pub fn new() -> Self {
+        SampleCollector::default()
+    }
+
+    /// Takes only the samples from one timestamp to before another one, in ticks of the recording's
+    /// clock.
+    #[must_use]
+    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
+        SampleCollector { span: (from, to), ..self }
+    }
+
+    /// Whether each sample is kept, with its time; 16 bytes for each.
+    #[must_use]
+    pub fn keep_samples(self, keeps_samples: bool) -> Self {
+        SampleCollector { keeps_samples, ..self }
+    }
+
+    /// The weight of what was collected before the first interval was stated.
+    fn weigh_again(&mut self) {
+        let interval = self.intervals.last().unwrap_or(0).into();
+        for node in &mut self.stacks.nodes {
+            node.weight.time = node.weight.samples.saturating_mul(interval);
+        }
+    }
+}
+
+impl Observer for SampleCollector {
+    fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
+        if self.intervals.record(record, event.time) {
+            self.weigh_again();
+        }
+    }
+
+    fn change(&mut self, machine: &Machine, change: &Change, event: &EventRef) {
+        match *change {
+            Change::Code { process, start, size } => {
+                self.changes.code(process, start, size, event.time);
+            }
+            Change::Image(Life::Begun | Life::Ended, process, image) => {
+                if machine.images().get(image).is_some_and(|image| image.is_kernel()) {
+                    self.changes.kernel(event.time);
+                } else {
+                    self.changes.process(process, event.time);
+                }
+            }
+            Change::Process(Life::Ended, process) => self.changes.process(process, event.time),
+            _ => {}
+        }
+    }
+
+    fn sample(&mut self, _: &Machine, sample: &Sample<'_>) {
+        let event = &sample.event;
+        let (from, to) = self.span;
+        if from.is_some_and(|from| event.time < from) || to.is_some_and(|to| event.time >= to) {
+            return;
+        }
+        let owner = Owner { process: event.process, tid: event.tid.unwrap_or(u32::MAX) };
+        let frames = sample.frames;
+        self.with_stack += u64::from(!frames.is_empty());
+        // What is recorded of a stack may lack its innermost part.
+        let own = (frames.iter().next() != Some(sample.address)).then_some(sample.address);
+        let addresses = frames.iter().rev().chain(own);
+        let node = self.stacks.node(owner, addresses, event.time, &self.changes);
+        self.stacks.add(node, self.intervals.weight(event.time));
+        if self.keeps_samples {
+            self.kept.push(Kept { time: event.time, node, processor: event.processor });
+        }
+    }
+
+    fn restart(&mut self) {
+        let SampleCollector { span, keeps_samples, .. } = *self;
+        *self = SampleCollector { span, keeps_samples, ..SampleCollector::default() };
+    }
+}
+
+impl SampleCollector {
+    /// The weight of a sample at a time.
+    pub(super) fn weight(&self, time: i64) -> Weight {
+        self.intervals.weight(time)
+    }
+}

@@ -1,0 +1,166 @@
+//! Frames: what addresses of stacks are, by name.
+
+use etl_schema::views::Pdb;
+use foldhash::HashMap;
+
+use crate::symbols::Symbol;
+
+/// The name of what is not in any known method, module or image.
+const UNKNOWN: &str = "?";
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum FrameKind {
+    /// A method of a CLR.
+    Managed,
+    /// Code of a method that was compiled at run time; only with [`Detail::Addresses`].
+    Jitted,
+    /// Code of a method that was compiled before; only with [`Detail::Addresses`].
+    Precompiled,
+    /// An image of the process, and no known method.
+    Native,
+    /// An image of the kernel.
+    Kernel,
+    /// In no known method, module or image.
+    Unknown,
+}
+
+impl FrameKind {
+    /// Its name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            FrameKind::Managed => "managed",
+            FrameKind::Jitted => "jitted",
+            FrameKind::Precompiled => "precompiled",
+            FrameKind::Native => "native",
+            FrameKind::Kernel => "kernel",
+            FrameKind::Unknown => "unknown",
+        }
+    }
+
+    /// Whether it is a method of the CLR.
+    #[must_use]
+    pub const fn is_managed(self) -> bool {
+        matches!(self, FrameKind::Managed | FrameKind::Jitted | FrameKind::Precompiled)
+    }
+}
+
+/// A module or an image.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ModuleInfo {
+    /// File name; `?` where it is not known.
+    pub name: Box<str>,
+    /// Path; only with [`Detail::Addresses`], like the others.
+    pub path: Box<str>,
+    /// PDB, where it is known.
+    pub pdb: Option<Pdb>,
+    /// First address and the one after the last; `None` of modules of a CLR.
+    pub addresses: Option<(u64, u64)>,
+}
+
+/// What an address of a stack is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Frame {
+    /// Index of its module in [`Profile::modules`](super::Profile::modules).
+    pub module: usize,
+    /// Namespace, type and name of a method; `?` where no method is known.
+    pub method: Box<str>,
+    /// What it is.
+    pub kind: FrameKind,
+    /// Its address, where frames have one: see [`Detail::Addresses`].
+    pub address: Option<u64>,
+}
+
+/// What is one frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// All addresses of a method, by its name and the name of its module; all addresses of an image
+    /// that are in no method. Addresses of one image that follow each other in a stack, without a
+    /// known method, are one frame.
+    #[default]
+    Methods,
+    /// Each address.
+    Addresses,
+}
+
+/// Frames and modules, each kept once.
+#[derive(Debug, Default)]
+pub(super) struct FrameTable {
+    pub frames: Vec<Frame>,
+    pub modules: Vec<ModuleInfo>,
+    numbers: HashMap<Frame, usize>,
+    module_numbers: HashMap<ModuleInfo, usize>,
+}
+
+impl FrameTable {
+    /// The number of the frame of an address; `is_kernel` is whether it is one of the kernel.
+    pub fn number(
+        &mut self,
+        symbol: Option<&Symbol<'_>>,
+        (address, is_kernel): (u64, bool),
+        detail: Detail,
+    ) -> usize {
+        let is_exact = detail == Detail::Addresses;
+        let (module, method, kind) = match symbol {
+            Some(Symbol::Method(method)) => {
+                let (path, pdb) = method.module.map_or(("", None), |m| (m.path, m.il_pdb));
+                let module = self.module(path, pdb, None, is_exact);
+                let kind = match (is_exact, method.jitted) {
+                    (false, _) => FrameKind::Managed,
+                    (true, true) => FrameKind::Jitted,
+                    (true, false) => FrameKind::Precompiled,
+                };
+                let name = match (method.namespace, method.name) {
+                    ("", "") => format!("{:#010x}", method.token),
+                    ("", name) => name.to_owned(),
+                    (namespace, name) => format!("{namespace}.{name}"),
+                };
+                (module, name, kind)
+            }
+            Some(Symbol::Image(image)) => {
+                let range = Some((image.start, image.end));
+                let module = self.module(image.path, image.pdb, range, is_exact);
+                let kind = if is_kernel { FrameKind::Kernel } else { FrameKind::Native };
+                (module, UNKNOWN.to_owned(), kind)
+            }
+            None => (self.module("", None, None, false), UNKNOWN.to_owned(), FrameKind::Unknown),
+        };
+        let address = is_exact.then_some(address);
+        let frame = Frame { module, method: method.into(), kind, address };
+        if let Some(&number) = self.numbers.get(&frame) {
+            return number;
+        }
+        self.frames.push(frame.clone());
+        self.numbers.insert(frame, self.frames.len() - 1);
+        self.frames.len() - 1
+    }
+
+    /// The number of a module: by its file name alone unless it `is_exact`.
+    fn module(
+        &mut self,
+        path: &str,
+        pdb: Option<Pdb>,
+        addresses: Option<(u64, u64)>,
+        is_exact: bool,
+    ) -> usize {
+        let name = path.rsplit(['\\', '/']).next().filter(|name| !name.is_empty());
+        let name: Box<str> = name.unwrap_or(UNKNOWN).into();
+        let (path, pdb, addresses) =
+            if is_exact { (path, pdb, addresses) } else { ("", None, None) };
+        let module = ModuleInfo { name, path: path.into(), pdb, addresses };
+        let mut key = module.clone();
+        if !is_exact {
+            key.name = key.name.to_lowercase().into();
+        }
+        if let Some(&number) = self.module_numbers.get(&key) {
+            return number;
+        }
+        self.modules.push(module);
+        self.module_numbers.insert(key, self.modules.len() - 1);
+        self.modules.len() - 1
+    }
+}

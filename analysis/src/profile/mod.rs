@@ -1,0 +1,90 @@
+//! CPU profiles: the samples of a recording as call trees with names.
+//!
+//! A [`SampleCollector`] observes the pass over a recording. Names may stand at the end of a
+//! recording, so a [`Profile`] is made afterwards.
+//!
+//! ```no_run
+//! use etl_analysis::profile::{ProfileOptions, SampleCollector};
+//! use etl_analysis::{Analysis, Recording};
+//!
+//! let bytes = std::fs::read("trace.etl")?;
+//! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+//! let mut collector = SampleCollector::new();
+//! let machine = Analysis::new().names(true).run(&mut recording, &mut collector)?;
+//! let profile = collector.profile(&machine, &ProfileOptions::new());
+//! for (frame, total) in profile.by_frame() {
+//!     let (total, own) = (total.inclusive.samples, total.exclusive.samples);
+//!     println!("{total:8} {own:8} {}", profile.label(frame));
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod build;
+mod changes;
+mod collector;
+mod frames;
+mod stacks;
+mod totals;
+mod tree;
+mod weight;
+
+pub use build::ProfileOptions;
+pub use collector::SampleCollector;
+pub use frames::{Detail, Frame, FrameKind, ModuleInfo};
+pub use totals::{Focus, Total};
+pub use tree::{CallNode, Root, TimedSample};
+pub use weight::Weight;
+
+with_accessors! {
+    /// The samples of a recording as call trees.
+    #[derive(Clone, Debug, Default)]
+    pub struct Profile {
+        copy {
+            /// The interval between samples of a processor as the recording states it, in 100 ns.
+            interval: Option<u32>,
+            /// Samples that were collected with a stack, of all processes.
+            with_stack: u64,
+            /// Samples of idle processors, which are part of the trees only on request.
+            idle: Weight,
+        }
+        borrow {
+            /// Processes or threads, the one with the most samples first.
+            roots: Vec<Root> => [Root],
+            /// The nodes of all trees: after each stand those below it, the heaviest first.
+            nodes: Vec<CallNode> => [CallNode],
+            /// Frames.
+            frames: Vec<Frame> => [Frame],
+            /// Modules and images.
+            modules: Vec<ModuleInfo> => [ModuleInfo],
+            /// The samples in time order, where they were
+            /// [kept](SampleCollector::keep_samples).
+            samples: Vec<TimedSample> => [TimedSample],
+        }
+        own {}
+    }
+}
+
+impl Profile {
+    /// The weight of all samples.
+    #[must_use]
+    pub fn total(&self) -> Weight {
+        let nodes = self.roots.iter().filter_map(|root| self.nodes.get(root.first));
+        nodes.fold(Weight::default(), |sum, node| sum + node.inclusive)
+    }
+
+    /// Module and method of a frame by its index: `Orders.dll!Orders.Cart.Add`, `ntdll.dll!?`.
+    #[must_use]
+    pub fn label(&self, frame: usize) -> String {
+        let Some(frame) = self.frames.get(frame) else { return String::new() };
+        if frame.kind == FrameKind::Unknown {
+            return "?".to_owned();
+        }
+        format!("{}!{}", self.module_name(frame.module), frame.method)
+    }
+
+    /// File name of a module by its index.
+    #[must_use]
+    pub fn module_name(&self, module: usize) -> &str {
+        self.modules.get(module).map_or("?", |module| &module.name)
+    }
+}

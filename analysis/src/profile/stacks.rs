@@ -1,0 +1,230 @@
+//! Stacks of addresses as a tree, so that what stacks have in common is kept once.
+
+use foldhash::HashMap;
+
+use super::changes::Changes;
+use super::weight::Weight;
+
+/// Threads whose last stack is kept; a power of two.
+const RECENT: usize = 1 << 8;
+
+/// What stands for no node and no location.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// The thread that samples belong to. The process is not known yet where it is `None`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Owner {
+    pub process: Option<usize>,
+    pub tid: u32,
+}
+
+/// An address of a process, while nothing changes there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Location {
+    /// Index of the first root that has it: its process is that of the address.
+    pub root: u32,
+    pub address: u64,
+    /// A time at which it was seen.
+    pub time: i64,
+    from: i64,
+    to: i64,
+    /// The state of the changes for which `to` is known.
+    state: u64,
+    /// The location of the address before it.
+    previous: u32,
+}
+
+/// A node of the tree: an address, called from the addresses above it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node {
+    /// Index of its parent; of a root, [`NONE`].
+    pub parent: u32,
+    /// Index of its location; of a root, its index among the roots.
+    pub location: u32,
+    /// Of the samples that end in it.
+    pub weight: Weight,
+}
+
+/// The last stack of a thread.
+#[derive(Clone, Debug, Default)]
+struct Recent {
+    owner: Option<Owner>,
+    state: u64,
+    /// The addresses, outermost first, with their nodes and the ends of their locations.
+    frames: Vec<(u64, u32, i64)>,
+}
+
+/// All stacks.
+#[derive(Clone, Debug)]
+pub(super) struct Stacks {
+    pub nodes: Vec<Node>,
+    pub locations: Vec<Location>,
+    pub owners: Vec<Owner>,
+    children: HashMap<(u32, u32), u32>,
+    latest: HashMap<(Option<usize>, u32, u64), u32>,
+    roots: HashMap<Owner, u32>,
+    recent: Vec<Recent>,
+}
+
+impl Default for Stacks {
+    fn default() -> Self {
+        Stacks {
+            nodes: Vec::new(),
+            locations: Vec::new(),
+            owners: Vec::new(),
+            children: HashMap::default(),
+            latest: HashMap::default(),
+            roots: HashMap::default(),
+            recent: vec![Recent::default(); RECENT],
+        }
+    }
+}
+
+impl Stacks {
+    /// The node of a stack of addresses, outermost first, that was taken at a time.
+    pub fn node(
+        &mut self,
+        owner: Owner,
+        addresses: impl Iterator<Item = u64>,
+        time: i64,
+        changes: &Changes,
+    ) -> u32 {
+        let root = self.root(owner);
+        let slot = owner.tid as usize & (RECENT - 1);
+        let mut recent = self.recent.get_mut(slot).map(std::mem::take).unwrap_or_default();
+        let state = changes.state(owner.process);
+        if recent.owner != Some(owner) || recent.state != state {
+            recent.frames.clear();
+        }
+        (recent.owner, recent.state) = (Some(owner), state);
+        let (mut node, mut depth, mut same) = (self.root_node(root), 0, true);
+        for address in addresses {
+            let known = recent.frames.get(depth).filter(|_| same);
+            match known {
+                Some(&(at, known, to)) if at == address && time < to => node = known,
+                _ => {
+                    if same {
+                        recent.frames.truncate(depth);
+                        same = false;
+                    }
+                    let (location, to) =
+                        self.location((owner, root), address, (time, state), changes);
+                    node = self.child(node, location);
+                    recent.frames.push((address, node, to));
+                }
+            }
+            depth += 1;
+        }
+        if let Some(kept) = self.recent.get_mut(slot) {
+            *kept = recent;
+        }
+        node
+    }
+
+    /// Adds a sample that ends in a node.
+    pub fn add(&mut self, node: u32, weight: Weight) {
+        if let Some(node) = self.nodes.get_mut(node as usize) {
+            node.weight += weight;
+        }
+    }
+
+    fn root(&mut self, owner: Owner) -> u32 {
+        if let Some(&root) = self.roots.get(&owner) {
+            return root;
+        }
+        let root = index(self.owners.len());
+        self.owners.push(owner);
+        self.roots.insert(owner, root);
+        let node = Node { parent: NONE, location: root, weight: Weight::default() };
+        self.children.insert((NONE, root), index(self.nodes.len()));
+        self.nodes.push(node);
+        root
+    }
+
+    fn root_node(&self, root: u32) -> u32 {
+        self.children.get(&(NONE, root)).copied().unwrap_or(NONE)
+    }
+
+    #[inline]
+    fn child(&mut self, parent: u32, location: u32) -> u32 {
+        let next = index(self.nodes.len());
+        let node = *self.children.entry((parent, location)).or_insert(next);
+        if node == next {
+            self.nodes.push(Node { parent, location, weight: Weight::default() });
+        }
+        node
+    }
+
+    /// The location of an address at a time, and its end as far as that is known.
+    fn location(
+        &mut self,
+        (owner, root): (Owner, u32),
+        address: u64,
+        (time, state): (i64, u64),
+        changes: &Changes,
+    ) -> (u32, i64) {
+        // Threads of a process share its addresses.
+        let tid = if owner.process.is_some() { 0 } else { owner.tid };
+        let key = (owner.process, tid, address);
+        let latest = self.latest.get(&key).copied().unwrap_or(NONE);
+        let mut at = latest;
+        while let Some(location) = self.locations.get_mut(at as usize) {
+            if location.state != state {
+                (_, location.to) = changes.span(owner.process, address, location.time);
+                location.state = state;
+            }
+            if location.from <= time && time < location.to {
+                return (at, location.to);
+            }
+            at = location.previous;
+        }
+        let (from, to) = changes.span(owner.process, address, time);
+        let new = index(self.locations.len());
+        let location = Location { root, address, time, from, to, state, previous: latest };
+        self.locations.push(location);
+        self.latest.insert(key, new);
+        (new, to)
+    }
+}
+
+/// More than that fit into no memory.
+fn index(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(NONE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWNER: Owner = Owner { process: Some(0), tid: 8 };
+
+    fn parent(stacks: &Stacks, node: u32) -> u32 {
+        stacks.nodes[node as usize].parent
+    }
+
+    #[test]
+    fn stacks_share_what_they_have_in_common() {
+        let (mut stacks, changes) = (Stacks::default(), Changes::default());
+        let mut node =
+            |addresses: &[u64], time| stacks.node(OWNER, addresses.iter().copied(), time, &changes);
+        let (a, b, c) = (node(&[1, 2, 3], 1), node(&[1, 2, 4], 2), node(&[1, 2], 3));
+        assert_eq!((node(&[1, 2, 3], 4), node(&[], 5)), (a, 0));
+        assert_eq!([a, b, c].map(|node| parent(&stacks, node)), [c, c, 1]);
+        assert_eq!((stacks.nodes.len(), stacks.locations.len()), (5, 4));
+    }
+
+    #[test]
+    fn an_address_is_another_location_after_a_change() {
+        let (mut stacks, mut changes) = (Stacks::default(), Changes::default());
+        let before = stacks.node(OWNER, [0x1000].into_iter(), 1, &changes);
+        changes.code(0, 0x1000, 16, 5);
+        // A sample of before the change may come after it.
+        let late = stacks.node(OWNER, [0x1000].into_iter(), 4, &changes);
+        let after = stacks.node(OWNER, [0x1000].into_iter(), 6, &changes);
+        assert_eq!(late, before);
+        assert_ne!(after, before);
+        // Elsewhere nothing changed.
+        let other = stacks.node(OWNER, [0x9000].into_iter(), 4, &changes);
+        assert_eq!(stacks.node(OWNER, [0x9000].into_iter(), 6, &changes), other);
+    }
+}

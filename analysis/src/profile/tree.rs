@@ -1,0 +1,75 @@
+//! The call tree of a profile.
+
+use super::weight::Weight;
+
+/// The samples of a process, or of a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Root {
+    /// Index of the process in the machine; `None` where nothing states the process of the thread.
+    pub process: Option<usize>,
+    /// Its id.
+    pub pid: Option<u32>,
+    /// File name of the process; empty where no event states it.
+    pub process_name: Box<str>,
+    /// The thread, where each has a tree of its own.
+    pub tid: Option<u32>,
+    /// Name of the thread; empty where no event states it.
+    pub thread_name: Box<str>,
+    /// Index of its node, which stands before those below it.
+    pub first: usize,
+    /// Index after its last node.
+    pub end: usize,
+}
+
+impl Root {
+    /// Name and id of the process: `Orders.exe (4312)`.
+    #[must_use]
+    pub fn process_label(&self) -> String {
+        let name = if self.process_name.is_empty() { "?" } else { &self.process_name };
+        match self.pid {
+            Some(pid) => format!("{name} ({pid})"),
+            None => "unknown process".to_owned(),
+        }
+    }
+
+    /// Name and id of the thread: `.NET GC (12)`, or `thread 12`.
+    #[must_use]
+    pub fn thread_label(&self) -> Option<String> {
+        let tid = self.tid?;
+        let name = &self.thread_name;
+        Some(if name.is_empty() { format!("thread {tid}") } else { format!("{name} ({tid})") })
+    }
+}
+
+/// A node of the call tree: a frame, called from those above it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CallNode {
+    /// Index of the node of its caller; `None` for the node of a [`Root`].
+    pub parent: Option<usize>,
+    /// Index of its frame; `None` for the node of a [`Root`].
+    pub frame: Option<usize>,
+    /// Nodes above it.
+    pub depth: u32,
+    /// The samples in it.
+    pub exclusive: Weight,
+    /// The samples in it and in those below it.
+    pub inclusive: Weight,
+    /// Index after the last node below it.
+    pub end: usize,
+}
+
+/// A sample with its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TimedSample {
+    /// Ticks of the recording's clock.
+    pub time: i64,
+    /// Index of the node of its innermost frame.
+    pub node: usize,
+    /// What it counts for.
+    pub weight: Weight,
+    /// The processor.
+    pub processor: u16,
+}

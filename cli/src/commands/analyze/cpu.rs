@@ -1,0 +1,289 @@
+//! `etlkit analyze cpu`: the CPU samples of a recording.
+
+use clap::ValueEnum;
+use etl_analysis::profile::{Focus, Profile, ProfileOptions, Root, SampleCollector, Total, Weight};
+
+use super::{ReportArgs, report, span_facts};
+use crate::Outcome;
+use crate::error::Failure;
+use crate::recording::{Analyzed, RecordingArgs};
+use crate::table::{Cell, Column, Table, TableReport};
+
+/// Arguments of `etlkit analyze cpu`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+`self` counts the samples in a method, `total` those in it and in what it called; a sample counts
+once for a method that calls itself. Native code without symbols is named by its image: ntdll.dll!?.
+
+Needs the kernel's samples (`xperf -on PROFILE`, WPR profile CPU), with stacks for totals and trees
+(`-stackwalk Profile`), images (LOADER), and for managed code the CLR's rundown
+(`etlverify` checks it).
+
+Exit codes: 0 success, 1 the trace is damaged or lost buffers and what is left was read, 2 error.
+
+Examples:
+  etlkit analyze cpu trace.etl
+  etlkit analyze cpu --process Orders --group-by module trace.etl
+  etlkit analyze cpu --from 2 --to 2.5 --tree trace.etl
+  etlkit analyze cpu --focus Orders.Cart.Add trace.etl
+  etlkit analyze cpu --format csv --group-by thread kernel.etl clr.etl > threads.csv")]
+pub(crate) struct Args {
+    /// What a row is
+    #[arg(long, value_enum, default_value_t)]
+    group_by: GroupBy,
+    /// Print the call tree
+    #[arg(long, conflicts_with_all = ["focus", "group_by"])]
+    tree: bool,
+    /// Print only the parts of the tree with at least PERCENT of all samples
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, requires = "tree")]
+    min_percent: f64,
+    /// Print the callers and the callees of the methods whose names contain TEXT
+    #[arg(long, value_name = "TEXT", conflicts_with = "group_by")]
+    focus: Option<String>,
+    /// Include the samples of idle processors
+    #[arg(long)]
+    idle: bool,
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum GroupBy {
+    /// A process
+    Process,
+    /// A thread
+    Thread,
+    /// A module or an image
+    Module,
+    /// A method
+    #[default]
+    Method,
+}
+
+/// The columns of weights, which end each row.
+const WEIGHTS: [Column; 6] = [
+    ("total_samples", "total"),
+    ("total_us", "total ms"),
+    ("total_percent", "total %"),
+    ("self_samples", "self"),
+    ("self_us", "self ms"),
+    ("self_percent", "self %"),
+];
+
+pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
+    let recording = &args.report.recording;
+    let analyzed = recording.analyze(|(from, to)| SampleCollector::new().between(from, to))?;
+    let by_thread = args.group_by == GroupBy::Thread;
+    let options = ProfileOptions::new().by_thread(by_thread).idle(args.idle);
+    let options = profile_options(recording, &analyzed, options)?;
+    let profile = analyzed.observer.profile(&analyzed.machine, &options);
+    let mut report = report("cpu", &analyzed);
+    describe(&mut report, &profile, &analyzed);
+    let table = if args.tree {
+        tree(&profile, args.min_percent)
+    } else if let Some(text) = &args.focus {
+        focus(&profile, text)?
+    } else {
+        match args.group_by {
+            GroupBy::Method => methods(&profile),
+            GroupBy::Module => modules(&profile),
+            GroupBy::Process | GroupBy::Thread => roots(&profile, by_thread),
+        }
+    };
+    report.tables.push(table);
+    args.report.print(&report, analyzed.outcome)
+}
+
+/// The options with the selection of processes and threads.
+pub(crate) fn profile_options<O>(
+    args: &RecordingArgs,
+    analyzed: &Analyzed<O>,
+    options: ProfileOptions,
+) -> Result<ProfileOptions, Failure> {
+    let options = options.threads(args.thread.clone());
+    let selector = args.processes.selector();
+    if selector.is_empty() {
+        return Ok(options);
+    }
+    let selected = selector.select(&analyzed.machine).map_err(|error| args.no_process(&error))?;
+    Ok(options.processes(selected))
+}
+
+/// What is known of the samples as a whole.
+fn describe<O>(report: &mut TableReport, profile: &Profile, analyzed: &Analyzed<O>) {
+    let (total, idle) = (profile.total(), profile.idle());
+    report.facts.extend(span_facts(&analyzed.machine));
+    report.facts.extend([
+        ("interval_us", profile.interval().map_or(Cell::None, |i| Cell::Duration(i.into()))),
+        ("samples", Cell::Count(total.samples)),
+        ("cpu_us", time(profile, total)),
+        ("idle_samples", Cell::Count(idle.samples)),
+        ("samples_with_stack", Cell::Count(profile.with_stack())),
+    ]);
+    let span = match profile.interval() {
+        Some(interval) => {
+            let (total, interval) = (total.time as f64 / 1e7, f64::from(interval) / 1e4);
+            format!("{total:.3} s of CPU time, one sample per {interval} ms")
+        }
+        None => "the recording states no interval".to_owned(),
+    };
+    let mut line = format!("{} samples: {span}", total.samples);
+    if idle.samples > 0 {
+        line += &format!("; {} samples of idle processors", idle.samples);
+    }
+    report.headline.push(line);
+    if total.samples + idle.samples == 0 {
+        report.missing.push(
+            "CPU samples: record them with `xperf -on PROC_THREAD+LOADER+PROFILE -stackwalk \
+             Profile`, or the WPR profile CPU"
+                .to_owned(),
+        );
+    } else if profile.with_stack() == 0 {
+        report.missing.push(
+            "stacks of samples, so totals are those of the method itself: record them with \
+             `-stackwalk Profile`"
+                .to_owned(),
+        );
+    }
+}
+
+fn time(profile: &Profile, weight: Weight) -> Cell {
+    if profile.interval().is_some() { Cell::Duration(weight.time) } else { Cell::None }
+}
+
+/// The cells of [`WEIGHTS`].
+fn weights(profile: &Profile, total: Total) -> [Cell; 6] {
+    let all = profile.total().samples;
+    let cells = |weight: Weight| {
+        let share = Cell::share(weight.samples, all);
+        [Cell::Count(weight.samples), time(profile, weight), share]
+    };
+    let [a, b, c] = cells(total.inclusive);
+    let [d, e, f] = cells(total.exclusive);
+    [a, b, c, d, e, f]
+}
+
+fn table(title: &str, names: &[Column]) -> Table {
+    let columns: Vec<Column> = WEIGHTS.iter().chain(names).copied().collect();
+    Table::new("rows", title, &columns)
+}
+
+fn methods(profile: &Profile) -> Table {
+    let names = [("name", "method"), ("module", ""), ("method", ""), ("code", "code")];
+    let mut table = table("", &names);
+    for (frame, total) in profile.by_frame() {
+        let mut row = weights(profile, total).to_vec();
+        row.extend(frame_cells(profile, frame));
+        table.rows.push(row);
+    }
+    table
+}
+
+/// Name, module, method and kind of code.
+fn frame_cells(profile: &Profile, frame: usize) -> [Cell; 4] {
+    let name = Cell::text(profile.label(frame));
+    let Some(frame) = profile.frames().get(frame) else {
+        return [name, Cell::None, Cell::None, Cell::None];
+    };
+    let module = Cell::text(profile.module_name(frame.module));
+    [name, module, Cell::text(&*frame.method), Cell::text(frame.kind.name())]
+}
+
+fn modules(profile: &Profile) -> Table {
+    let mut table = table("", &[("module", "module")]);
+    for (name, total) in profile.by_module() {
+        let mut row = weights(profile, total).to_vec();
+        row.push(Cell::text(name));
+        table.rows.push(row);
+    }
+    table
+}
+
+/// Processes or threads: nothing calls them, so their totals are all that they have.
+fn roots(profile: &Profile, by_thread: bool) -> Table {
+    let process = [("process", "process"), ("process_name", ""), ("pid", "")];
+    let thread = [("thread", "thread"), ("thread_name", ""), ("tid", "")];
+    let [total, time, share, ..] = WEIGHTS;
+    let mut columns = vec![total, time, share];
+    columns.extend(process);
+    columns.extend(thread.iter().filter(|_| by_thread));
+    let mut table = Table::new("rows", "", &columns);
+    for root in profile.roots() {
+        let weight = profile.nodes().get(root.first).map(|node| node.inclusive);
+        let total = weights(profile, Total::new(weight.unwrap_or_default(), Weight::default()));
+        let mut row = total.into_iter().take(3).collect::<Vec<_>>();
+        row.extend(root_cells(root).into_iter().take(if by_thread { 6 } else { 3 }));
+        table.rows.push(row);
+    }
+    table
+}
+
+fn root_cells(root: &Root) -> [Cell; 6] {
+    [
+        Cell::text(root.process_label()),
+        Cell::text(&*root.process_name),
+        Cell::count(root.pid),
+        Cell::text(root.thread_label().unwrap_or_default()),
+        Cell::text(&*root.thread_name),
+        Cell::count(root.tid),
+    ]
+}
+
+/// The call tree, without the parts that have less than so many percent of all samples.
+fn tree(profile: &Profile, min_percent: f64) -> Table {
+    let mut table =
+        table("", &[("name", "call tree"), ("depth", ""), ("process", ""), ("code", "")]);
+    let least = profile.total().samples as f64 * min_percent / 100.0;
+    for root in profile.roots() {
+        let nodes = profile.nodes().get(root.first..root.end).unwrap_or_default();
+        for node in nodes {
+            if (node.inclusive.samples as f64) < least {
+                continue;
+            }
+            let mut row = weights(profile, Total::new(node.inclusive, node.exclusive)).to_vec();
+            let label = match node.frame {
+                Some(frame) => profile.label(frame),
+                None => root.process_label(),
+            };
+            let kind = node.frame.and_then(|at| profile.frames().get(at)).map(|f| f.kind.name());
+            row.extend([
+                Cell::Text(format!("{}{label}", "  ".repeat(node.depth as usize))),
+                Cell::Count(node.depth.into()),
+                Cell::text(root.process_label()),
+                Cell::text(kind.unwrap_or_default()),
+            ]);
+            table.rows.push(row);
+        }
+    }
+    table
+}
+
+/// Callers and callees of the methods whose names contain a text.
+fn focus(profile: &Profile, text: &str) -> Result<Table, Failure> {
+    let wanted = text.to_lowercase();
+    let labels: Vec<String> =
+        (0..profile.frames().len()).map(|frame| profile.label(frame)).collect();
+    let is_focus =
+        |frame: usize| labels.get(frame).is_some_and(|l| l.to_lowercase().contains(&wanted));
+    if !(0..labels.len()).any(is_focus) {
+        return Err(Failure::new(text, "no sampled method has this in its name")
+            .hint("`etlkit analyze cpu --top 0` lists all sampled methods"));
+    }
+    let Focus { total, callers, callees, .. } = profile.focus(is_focus);
+    let mut table = table("", &[("relation", ""), ("name", "method")]);
+    let mut push = |total: Total, relation: &str, name: String| {
+        let mut row = weights(profile, total).to_vec();
+        row.extend([Cell::text(relation), Cell::text(name)]);
+        table.rows.push(row);
+    };
+    let none = Weight::default();
+    for (caller, weight) in callers {
+        let name = caller.map_or("(start of a thread)".to_owned(), |f| profile.label(f));
+        push(Total::new(weight, none), "caller", format!("called by  {name}"));
+    }
+    push(total, "focus", format!("           {text}"));
+    for (callee, weight) in callees {
+        push(Total::new(weight, none), "callee", format!("calls      {}", profile.label(callee)));
+    }
+    Ok(table)
+}

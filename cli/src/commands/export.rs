@@ -1,0 +1,204 @@
+//! `etlkit export`: writes the CPU samples of a recording for other viewers.
+
+use std::io::BufWriter;
+use std::path::Path;
+
+use clap::{Subcommand, ValueEnum};
+use etl_analysis::profile::{Detail, Profile, ProfileOptions, SampleCollector};
+use etl_export::{Unit, flamegraph, folded, pprof, speedscope};
+use etl_format::constants::FILETIME_UNIX_EPOCH;
+
+use crate::Outcome;
+use crate::commands::analyze::profile_options;
+use crate::error::Failure;
+use crate::recording::{Analyzed, RecordingArgs};
+use crate::sink::{Sink, SinkArgs};
+
+/// Arguments of `etlkit export`.
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
+#[command(after_help = "\
+Several files are read as one recording.
+
+Examples:
+  etlkit export flamegraph trace.etl -o flame.html
+  etlkit export speedscope kernel.etl clr.etl -o trace.speedscope.json")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    format: Format,
+}
+
+#[derive(Debug, Subcommand)]
+enum Format {
+    /// Folded stacks: one line a stack, for flame graph scripts.
+    Folded(StackArgs),
+    /// A flame graph as one HTML page.
+    Flamegraph(StackArgs),
+    /// speedscope: the stacks of each thread in time order.
+    Speedscope(StackArgs),
+    /// pprof: addresses with identities of images.
+    Pprof(PprofArgs),
+}
+
+/// Arguments of the formats that count stacks in samples or in time.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+struct StackArgs {
+    /// Count in samples, or in time by the interval that the recording states [default: samples for
+    /// folded stacks, time for the others]
+    #[arg(long, value_enum)]
+    weight: Option<Weight>,
+    /// Keep the threads of a process apart (always so for speedscope)
+    #[arg(long)]
+    by_thread: bool,
+    #[command(flatten)]
+    samples: SampleArgs,
+}
+
+/// Arguments of `etlkit export pprof`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+struct PprofArgs {
+    #[command(flatten)]
+    samples: SampleArgs,
+}
+
+/// Arguments of all formats.
+#[derive(Debug, clap::Args)]
+struct SampleArgs {
+    /// Include the samples of idle processors
+    #[arg(long)]
+    idle: bool,
+    #[command(flatten)]
+    sink: SinkArgs,
+    #[command(flatten)]
+    recording: RecordingArgs,
+}
+
+const AFTER_HELP: &str = "\
+Needs the kernel's samples with stacks: `etlkit analyze cpu` shows what a recording has.
+
+Exit codes: 0 success, 1 the trace is damaged or lost buffers and what is left was read, 2 error.
+
+Examples:
+  etlkit export folded trace.etl -o stacks.txt
+  etlkit export flamegraph --process Orders trace.etl -o flame.html
+  etlkit export speedscope trace.etl -o trace.speedscope.json
+  etlkit export pprof kernel.etl clr.etl -o cpu.pb.gz
+  etlkit export folded --from 2 --to 2.5 trace.etl -o - | sort -k 2 -n";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Weight {
+    /// Number of samples
+    Samples,
+    /// Nanoseconds
+    Time,
+}
+
+impl StackArgs {
+    fn unit(&self, default: Weight) -> Unit {
+        match self.weight.unwrap_or(default) {
+            Weight::Samples => Unit::Samples,
+            Weight::Time => Unit::Time,
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
+    let by_thread = |by_thread| ProfileOptions::new().by_thread(by_thread);
+    match &args.format {
+        Format::Folded(args) => {
+            let export = args.samples.collect(false, by_thread(args.by_thread))?;
+            // Without an interval there is no time to count in.
+            let unit = match export.profile.interval() {
+                None if args.weight == Some(Weight::Time) => return Err(no_interval(&export)),
+                _ => args.unit(Weight::Samples),
+            };
+            export.write(|profile, out| folded::write(profile, unit, out))
+        }
+        Format::Flamegraph(args) => {
+            let export = args.samples.collect(false, by_thread(args.by_thread))?;
+            let (unit, title) = (args.unit(Weight::Time), export.title());
+            export.write(|profile, out| flamegraph::write(profile, &title, unit, out))
+        }
+        Format::Speedscope(args) => {
+            let export = args.samples.collect(true, by_thread(true))?;
+            let (unit, title) = (args.unit(Weight::Time), export.title());
+            export.write(|profile, out| speedscope::write(profile, &title, unit, out))
+        }
+        Format::Pprof(args) => {
+            let options = by_thread(true).detail(Detail::Addresses);
+            let export = args.samples.collect(false, options)?;
+            let times = export.times();
+            export.write(|profile, out| pprof::write(profile, times, out))
+        }
+    }
+}
+
+/// A profile, and the file that it goes to.
+struct Export {
+    sink: Sink,
+    profile: Profile,
+    analyzed: Analyzed<SampleCollector>,
+}
+
+impl SampleArgs {
+    /// Reads the recording. `options` are completed by the selection of processes and threads.
+    fn collect(&self, keep_samples: bool, options: ProfileOptions) -> Result<Export, Failure> {
+        let inputs = self.recording.files.iter().map(std::path::PathBuf::as_path);
+        let sink = Sink::create(&self.sink, inputs)?;
+        let analyzed = self.recording.analyze(|(from, to)| {
+            SampleCollector::new().between(from, to).keep_samples(keep_samples)
+        })?;
+        let options = profile_options(&self.recording, &analyzed, options)?.idle(self.idle);
+        let profile = analyzed.observer.profile(&analyzed.machine, &options);
+        if profile.total().samples == 0 {
+            let name = analyzed.names.join(", ");
+            return Err(Failure::new(name, "no CPU sample is selected").hint(
+                "record samples with `xperf -on PROC_THREAD+LOADER+PROFILE -stackwalk Profile`; \
+                 `etlkit analyze cpu` shows what there is",
+            ));
+        }
+        Ok(Export { sink, profile, analyzed })
+    }
+}
+
+impl Export {
+    /// The name of the recording: that of its first file.
+    fn title(&self) -> String {
+        let name = self.analyzed.names.first().map_or("", String::as_str);
+        let name = Path::new(name).file_name().map(|name| name.to_string_lossy().into_owned());
+        name.unwrap_or_default()
+    }
+
+    /// When the recording began, and how long it lasted.
+    fn times(&self) -> pprof::Times {
+        let clock = self.analyzed.machine.clock();
+        let (first, last) = self.analyzed.machine.span().unwrap_or_default();
+        let (first, last) = (clock.filetime(first), clock.filetime(last));
+        pprof::Times {
+            start: first.saturating_sub(FILETIME_UNIX_EPOCH).saturating_mul(100),
+            duration: u64::try_from(last.saturating_sub(first)).unwrap_or(0).saturating_mul(100),
+        }
+    }
+
+    fn write(
+        mut self,
+        write: impl FnOnce(&Profile, &mut BufWriter<&mut std::fs::File>) -> std::io::Result<()>,
+    ) -> Result<Outcome, Failure> {
+        let name = self.sink.name().to_owned();
+        let mut out = BufWriter::new(self.sink.file());
+        write(&self.profile, &mut out).map_err(|error| Failure::io(&name, &error))?;
+        drop(out);
+        let total = self.profile.total();
+        let stacks = self.profile.nodes().iter().filter(|node| node.exclusive.samples > 0).count();
+        let text = format!("{name}: {} samples, {stacks} stacks\n", total.samples);
+        self.sink.finish(&text)?;
+        Ok(self.analyzed.outcome)
+    }
+}
+
+fn no_interval(export: &Export) -> Failure {
+    Failure::new(export.title(), "the recording states no interval between samples")
+        .hint("use --weight samples")
+}

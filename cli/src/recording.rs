@@ -1,0 +1,153 @@
+//! What the commands share that analyse traces: their arguments, and the pass over the traces as
+//! one recording.
+
+use std::path::PathBuf;
+
+use etl_analysis::{
+    Analysis, Change, EventRef, Machine, Observer, Recording, Sample, Stack, UnknownProcess,
+};
+use etl_format::Clock;
+use etl_format::read::Record;
+
+use crate::Outcome;
+use crate::diagnostics::Condition;
+use crate::error::Failure;
+use crate::filter;
+use crate::input::{self, About, Input, InputArgs};
+use crate::missing_header;
+use crate::process_args::ProcessArgs;
+use crate::progress::Progress;
+use crate::threads::ThreadArgs;
+
+/// The traces to analyse, and which part of them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RecordingArgs {
+    /// Trace to read; `-` is standard input. Several traces are read as one recording: those of the
+    /// kernel's session and of the runtime's, for example
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub processes: ProcessArgs,
+    /// Select the thread with this id; may be repeated
+    #[arg(long, value_name = "TID", value_parser = filter::number::<u32>)]
+    pub thread: Vec<u32>,
+    /// Select what happened at or after TIME: seconds since the start (1.5), or UTC
+    /// (2020-07-29T00:07:01Z)
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// Select what happened before TIME
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
+    #[command(flatten)]
+    threads: ThreadArgs,
+    #[command(flatten)]
+    input: InputArgs,
+}
+
+/// A recording that was read.
+#[derive(Debug)]
+pub(crate) struct Analyzed<O> {
+    /// Names of the files.
+    pub names: Vec<String>,
+    pub machine: Machine,
+    pub observer: O,
+    /// What the condition of the files is.
+    pub outcome: Outcome,
+}
+
+/// Times of the recording's clock between which something is selected.
+pub(crate) type TimeSpan = (Option<i64>, Option<i64>);
+
+impl RecordingArgs {
+    /// Reads the recording with an observer for the selected time.
+    pub fn analyze<O: Observer>(
+        &self,
+        observer: impl FnOnce(TimeSpan) -> O,
+    ) -> Result<Analyzed<O>, Failure> {
+        if self.files.len() > 1
+            && let Some(stdin) = self.files.iter().find(|f| input::is_stdin(f))
+        {
+            return Err(Failure::new(input::display(stdin), "cannot be one of several traces")
+                .hint("write it to a file first"));
+        }
+        input::reject_twice(&self.files, "name each trace once")?;
+        let share = self.input.share(self.files.len());
+        let opened = self.files.iter().map(|file| Input::open(file, &share));
+        let mut inputs = opened.collect::<Result<Vec<_>, _>>()?;
+        let abouts: Vec<About> = inputs.iter().map(|input| input.about().clone()).collect();
+        for (input, about) in inputs.iter_mut().zip(&abouts) {
+            let limits = input.limits();
+            missing_header::ensure_records_in(&about.name, input.source(), limits)?;
+        }
+        let total = inputs.iter_mut().map(Input::size).sum();
+        let failed = |error: etl_analysis::Error| {
+            let file = error.file();
+            abouts.get(file).unwrap_or(&About::default()).not_a_trace(&error.into_source())
+        };
+        let names: Vec<String> = abouts.iter().map(|about| about.name.clone()).collect();
+        let sources: Vec<_> = inputs.iter_mut().map(Input::source).zip(names.clone()).collect();
+        let mut recording = Recording::open_within(sources, share.limits(total)).map_err(failed)?;
+        let traces = recording.files().iter();
+        let used: u64 =
+            traces.flat_map(|(trace, _)| trace.buffers()).map(|b| u64::from(b.fill)).sum();
+        let observer = observer(self.span(&recording.timeline().clock())?);
+        let mut observer = WithProgress { observer, progress: Progress::new(used, false) };
+        let analysis = Analysis::new().names(true).threads(self.threads.count());
+        let machine = analysis.run(&mut recording, &mut observer).map_err(failed)?;
+        let mut outcome = Outcome::Success;
+        for ((trace, name), file) in recording.files().iter().zip(machine.files()) {
+            let condition = Condition::new(trace.header(), &[], trace.notes());
+            outcome = outcome.max(condition.report(name));
+            if let Some(fault) = file.faults.first() {
+                let more = match file.faults.len() {
+                    1 => String::new(),
+                    n => format!(", the first of {n} damaged places"),
+                };
+                stderr_line!("warning: {name}: at {:#x}: {}{more}", fault.offset, fault.message);
+                outcome = outcome.max(Outcome::Findings);
+            }
+        }
+        let WithProgress { observer, progress } = observer;
+        drop(progress);
+        Ok(Analyzed { names, machine, observer, outcome })
+    }
+
+    fn span(&self, clock: &Clock) -> Result<TimeSpan, Failure> {
+        filter::span(self.from.as_deref(), self.to.as_deref(), clock)
+    }
+
+    /// The failure that a selected process is not in the recording.
+    pub fn no_process(&self, error: &UnknownProcess) -> Failure {
+        let name = self.files.first().map(|file| input::display(file)).unwrap_or_default();
+        Failure::new(name, error.to_string()).hint(ProcessArgs::HINT)
+    }
+}
+
+/// An observer, and a progress bar over the records.
+struct WithProgress<O> {
+    observer: O,
+    progress: Progress,
+}
+
+impl<O: Observer> Observer for WithProgress<O> {
+    fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
+        self.progress.pass(record.bytes().len());
+        self.observer.record(machine, record, event);
+    }
+
+    fn change(&mut self, machine: &Machine, change: &Change, event: &EventRef) {
+        self.observer.change(machine, change, event);
+    }
+
+    fn sample(&mut self, machine: &Machine, sample: &Sample<'_>) {
+        self.observer.sample(machine, sample);
+    }
+
+    fn stack(&mut self, machine: &Machine, stack: &Stack<'_>) {
+        self.observer.stack(machine, stack);
+    }
+
+    fn restart(&mut self) {
+        self.observer.restart();
+    }
+}

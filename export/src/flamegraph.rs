@@ -1,0 +1,71 @@
+//! A flame graph as one HTML page without external resources: a click zooms, a text field searches.
+
+use std::io::{self, Write};
+
+use etl_analysis::profile::Profile;
+use serde_json::json;
+
+use crate::Unit;
+
+/// The page; [`DATA`] stands for the stacks, [`TITLE`] for the title.
+const PAGE: &str = include_str!("../templates/flamegraph.html");
+const DATA: &str = "{{data}}";
+const TITLE: &str = "{{title}}";
+
+/// Parts of the whole that a stack needs to be drawn: narrower ones cannot be seen.
+const PARTS: u64 = 5_000;
+
+/// Writes a page with the stacks of a profile.
+///
+/// # Errors
+/// When writing fails.
+pub fn write(profile: &Profile, title: &str, unit: Unit, out: impl Write) -> io::Result<()> {
+    let mut out = io::BufWriter::new(out);
+    let unit = if profile.interval().is_some() { unit } else { Unit::Samples };
+    let (head, rest) = PAGE.split_once(DATA).unwrap_or((PAGE, ""));
+    out.write_all(head.replace(TITLE, &escape(title)).as_bytes())?;
+    let total = unit.of(profile.total());
+    let least = total / PARTS;
+    let unit_name = if unit == Unit::Time { "ns" } else { "samples" };
+    let head = json!({ "title": title, "unit": unit_name, "total": total }).to_string();
+    write!(out, "{{\"head\":{},\n\"frames\":[", in_script(&head))?;
+    for (at, frame) in profile.frames().iter().enumerate() {
+        let comma = if at > 0 { ",\n" } else { "\n" };
+        let value = json!([profile.label(at), frame.kind.name()]).to_string();
+        write!(out, "{comma}{}", in_script(&value))?;
+    }
+    write!(out, "],\n\"roots\":[")?;
+    for (at, root) in profile.roots().iter().enumerate() {
+        let comma = if at > 0 { ",\n" } else { "\n" };
+        let label = match root.thread_label() {
+            Some(thread) => format!("{} {thread}", root.process_label()),
+            None => root.process_label(),
+        };
+        write!(out, "{comma}{}", in_script(&json!(label).to_string()))?;
+    }
+    // Depth, frame or root, and weight of each node, in the order of the tree.
+    write!(out, "],\n\"nodes\":[")?;
+    let mut comma = "";
+    for (at, root) in profile.roots().iter().enumerate() {
+        for node in profile.nodes().get(root.first..root.end).unwrap_or_default() {
+            let weight = unit.of(node.inclusive);
+            if weight > least {
+                write!(out, "{comma}[{},{},{weight}]", node.depth, node.frame.unwrap_or(at))?;
+                comma = ",";
+            }
+        }
+    }
+    write!(out, "]}}")?;
+    out.write_all(rest.as_bytes())?;
+    out.flush()
+}
+
+/// JSON that cannot end the script that it stands in.
+fn in_script(json: &str) -> String {
+    json.replace('<', "\\u003c")
+}
+
+/// Text of an HTML page.
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
+}

@@ -1,0 +1,47 @@
+//! Writes what an [analysis](etl_analysis) found in the formats of other viewers.
+//!
+//! | module | viewer |
+//! |---|---|
+//! | [`folded`] | flame graph scripts: one line a stack |
+//! | [`flamegraph`] | a browser: one HTML page without external resources |
+//! | [`speedscope`] | speedscope: a profile for each thread, in time order |
+//! | [`pprof`] | pprof, with addresses and identities of images |
+#![forbid(unsafe_code)]
+
+pub mod flamegraph;
+pub mod folded;
+pub mod pprof;
+mod protobuf;
+pub mod speedscope;
+
+use etl_analysis::profile::Weight;
+
+/// What stacks are counted in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unit {
+    /// Samples.
+    #[default]
+    Samples,
+    /// Time by the interval that the recording states.
+    Time,
+}
+
+impl Unit {
+    /// The number of samples, or nanoseconds.
+    #[must_use]
+    pub fn of(self, weight: Weight) -> u64 {
+        match self {
+            Unit::Samples => weight.samples,
+            Unit::Time => weight.time.saturating_mul(NANOSECONDS),
+        }
+    }
+}
+
+/// Nanoseconds of a unit of time in profiles.
+const NANOSECONDS: u64 = 100;
+
+/// The code of the page runs with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

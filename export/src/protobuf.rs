@@ -1,0 +1,82 @@
+//! Messages of Protocol Buffers: the few types that exporters need.
+
+/// A message that is being written.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Message {
+    bytes: Vec<u8>,
+}
+
+impl Message {
+    /// The bytes of the message.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Removes all fields, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
+    /// A field with an integer; signed ones are sign-extended.
+    pub fn uint(&mut self, field: u32, value: u64) {
+        self.varint(u64::from(field) << 3);
+        self.varint(value);
+    }
+
+    /// As [`Message::uint`], but 0 is left out: it is what a missing field has.
+    pub fn uint_unless_zero(&mut self, field: u32, value: u64) {
+        if value != 0 {
+            self.uint(field, value);
+        }
+    }
+
+    /// A field with bytes, a text or the bytes of a message.
+    pub fn bytes_of(&mut self, field: u32, bytes: &[u8]) {
+        self.varint(u64::from(field) << 3 | 2);
+        self.varint(bytes.len() as u64);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// A field with a message.
+    pub fn message(&mut self, field: u32, message: &Message) {
+        self.bytes_of(field, &message.bytes);
+    }
+
+    /// A repeated field of integers, packed.
+    pub fn packed(&mut self, field: u32, values: impl IntoIterator<Item = u64>) {
+        let mut packed = Message::default();
+        for value in values {
+            packed.varint(value);
+        }
+        self.message(field, &packed);
+    }
+
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.bytes.push(value as u8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_encoded_as_documented() {
+        let mut message = Message::default();
+        // The examples of the description of the encoding.
+        message.uint(1, 150);
+        message.bytes_of(2, b"testing");
+        message.packed(6, [3, 270, 86_942]);
+        message.uint_unless_zero(7, 0);
+        let expected = [
+            &[0x08, 0x96, 0x01, 0x12, 0x07][..],
+            b"testing",
+            &[0x32, 0x06, 0x03, 0x8e, 0x02, 0x9e, 0xa7, 0x05],
+        ];
+        assert_eq!(message.bytes(), expected.concat());
+    }
+}

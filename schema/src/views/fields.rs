@@ -1,0 +1,135 @@
+//! Fields of an event by name, for programs that read many events of one kind.
+
+use etl_format::Guid;
+use etl_format::constants::{PointerSize, group_guid};
+use etl_format::read::{Header, Record};
+
+use super::layout::{Layout, Position};
+use crate::model::Identity;
+use crate::tables::{Entry, Registry};
+
+/// Versions that are tried for an event that the tables have in older versions only.
+const VERSIONS: u8 = 32;
+
+/// Where the fields with some names are, in a version of an event.
+#[derive(Clone, Debug)]
+struct Known<const N: usize> {
+    version: u8,
+    pointers: PointerSize,
+    /// `None` where the tables do not have the event.
+    at: Option<([Position; N], Layout)>,
+}
+
+/// Reads the fields with some names from the events of one kind. Where they stand is looked up in
+/// the built-in tables once for each version. A version that the tables do not have is read as the
+/// newest older one.
+#[derive(Clone, Debug)]
+pub struct FieldReader<const N: usize> {
+    event: Option<(Guid, u16, bool)>,
+    names: [&'static str; N],
+    known: Vec<Known<N>>,
+}
+
+impl<const N: usize> FieldReader<N> {
+    /// A reader of an event of a manifest provider, by its id.
+    #[must_use]
+    pub fn of_event(provider: Guid, id: u16, names: [&'static str; N]) -> Self {
+        FieldReader { event: Some((provider, id, false)), names, known: Vec::new() }
+    }
+
+    /// A reader of a kernel event, by its hook.
+    #[must_use]
+    pub fn of_hook(hook: u16, names: [&'static str; N]) -> Self {
+        let [opcode, group] = hook.to_le_bytes();
+        let event = group_guid(group).map(|class| (class, opcode.into(), true));
+        FieldReader { event, names, known: Vec::new() }
+    }
+
+    /// The fields of a record, which has to be of this kind; `None` where the tables do not have
+    /// the event.
+    #[must_use]
+    #[inline]
+    pub fn read<'a>(&mut self, record: &Record<'a>) -> Option<FieldValues<'a, N>> {
+        let version = match record.header() {
+            Header::Event(header) => header.descriptor.version,
+            Header::Full(header) => header.version as u8,
+            _ => record.bytes().first().copied()?,
+        };
+        let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
+        let is_this = |k: &Known<N>| k.version == version && k.pointers == pointers;
+        let index = match self.known.iter().position(is_this) {
+            Some(index) => index,
+            None => {
+                let at = self.find(version, pointers);
+                self.known.push(Known { version, pointers, at });
+                self.known.len() - 1
+            }
+        };
+        let (positions, layout) = self.known.get(index)?.at?;
+        Some(FieldValues { positions, layout, payload: record.payload() })
+    }
+
+    /// The name that the tables give a value of a field, in the newest version of the event.
+    #[must_use]
+    pub fn value_name(&self, index: usize, value: u64) -> Option<&'static str> {
+        let name = self.names.get(index)?;
+        let fields = &self.entry(VERSIONS)?.decoder().schema().fields;
+        fields.iter().find(|field| &*field.name == *name)?.map.as_ref()?.get(value)
+    }
+
+    #[cold]
+    fn find(&self, version: u8, pointers: PointerSize) -> Option<([Position; N], Layout)> {
+        let decoder = self.entry(version)?.decoder();
+        let positions = self.names.map(|name| Layout::find(decoder, pointers, &[name]));
+        Some((positions, Layout::new(decoder, pointers)))
+    }
+
+    /// The event in this version, or in the newest older one, or in the next newer one.
+    fn entry(&self, version: u8) -> Option<Entry<'static>> {
+        let (provider, number, is_classic) = self.event?;
+        let entry = |version: u8| match is_classic {
+            true => {
+                let opcode = number as u8;
+                let identity = Identity::Classic { opcode, version: version.into() };
+                Registry::classic().entry(provider, identity)
+            }
+            false => Registry::builtin().entry(provider, Identity::Modern { id: number, version }),
+        };
+        let older = (0..=version).rev().find_map(&entry);
+        older.or_else(|| (version..VERSIONS).find_map(entry))
+    }
+}
+
+/// The fields of an event, in the order of the names of their [`FieldReader`].
+#[derive(Clone, Copy, Debug)]
+pub struct FieldValues<'a, const N: usize> {
+    positions: [Position; N],
+    layout: Layout,
+    payload: &'a [u8],
+}
+
+impl<'a, const N: usize> FieldValues<'a, N> {
+    fn position(&self, index: usize) -> Option<Position> {
+        self.positions.get(index).copied().filter(|at| at.is_known())
+    }
+
+    /// An unsigned integer, or an address; `None` where the event does not have the field, or the
+    /// payload ends before it.
+    #[must_use]
+    #[inline]
+    pub fn uint(&self, index: usize) -> Option<u64> {
+        self.layout.read(self.payload, self.position(index)?)
+    }
+
+    /// A text without its NUL: UTF-16, or 8-bit units as the tables have it.
+    #[must_use]
+    pub fn text(&self, index: usize) -> Option<&'a [u8]> {
+        self.layout.read(self.payload, self.position(index)?)
+    }
+
+    /// The bytes from a field to the end of the payload.
+    #[must_use]
+    pub fn from(&self, index: usize) -> Option<&'a [u8]> {
+        self.layout.rest(self.payload, self.position(index)?)
+    }
+}

@@ -1,0 +1,137 @@
+//! CPU profiles against what was sampled: by the truth of simulated machines, and by a computation
+//! of another program on a real trace.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use etl_analysis::profile::{Profile, ProfileOptions, SampleCollector};
+use etl_analysis::{Analysis, Machine, Recording};
+use etl_test_support::{needs, trace};
+use etl_tests::foreign;
+use etlkit::run_captured;
+use serde_json::Value;
+
+use crate::sampled::{sampled, simulated};
+use crate::simulated::Simulated;
+
+/// Samples in a method and what it called, and in the method, by name.
+type Counts = BTreeMap<String, (u64, u64)>;
+
+fn profile_of(files: &[(&str, &[u8])], options: &ProfileOptions) -> (Machine, Profile) {
+    let files = files.iter().map(|(name, bytes)| (*bytes, *name));
+    let mut recording = Recording::open(files).unwrap();
+    let mut collector = SampleCollector::new();
+    let machine = Analysis::new().names(true).run(&mut recording, &mut collector).unwrap();
+    let profile = collector.profile(&machine, options);
+    (machine, profile)
+}
+
+fn counts_of(profile: &Profile) -> Counts {
+    let rows = profile.by_frame().into_iter();
+    rows.map(|(frame, total)| {
+        (profile.label(frame), (total.inclusive.samples, total.exclusive.samples))
+    })
+    .collect()
+}
+
+/// What the samples of a session are, by its truth.
+fn expected(simulated: &Simulated) -> Counts {
+    let mut counts = Counts::new();
+    for sample in sampled(simulated) {
+        counts.entry(sample.labels[0].clone()).or_default().1 += 1;
+        for label in sample.labels.into_iter().collect::<BTreeSet<_>>() {
+            counts.entry(label).or_default().0 += 1;
+        }
+    }
+    counts
+}
+
+#[test]
+fn methods_have_the_samples_of_the_truth() {
+    // Merged and separate files, 64 and 32 bit.
+    for (name, merged, separate) in [
+        ("profile", "profile.etl", &["kernel.etl", "clr.etl", "rundown.etl"][..]),
+        ("kernel-session", "merged.etl", &["kernel.etl", "clr.etl"]),
+        ("windows-32", "windows-32.etl", &["kernel.etl", "clr.etl", "rundown.etl"]),
+    ] {
+        let simulated = simulated(name);
+        let expected = expected(&simulated);
+        let total: u64 = expected.values().map(|(_, own)| own).sum();
+        assert!(total > 50, "{name}: {total} samples");
+        for files in [&[merged][..], separate] {
+            let bytes = |file: &&'static str| (*file, simulated.traces[*file].as_slice());
+            let files: Vec<(&str, &[u8])> = files.iter().map(bytes).collect();
+            let (_, profile) = profile_of(&files, &ProfileOptions::new());
+            assert_eq!(profile.total().samples, total, "{name}");
+            let found = counts_of(&profile);
+            for (label, counts) in &expected {
+                assert_eq!(found.get(label), Some(counts), "{name}: {label}");
+            }
+            assert_eq!(found.len(), expected.len(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn totals_agree_with_each_other() {
+    let simulated = simulated("profile");
+    let file = [("profile.etl", simulated.traces["profile.etl"].as_slice())];
+    let (_, by_process) = profile_of(&file, &ProfileOptions::new());
+    let (_, by_thread) = profile_of(&file, &ProfileOptions::new().by_thread(true));
+    assert!(by_thread.roots().len() > by_process.roots().len());
+    assert_eq!(by_thread.total(), by_process.total());
+    assert_eq!(counts_of(&by_thread), counts_of(&by_process));
+    let total = by_process.total();
+    // One sample in a millisecond.
+    assert_eq!(total.time, total.samples * 10_000);
+    let own: u64 = by_process.nodes().iter().map(|node| node.exclusive.samples).sum();
+    assert_eq!(own, total.samples);
+    let modules = by_process.by_module();
+    let own: u64 = modules.iter().map(|(_, total)| total.exclusive.samples).sum();
+    assert_eq!(own, total.samples);
+    // Around each method: what calls it and what it calls.
+    for (frame, total) in by_process.by_frame() {
+        let focus = by_process.focus(|other| other == frame);
+        assert_eq!(focus.total, total);
+        let callers: u64 = focus.callers.iter().map(|(_, weight)| weight.samples).sum();
+        assert_eq!(callers, total.inclusive.samples, "{}", by_process.label(frame));
+        let callees: u64 = focus.callees.iter().map(|(_, weight)| weight.samples).sum();
+        assert!(callees + total.exclusive.samples >= total.inclusive.samples);
+    }
+}
+
+/// `etlkit analyze cpu` as JSON.
+fn analyze(args: &[&str]) -> Value {
+    let words = ["etlkit", "analyze", "cpu", "--format", "json"].into_iter().chain(args.to_vec());
+    let said = run_captured(words.map(Into::into));
+    assert_eq!(said.code, 0, "{}", String::from_utf8_lossy(&said.err));
+    serde_json::from_slice(&said.out).unwrap()
+}
+
+#[needs(trace = "perfview/net.4.5.2.x64.etl", python)]
+#[test]
+fn real_trace_has_the_profile_that_a_script_computes() {
+    let path = trace("perfview/net.4.5.2.x64.etl");
+    let path = path.to_str().unwrap();
+    let here = tempfile::tempdir().unwrap();
+    let events = here.path().join("events.jsonl");
+    let words = ["etlkit", "dump", "--format", "jsonl", "--no-names", path];
+    let dumped = run_captured(words.map(Into::into));
+    std::fs::write(&events, dumped.out).unwrap();
+    let theirs = &foreign("cpu_profile.py", &[events])[0];
+    for (group, name) in [("method", "name"), ("process", "pid")] {
+        let ours = analyze(&["--idle", "--group-by", group, path]);
+        assert_eq!(ours["samples"], theirs["samples"]);
+        let mut found = BTreeMap::new();
+        for row in ours["rows"].as_array().unwrap() {
+            let key = row[name].as_str().map_or(row[name].to_string(), str::to_owned);
+            let own = row.get("self_samples").cloned().unwrap_or(Value::Null);
+            assert!(found.insert(key, vec![row["total_samples"].clone(), own]).is_none());
+        }
+        let theirs = theirs[group].as_object().unwrap();
+        for (key, counts) in theirs {
+            let ours = found.get(key).unwrap_or_else(|| panic!("{group} {key}"));
+            assert_eq!(ours, counts.as_array().unwrap(), "{group} {key}");
+        }
+        assert_eq!(found.len(), theirs.len(), "{group}");
+    }
+}

@@ -1,0 +1,173 @@
+//! What `etlkit export` writes, read by others, against the truth of a simulated machine.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use etl_test_support::{needs, node_packages, root};
+use etl_tests::foreign;
+use etlkit::run_captured;
+use serde_json::Value;
+
+use crate::sampled::{Sampled, sampled, simulated};
+
+/// Counts by stack, outermost frame first.
+type Stacks = BTreeMap<String, u64>;
+
+/// A trace in a folder of its own, and its samples.
+struct Recorded {
+    folder: tempfile::TempDir,
+    samples: Vec<Sampled>,
+}
+
+impl Recorded {
+    fn new() -> Self {
+        let simulated = simulated("profile");
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("t.etl"), &simulated.traces["profile.etl"]).unwrap();
+        Recorded { folder, samples: sampled(&simulated) }
+    }
+
+    /// Exports the trace and returns the path of the file.
+    fn export(&self, args: &[&str]) -> PathBuf {
+        let path = |name: &str| self.folder.path().join(name).display().to_string();
+        let (trace, output) = (path("t.etl"), path("out"));
+        let words = ["etlkit", "export"].into_iter().chain(args.iter().copied());
+        let words = words.chain([trace.as_str(), "-o", &output, "--force"]);
+        let said = run_captured(words.map(Into::into).collect::<Vec<_>>());
+        assert_eq!(said.code, 0, "{}", String::from_utf8_lossy(&said.err));
+        PathBuf::from(&output)
+    }
+
+    /// The stacks that the truth has, each with what `name` adds before it.
+    fn expected(&self, name: impl Fn(&Sampled) -> String) -> Stacks {
+        let mut stacks = Stacks::new();
+        for sample in &self.samples {
+            *stacks.entry(format!("{};{}", name(sample), sample.stack())).or_default() += 1;
+        }
+        stacks
+    }
+}
+
+/// Names the first stacks that differ: all of them would fill the screen.
+fn assert_same(found: &Stacks, expected: &Stacks) {
+    let wrong = expected.iter().filter(|(stack, count)| found.get(*stack) != Some(count));
+    let more = found.iter().filter(|(stack, _)| !expected.contains_key(*stack));
+    let wrong: Vec<_> = wrong.chain(more).take(3).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+fn folded(path: &Path) -> Stacks {
+    let text = std::fs::read_to_string(path).unwrap();
+    let lines = text.lines().map(|line| {
+        let (stack, count) = line.rsplit_once(' ').unwrap();
+        (stack.to_owned(), count.parse().unwrap())
+    });
+    let stacks: Stacks = lines.collect();
+    assert_eq!(stacks.len(), text.lines().count(), "each stack has one line");
+    stacks
+}
+
+#[test]
+fn folded_stacks_are_those_of_the_truth() {
+    let recorded = Recorded::new();
+    let by_process = recorded.expected(|sample| sample.process.clone());
+    assert!(by_process.len() > 100);
+    assert_same(&folded(&recorded.export(&["folded"])), &by_process);
+    // A sample stands for a millisecond.
+    let times = folded(&recorded.export(&["folded", "--weight", "time"]));
+    let in_time = |(stack, count): (&String, &u64)| (stack.clone(), count * 1_000_000);
+    assert_same(&times, &by_process.iter().map(in_time).collect());
+    let by_thread = recorded.expected(|sample| format!("{};thread {}", sample.process, sample.tid));
+    assert_same(&folded(&recorded.export(&["folded", "--by-thread"])), &by_thread);
+    let mut one = by_process;
+    one.retain(|stack, _| stack.starts_with("Editor.exe"));
+    assert_same(&folded(&recorded.export(&["folded", "--process", "editor"])), &one);
+}
+
+#[needs(python, node)]
+#[test]
+fn speedscope_files_are_valid_and_have_the_stacks_of_the_truth() {
+    let recorded = Recorded::new();
+    let schema = node_packages().join("speedscope/dist/release/file-format-schema.json");
+    let profiles = &foreign("speedscope.py", &[schema, recorded.export(&["speedscope"])])[0];
+    let mut found = Stacks::new();
+    for (name, profile) in profiles.as_object().unwrap() {
+        assert_eq!(profile["unit"], "nanoseconds");
+        for (stack, weight) in profile["stacks"].as_object().unwrap() {
+            found.insert(format!("{name};{stack}"), weight.as_u64().unwrap());
+        }
+    }
+    let expected = recorded.expected(|sample| format!("{} thread {}", sample.process, sample.tid));
+    let expected = expected.into_iter().map(|(stack, count)| (stack, count * 1_000_000));
+    assert_same(&found, &expected.collect());
+}
+
+#[needs(node)]
+#[test]
+fn pprof_files_have_the_stacks_of_the_truth() {
+    let recorded = Recorded::new();
+    let file = recorded.export(&["pprof"]);
+    let script = root().join("tests/foreign/pprof.cjs");
+    let output = Command::new("node").arg(script).arg(node_packages()).arg(file).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let read: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(read["types"], serde_json::json!(["samples/count", "cpu/nanoseconds"]));
+    assert_eq!((&read["period"], &read["problems"]), (&1_000_000.into(), &serde_json::json!([])));
+    let mut expected: BTreeMap<String, u64> = BTreeMap::new();
+    for sample in &recorded.samples {
+        // Each address is a frame.
+        let labels: Vec<&str> = sample.labels.iter().rev().map(String::as_str).collect();
+        *expected.entry(format!("{};{}", sample.process, labels.join(";"))).or_default() += 1;
+    }
+    let stacks = read["stacks"].as_object().unwrap();
+    assert_eq!(stacks.len(), expected.len());
+    for (stack, count) in expected {
+        assert_eq!(stacks[&stack], serde_json::json!([count, count * 1_000_000]), "{stack}");
+    }
+}
+
+#[test]
+fn flame_graph_page_has_the_stacks_of_the_truth() {
+    let recorded = Recorded::new();
+    let page = recorded.export(&["flamegraph", "--weight", "samples"]);
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, data) = page.split_once("type=\"application/json\">").unwrap();
+    let (data, _) = data.split_once("</script>").unwrap();
+    let data: Value = serde_json::from_str(data).unwrap();
+    assert_eq!(data["head"]["total"], recorded.samples.len());
+    // From the tree in order with depths to the samples that end in each stack.
+    let number = |value: &Value| usize::try_from(value.as_u64().unwrap()).unwrap();
+    let mut stack: Vec<(String, u64)> = Vec::new();
+    let mut found = Stacks::new();
+    for node in data["nodes"].as_array().unwrap() {
+        let (depth, index, weight) = (number(&node[0]), number(&node[1]), number(&node[2]) as u64);
+        let label = if depth == 0 { &data["roots"][index] } else { &data["frames"][index][0] };
+        stack.truncate(depth);
+        let above = stack.last().map_or(String::new(), |(path, _)| format!("{path};"));
+        if let Some((path, _)) = stack.last() {
+            *found.get_mut(path).unwrap() -= weight;
+        }
+        let path = format!("{above}{}", label.as_str().unwrap());
+        found.insert(path.clone(), weight);
+        stack.push((path, weight));
+    }
+    found.retain(|_, count| *count > 0);
+    assert_same(&found, &recorded.expected(|sample| sample.process.clone()));
+}
+
+#[test]
+fn exports_without_samples_say_what_would_record_them() {
+    let simulated = simulated("recipe");
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t.etl");
+    std::fs::write(&trace, simulated.traces.values().next().unwrap()).unwrap();
+    let words = ["etlkit", "export", "folded", trace.to_str().unwrap(), "-o"];
+    let output = folder.path().join("out");
+    let words = words.into_iter().map(Into::into).chain([output.clone().into_os_string()]);
+    let said = run_captured(words.collect::<Vec<_>>());
+    let err = String::from_utf8(said.err).unwrap();
+    assert_eq!(said.code, 2);
+    assert!(err.contains("no CPU sample is selected") && err.contains("xperf -on"), "{err}");
+    assert!(!output.exists());
+}

@@ -1,0 +1,172 @@
+//! The samples of a simulated kernel session, with the names of their stacks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use etl_schema::encode::OwnedValue;
+use etl_synth::truth::{EventOutcome, KnownCode, KnownEvent};
+use serde_json::Value;
+
+use crate::simulated::{Simulated, read, simulate};
+
+/// The kernel's session.
+const SESSION: &str = "NT Kernel Logger";
+
+/// A sample of a process that is not the idle one.
+pub struct Sampled {
+    /// Name and id of the process: `Orders.exe (4312)`.
+    pub process: String,
+    pub tid: u32,
+    /// What is at the addresses of its stack, innermost first.
+    pub labels: Vec<String>,
+}
+
+impl Sampled {
+    /// The stack as exporters write it: outermost first, and an image only once where no method is
+    /// known between.
+    pub fn stack(&self) -> String {
+        let mut labels: Vec<&str> = self.labels.iter().rev().map(String::as_str).collect();
+        labels.dedup_by(|a, b| a == b && a.ends_with('?'));
+        labels.join(";")
+    }
+}
+
+/// Simulates one of the scenarios of `corpus/`.
+pub fn simulated(name: &str) -> Simulated {
+    let (script, scenario) = read(name);
+    simulate(name, script, scenario)
+}
+
+/// The samples that the kernel's session recorded.
+pub fn sampled(simulated: &Simulated) -> Vec<Sampled> {
+    let symbols = Symbols::new(simulated);
+    let index = simulated.truth.sessions.iter().find(|s| s.name == SESSION).unwrap().index;
+    let recorded = (index, EventOutcome::Recorded);
+    // Of several parts, that of the kernel comes first.
+    let mut stacks: BTreeMap<(i64, u32), Vec<u64>> = BTreeMap::new();
+    for event in simulated.truth.events.iter().filter(|e| e.name == "Stack") {
+        let of = (number(event, "EventTimeStamp") as i64, number(event, "StackThread") as u32);
+        let (_, OwnedValue::Array(list)) = event.fields.last().unwrap() else { panic!("no stack") };
+        stacks.entry(of).or_default().extend(list.iter().map(unsigned));
+    }
+    let mut sampled = Vec::new();
+    for event in simulated.truth.events.iter().filter(|e| e.name == "SampleProf") {
+        if !event.outcomes.contains(&recorded) || event.pid == 0 {
+            continue;
+        }
+        assert_eq!(u64::from(event.tid), number(event, "ThreadId"));
+        let alone = vec![number(event, "InstructionPointer")];
+        let stack = stacks.get(&(event.timestamp, event.tid)).unwrap_or(&alone);
+        assert_eq!(stack[0], alone[0]);
+        let labels = stack.iter().map(|&address| symbols.label(event.pid, address, event.at));
+        let process = format!("{} ({})", symbols.names[&event.pid], event.pid);
+        sampled.push(Sampled { process, tid: event.tid, labels: labels.collect() });
+    }
+    sampled
+}
+
+fn number(event: &KnownEvent, name: &str) -> u64 {
+    unsigned(&event.fields.iter().find(|(n, _)| n == name).unwrap().1)
+}
+
+fn unsigned(value: &OwnedValue) -> u64 {
+    match value {
+        OwnedValue::UInt(v) | OwnedValue::Pointer(v) => *v,
+        OwnedValue::Int(v) => v.cast_unsigned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('\\').next().unwrap()
+}
+
+/// What the truth says of addresses.
+struct Symbols {
+    /// Names of processes.
+    names: BTreeMap<u32, String>,
+    /// By process: start, end, begin, end of its life in ns, and label.
+    code: BTreeMap<u32, Vec<(u64, u64, u64, u64, String)>>,
+    /// Process, start, end and label.
+    images: Vec<(u32, u64, u64, String)>,
+}
+
+impl Symbols {
+    fn new(simulated: &Simulated) -> Self {
+        let inventory: Vec<Value> = (simulated.truth.inventory.iter())
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let kind = |kind: &'static str| inventory.iter().filter(move |item| item["kind"] == kind);
+        let u64 = |item: &Value, name: &str| item[name].as_u64().unwrap();
+        let mut modules = BTreeMap::new();
+        for item in kind("module") {
+            modules.insert(
+                (u64(item, "pid"), u64(item, "id")),
+                file_name(item["path"].as_str().unwrap()).to_owned(),
+            );
+        }
+        let images = kind("image").map(|item| {
+            let (pid, base) = (u64(item, "pid") as u32, u64(item, "base"));
+            let name = file_name(item["path"].as_str().unwrap());
+            (pid, base, base + u64(item, "size"), format!("{name}!?"))
+        });
+        let mut images: Vec<(u32, u64, u64, String)> = images.collect();
+        // Processes that have exited are not in the inventory.
+        for event in simulated.truth.events.iter().filter(|e| e.name == "Load") {
+            let Some((_, OwnedValue::Text(path))) =
+                event.fields.iter().find(|(name, _)| name == "FileName")
+            else {
+                panic!("an image without a path");
+            };
+            let (pid, base) = (number(event, "ProcessId") as u32, number(event, "ImageBase"));
+            let name = format!("{}!?", file_name(path));
+            images.push((pid, base, base + number(event, "ImageSize"), name));
+        }
+        // Helpers of the CLR have no event with these keywords.
+        let mut recorded = BTreeSet::new();
+        for event in &simulated.truth.events {
+            let is_recorded = event.outcomes.iter().any(|(_, o)| *o == EventOutcome::Recorded);
+            if is_recorded && event.fields.iter().any(|(name, _)| name == "MethodStartAddress") {
+                recorded.insert((event.pid, number(event, "MethodStartAddress")));
+            }
+        }
+        let mut code: BTreeMap<u32, Vec<(u64, u64, u64, u64, String)>> = BTreeMap::new();
+        let named = |change: &&KnownCode| recorded.contains(&(change.pid, change.start));
+        for change in simulated.truth.code.iter().filter(named) {
+            let all = code.entry(change.pid).or_default();
+            let end = change.start + u64::from(change.size);
+            if change.loaded {
+                let module = modules.get(&(change.pid.into(), change.module_id));
+                let module = module.map_or("?", String::as_str);
+                let space = &change.namespace;
+                let dot = if space.is_empty() { "" } else { "." };
+                let label = format!("{module}!{space}{dot}{}", change.name);
+                all.push((change.start, end, change.at, u64::MAX, label));
+            } else {
+                let open = |c: &&mut (u64, u64, u64, u64, String)| {
+                    (c.0, c.1, c.3) == (change.start, end, u64::MAX)
+                };
+                all.iter_mut().find(open).unwrap().3 = change.at;
+            }
+        }
+        let name =
+            |item: &Value| (u64(item, "pid") as u32, item["name"].as_str().unwrap().to_owned());
+        let names = kind("process").map(name).collect();
+        Symbols { names, code, images }
+    }
+
+    fn label(&self, pid: u32, address: u64, at: u64) -> String {
+        let code = self.code.get(&pid).into_iter().flatten();
+        let own = |(start, end, from, to, _): &&(u64, u64, u64, u64, String)| {
+            (*start..*end).contains(&address) && *from <= at && at < *to
+        };
+        if let Some((.., label)) = code.clone().find(own) {
+            return label.clone();
+        }
+        let image = |of: u32| {
+            let mut images = self.images.iter();
+            images.find(|(p, start, end, _)| *p == of && (*start..*end).contains(&address))
+        };
+        let image = image(pid).or_else(|| image(4)).or_else(|| image(0));
+        image.map_or("?".to_owned(), |(.., label)| label.clone())
+    }
+}
