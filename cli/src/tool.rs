@@ -41,7 +41,7 @@ enum Command {
     Dump(Box<commands::dump::Args>),
     /// Find out where the time went: processors, methods, callers.
     Analyze(Box<commands::analyze::Args>),
-    /// Write CPU profiles for other viewers: flame graphs, speedscope, pprof.
+    /// Write profiles and packets for other viewers: flame graphs, speedscope, pprof, pcapng.
     Export(Box<commands::export::Args>),
     /// Check that a trace is complete: rundowns, symbols, losses.
     Verify(commands::verify::Args),

@@ -1,4 +1,5 @@
-//! Writes what an [analysis](etl_analysis) found in the formats of other viewers.
+//! Writes what is in traces, and what an [analysis](etl_analysis) found, in the formats of other
+//! viewers.
 //!
 //! | module | viewer |
 //! |---|---|
@@ -6,10 +7,12 @@
 //! | [`flamegraph`] | a browser: one HTML page without external resources |
 //! | [`speedscope`] | speedscope: a profile for each thread, in time order |
 //! | [`pprof`] | pprof, with addresses and identities of images |
+//! | [`pcapng`] | Wireshark: the packets that Windows captured, and events |
 #![forbid(unsafe_code)]
 
 pub mod flamegraph;
 pub mod folded;
+pub mod pcapng;
 pub mod pprof;
 mod protobuf;
 pub mod speedscope;

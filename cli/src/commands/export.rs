@@ -1,4 +1,6 @@
-//! `etlkit export`: writes the CPU samples of a recording for other viewers.
+//! `etlkit export`: writes the CPU samples and the packets of a recording for other viewers.
+
+mod pcapng;
 
 use std::io::BufWriter;
 use std::path::Path;
@@ -22,7 +24,8 @@ Several files are read as one recording.
 
 Examples:
   etlkit export flamegraph trace.etl -o flame.html
-  etlkit export speedscope kernel.etl clr.etl -o trace.speedscope.json")]
+  etlkit export speedscope kernel.etl clr.etl -o trace.speedscope.json
+  etlkit export pcapng NetTrace.etl -o net.pcapng")]
 pub(crate) struct Args {
     #[command(subcommand)]
     format: Format,
@@ -38,6 +41,8 @@ enum Format {
     Speedscope(StackArgs),
     /// pprof: addresses with identities of images.
     Pprof(PprofArgs),
+    /// pcapng: captured packets for Wireshark, and events.
+    Pcapng(pcapng::Args),
 }
 
 /// Arguments of the formats that count stacks in samples or in time.
@@ -107,6 +112,7 @@ impl StackArgs {
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let by_thread = |by_thread| ProfileOptions::new().by_thread(by_thread);
     match &args.format {
+        Format::Pcapng(args) => pcapng::run(args),
         Format::Folded(args) => {
             let export = args.samples.collect(false, by_thread(args.by_thread))?;
             // Without an interval there is no time to count in.

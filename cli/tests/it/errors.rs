@@ -421,3 +421,17 @@ fn command_line_errors() {
     }
     insta::assert_snapshot!("command_line", transcript);
 }
+
+#[test]
+fn export_of_packets_needs_packets() {
+    let directory = directory(&[("a.etl", &trace())]);
+    let output = etlkit(directory.path(), &["export", "pcapng", "a.etl", "-o", "a.pcapng"]);
+    assert_eq!(output.code, 2);
+    assert!(output.err.contains("a.etl: no packets are in the trace"), "{}", output.err);
+    assert!(output.err.contains("netsh trace start capture=yes"), "{}", output.err);
+    assert!(!directory.path().join("a.pcapng").exists());
+    let output =
+        etlkit(directory.path(), &["export", "pcapng", "--events", "a.etl", "-o", "a.pcapng"]);
+    assert_eq!(output.code, 0, "{}", output.err);
+    assert!(output.out.contains("0 packets, 0 places of capture"), "{}", output.out);
+}

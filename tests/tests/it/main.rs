@@ -3,6 +3,7 @@
 
 mod architecture_page;
 mod baseline_fields;
+mod captures;
 mod clr_tables;
 mod collections;
 mod conformance;

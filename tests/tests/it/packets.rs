@@ -13,8 +13,8 @@ use etl_test_support::{needs, trace};
 use etl_tests::foreign;
 use serde_json::json;
 
-const NDIS_CAPTURE: &str = "2ed6006e-4729-4609-b423-3ee7bcd678ef";
-const PKTMON: &str = "4d4f80d9-c8bd-4d73-bb5b-19c90402c5ac";
+pub const NDIS_CAPTURE: &str = "2ed6006e-4729-4609-b423-3ee7bcd678ef";
+pub const PKTMON: &str = "4d4f80d9-c8bd-4d73-bb5b-19c90402c5ac";
 /// Keywords of the first and the last part of a packet, and of packets that the machine sends.
 const START: u64 = 0x4000_0000;
 const END: u64 = 0x8000_0000;
@@ -69,7 +69,7 @@ fn parts(bytes: &[u8], provider: &str) -> Vec<Part> {
 }
 
 /// The packets of the capture filter: whether each was sent, and its bytes.
-fn captured(bytes: &[u8]) -> Vec<(bool, Vec<u8>)> {
+pub fn captured(bytes: &[u8]) -> Vec<(bool, Vec<u8>)> {
     let mut out: Vec<(bool, Vec<u8>)> = Vec::new();
     // The packet that is not whole yet on each processor.
     let mut open: BTreeMap<u32, usize> = BTreeMap::new();
@@ -92,7 +92,7 @@ fn captured(bytes: &[u8]) -> Vec<(bool, Vec<u8>)> {
 }
 
 /// The packets of the packet monitor: whether each was sent, its length, and its logged bytes.
-fn monitored(bytes: &[u8]) -> Vec<(bool, u64, Vec<u8>)> {
+pub fn monitored(bytes: &[u8]) -> Vec<(bool, u64, Vec<u8>)> {
     let parts = parts(bytes, PKTMON).into_iter().filter(|part| part.id == 160);
     let first = parts.filter(|part| part.number("AppearanceCount") == 1);
     first
@@ -113,11 +113,11 @@ fn simulated(text: &str, directory: Option<&Path>) -> Vec<(String, Vec<u8>)> {
     files.into_files().into_iter().collect()
 }
 
-fn of_corpus(name: &str) -> Vec<(String, Vec<u8>)> {
+pub fn of_corpus(name: &str) -> Vec<(String, Vec<u8>)> {
     simulated(corpus::scripts().find(|(known, _)| *known == name).unwrap().1, None)
 }
 
-fn file<'f>(files: &'f [(String, Vec<u8>)], name: &str) -> &'f [u8] {
+pub fn file<'f>(files: &'f [(String, Vec<u8>)], name: &str) -> &'f [u8] {
     &files.iter().find(|(known, _)| known == name).unwrap().1
 }
 

@@ -38,9 +38,9 @@ impl Need {
                 let what = "the readers in Node.js (scripts/node.sh)".to_owned();
                 (present, what, "ETLKIT_REQUIRE_NODE")
             }
-            ("program", Some(program)) => {
-                let present = find::program_path(program).is_some();
-                (present, format!("the program {program}"), "ETLKIT_REQUIRE_FOREIGN")
+            ("tshark", None) => {
+                let present = find::program_path("tshark").is_some();
+                (present, "tshark (scripts/tshark.sh)".to_owned(), "ETLKIT_REQUIRE_TSHARK")
             }
             ("chromium", None) => {
                 let present = find::chromium_path().is_some();
@@ -50,7 +50,7 @@ impl Need {
             _ => {
                 return Err(format!(
                     "unknown need `{name}`: expected traces, trace = \"PATH\", python, \
-                     node, program = \"NAME\" or chromium"
+                     node, tshark or chromium"
                 ));
             }
         };

@@ -1,0 +1,384 @@
+//! Packets as a pcapng file, for Wireshark and other readers of captures.
+//!
+//! Packets are in the events of three providers: Microsoft-Windows-NDIS-PacketCapture
+//! (`netsh trace start capture=yes`), Microsoft-Windows-PktMon (`pktmon start --capture`) and
+//! Microsoft-Windows-Ras-NdisWanPacketCapture. A trace is read twice: [`Interfaces`] finds where
+//! packets were captured, since what names the places often comes last, and [`PacketWriter`] writes
+//! the packets.
+//!
+//! Times are exact to 100 ns. Windows logs a packet at each layer that it passes; it is written
+//! once unless [`PacketOptions::all_layers`] asks for all of them.
+
+mod block;
+mod event;
+mod packet;
+mod reassembly;
+mod seen;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+use etl_format::Clock;
+use etl_format::constants::FILETIME_UNIX_EPOCH;
+use etl_format::read::Record;
+use etl_schema::store::SchemaStore;
+
+use block::{Block, kind, option};
+use packet::{Fact, Link, Part, Place};
+use reassembly::Reassembly;
+use seen::Seen;
+
+/// Which packets and events are written.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PacketOptions {
+    all_layers: bool,
+    events: bool,
+}
+
+impl PacketOptions {
+    /// Each packet once, and no other events.
+    #[must_use]
+    pub fn new() -> Self {
+        PacketOptions::default()
+    }
+
+    /// Whether a packet is written for each layer and component at which it was logged.
+    #[must_use]
+    pub fn all_layers(self, all_layers: bool) -> Self {
+        PacketOptions { all_layers, ..self }
+    }
+
+    /// Whether the events without packets are written as well, with link type ETW (290).
+    #[must_use]
+    pub fn events(self, events: bool) -> Self {
+        PacketOptions { events, ..self }
+    }
+}
+
+/// The first pass: where packets were captured.
+#[derive(Debug, Default)]
+pub struct Interfaces {
+    places: BTreeMap<Place, [String; 2]>,
+    components: BTreeMap<u16, Component>,
+}
+
+/// What events say of a component of the network stack.
+#[derive(Debug, Default)]
+struct Component {
+    name: String,
+    description: String,
+    ipv4: BTreeSet<[u8; 4]>,
+    ipv6: BTreeSet<[u8; 16]>,
+    mac: Option<[u8; 6]>,
+}
+
+impl Interfaces {
+    /// None so far.
+    #[must_use]
+    pub fn new() -> Self {
+        Interfaces::default()
+    }
+
+    /// Takes in a record; `store` knows the schemas of the trace.
+    pub fn record(&mut self, store: &SchemaStore, record: &Record<'_>) {
+        if !record.provider().is_some_and(packet::has_packets) {
+            return;
+        }
+        if let Some(part) = packet::part_of(store, record) {
+            self.places.entry(part.place).or_insert(part.names);
+        } else if let Some((id, fact)) = packet::fact_of(store, record) {
+            let component = self.components.entry(id).or_default();
+            match fact {
+                Fact::Name(name, description) => {
+                    (component.name, component.description) = (name, description);
+                }
+                Fact::Ipv4(address) => drop(component.ipv4.insert(address)),
+                Fact::Ipv6(address) => drop(component.ipv6.insert(address)),
+                Fact::Mac(address) => component.mac = Some(address),
+            }
+        }
+    }
+
+    /// How many places there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether no packet was found.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Whether packets of this place are written. Of the layers above a network card one is enough:
+    /// the card itself, where it is there, or the first.
+    fn is_written(&self, place: &Place, options: PacketOptions) -> bool {
+        let Place::Layer { card, .. } = place else { return true };
+        let of_card = |other: &&Place| matches!(other, Place::Layer { card: c, .. } if c == card);
+        let first = self.places.keys().find(of_card);
+        let same = |first: &Place| match (first, place) {
+            (Place::Layer { layer: a, .. }, Place::Layer { layer: b, .. }) => a == b,
+            _ => false,
+        };
+        options.all_layers || first.is_none_or(same)
+    }
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Written {
+    /// Packets.
+    pub packets: u64,
+    /// Events without packets.
+    pub events: u64,
+    /// Packets of other layers and components, which are left out.
+    pub repeated: u64,
+    /// Packets of which a part is missing: they are left out.
+    pub incomplete: u64,
+}
+
+/// The second pass: writes the packets.
+#[derive(Debug)]
+pub struct PacketWriter<W> {
+    out: W,
+    options: PacketOptions,
+    /// The number of the interface of each place that is written.
+    interfaces: BTreeMap<Place, u32>,
+    /// The number of the interface of events.
+    of_events: u32,
+    parts: Reassembly,
+    seen: Seen,
+    block: Block,
+    text: Vec<u8>,
+    written: Written,
+}
+
+impl<W: Write> PacketWriter<W> {
+    /// Writes the head of the file: the section and the interfaces.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn new(mut out: W, interfaces: &Interfaces, options: PacketOptions) -> io::Result<Self> {
+        let mut block = Block::default();
+        let application = concat!("etlkit ", env!("CARGO_PKG_VERSION"));
+        // Byte order, version 1.0, and a section of unknown length.
+        let section = block.begin(kind::SECTION_HEADER).u32(0x1a2b_3c4d).u16(1).u16(0);
+        section.u32(u32::MAX).u32(u32::MAX).text(option::SECTION_APPLICATION, application);
+        block.write(&mut out)?;
+        let mut numbers = BTreeMap::new();
+        for (place, names) in &interfaces.places {
+            if interfaces.is_written(place, options) {
+                describe(&mut block, place, names, &interfaces.components);
+                block.write(&mut out)?;
+                numbers.insert(place.clone(), numbers.len() as u32);
+            }
+        }
+        if options.events {
+            begin_interface(&mut block, event::LINK).text(option::INTERFACE_NAME, "etw");
+            block.text(option::INTERFACE_DESCRIPTION, "Event Tracing for Windows");
+            block.write(&mut out)?;
+        }
+        Ok(PacketWriter {
+            out,
+            options,
+            of_events: numbers.len() as u32,
+            interfaces: numbers,
+            parts: Reassembly::default(),
+            seen: Seen::default(),
+            block,
+            text: Vec::new(),
+            written: Written::default(),
+        })
+    }
+
+    /// Writes what a record holds; `store` knows the schemas of the trace, and `clock` is that of
+    /// the record.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn record(
+        &mut self,
+        store: &SchemaStore,
+        clock: &Clock,
+        record: &Record<'_>,
+    ) -> io::Result<()> {
+        let packets = record.provider().is_some_and(packet::has_packets);
+        if let Some(part) = packets.then(|| packet::part_of(store, record)).flatten() {
+            return self.part(&part, clock, record);
+        }
+        if !self.options.events {
+            return Ok(());
+        }
+        self.written.events += 1;
+        self.text.clear();
+        event::put(&mut self.text, store, clock, record);
+        let len = self.text.len() as u32;
+        let time = unix_time(clock, record);
+        self.block.begin(kind::ENHANCED_PACKET).u32(self.of_events);
+        self.block.u32((time >> 32) as u32).u32(time as u32).u32(len).u32(len).bytes(&self.text);
+        self.block.write(&mut self.out)
+    }
+
+    fn part(&mut self, part: &Part<'_>, clock: &Clock, record: &Record<'_>) -> io::Result<()> {
+        let is_new = match part.number {
+            _ if self.options.all_layers || part.dropped.is_some() => true,
+            Some(number) => self.seen.is_new(number),
+            None => true,
+        };
+        let Some(&interface) = self.interfaces.get(&part.place).filter(|_| is_new) else {
+            self.written.repeated += u64::from(part.ends);
+            return Ok(());
+        };
+        let key = (interface, record.processor(), record.thread_id().unwrap_or(0));
+        let (begins, ends) = (part.begins, part.ends);
+        let Some(packet) = self.parts.add(key, part.bytes, begins, ends) else { return Ok(()) };
+        let (link, time) = (part.place.link(), unix_time(clock, record));
+        let mut packet = packet;
+        if let (Link::Wifi, Some(flags)) = (link, packet.get_mut(1)) {
+            // Windows has decrypted what is said to be protected.
+            *flags &= !0x40;
+        }
+        let captured = packet.len() as u32;
+        let length = part.length.or_else(|| original_length(link, &packet)).unwrap_or(0);
+        self.block.begin(kind::ENHANCED_PACKET).u32(interface);
+        self.block.u32((time >> 32) as u32).u32(time as u32);
+        self.block.u32(captured).u32(length.max(captured)).bytes(&packet);
+        self.options_of(part, record);
+        self.written.packets += 1;
+        self.block.write(&mut self.out)
+    }
+
+    /// The options of a packet.
+    fn options_of(&mut self, part: &Part<'_>, record: &Record<'_>) {
+        let process = record.process_id().zip(record.thread_id());
+        let mut comment = String::new();
+        if let Some((pid, tid)) = process.filter(|&process| process != (u32::MAX, u32::MAX)) {
+            comment = format!("PID={pid} TID={tid}");
+        }
+        if let Some((reason, place)) = part.dropped {
+            let blank = if comment.is_empty() { "" } else { " " };
+            comment += &format!("{blank}dropped: reason {reason}, location {place:#x}");
+        }
+        self.block.text(option::COMMENT, &comment);
+        if let Some(is_sent) = part.is_sent {
+            self.block.option(option::PACKET_FLAGS, &(1 + u32::from(is_sent)).to_le_bytes());
+        }
+        if let Some((group, _)) = part.number {
+            self.block.option(option::PACKET_ID, &group.to_le_bytes());
+        }
+        if part.dropped.is_some() {
+            // A verdict of the hardware's driver, as a number of 64 bits.
+            let mut verdict = vec![2];
+            verdict.extend(1u64.to_le_bytes());
+            self.block.option(option::PACKET_VERDICT, &verdict);
+        }
+        if let Some((pid, tid)) = process {
+            let both = [pid.to_le_bytes(), tid.to_le_bytes()].concat();
+            self.block.option(option::PACKET_PROCESS, &both);
+        }
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn finish(mut self) -> io::Result<Written> {
+        self.written.incomplete = self.parts.incomplete();
+        self.out.flush()?;
+        Ok(self.written)
+    }
+}
+
+/// 100 ns since 1970.
+fn unix_time(clock: &Clock, record: &Record<'_>) -> u64 {
+    let time = clock.filetime(record.timestamp()).saturating_sub(FILETIME_UNIX_EPOCH);
+    u64::try_from(time).unwrap_or(0)
+}
+
+/// Begins the description of an interface whose times are in units of 10⁻⁷ s.
+fn begin_interface(block: &mut Block, link: u16) -> &mut Block {
+    const RESOLUTION: u8 = 7;
+    block.begin(kind::INTERFACE).u16(link).u16(0).u32(0);
+    block.option(option::INTERFACE_RESOLUTION, &[RESOLUTION])
+}
+
+fn describe(
+    block: &mut Block,
+    place: &Place,
+    [port_name, card_name]: &[String; 2],
+    components: &BTreeMap<u16, Component>,
+) {
+    let link = place.link();
+    begin_interface(block, link.code());
+    let kind = match link {
+        Link::Ethernet => "eth",
+        Link::Wifi => "wifi",
+        Link::Raw => "mbb",
+    };
+    match place {
+        Place::Layer { card, is_above, layer, .. } => {
+            block.text(option::INTERFACE_NAME, &format!("{kind}:{card}:{layer}"));
+            if *is_above {
+                let about = format!("filter above interface {layer} of card {card}");
+                block.text(option::INTERFACE_DESCRIPTION, &about);
+            }
+        }
+        Place::Port { card, layer, port } => {
+            block.text(option::INTERFACE_NAME, &format!("vswitch:{card}:{layer}:{port}"));
+            let about = [&**port_name, &**card_name].join(" ");
+            block.text(option::INTERFACE_DESCRIPTION, about.trim());
+        }
+        Place::RemoteAccess { domain, user } => {
+            block.text(option::INTERFACE_NAME, &format!("ras:{domain}:{user}"));
+        }
+        Place::Component { id, .. } => {
+            let unknown = Component::default();
+            let component = components.get(id).unwrap_or(&unknown);
+            let name = format!("pktmon:{id} {}", component.name);
+            block.text(option::INTERFACE_NAME, name.trim());
+            block.text(option::INTERFACE_DESCRIPTION, &component.description);
+            for address in &component.ipv4 {
+                // The mask is not known.
+                let all: Vec<u8> = address.iter().copied().chain([0xff; 4]).collect();
+                block.option(option::INTERFACE_IPV4, &all);
+            }
+            for address in &component.ipv6 {
+                let with_prefix: Vec<u8> = address.iter().copied().chain([128]).collect();
+                block.option(option::INTERFACE_IPV6, &with_prefix);
+            }
+            if let Some(mac) = &component.mac {
+                block.option(option::INTERFACE_MAC, mac);
+            }
+        }
+    }
+}
+
+/// The length of a packet on the network by its IP header: NDIS-PacketCapture cuts packets without
+/// saying so.
+fn original_length(link: Link, packet: &[u8]) -> Option<u32> {
+    const ETHERNET: usize = 14;
+    const IPV6: u32 = 40;
+    let at = match link {
+        Link::Ethernet => ETHERNET,
+        Link::Raw => 0,
+        Link::Wifi => return None,
+    };
+    let number = |at: usize| {
+        let bytes = packet.get(at..at + 2)?;
+        Some(u32::from(u16::from_be_bytes(bytes.try_into().ok()?)))
+    };
+    let version = match (link, number(ETHERNET - 2)) {
+        (Link::Ethernet, Some(0x0800)) => 4,
+        (Link::Ethernet, Some(0x86dd)) => 6,
+        (Link::Raw, _) => packet.first()? >> 4,
+        _ => return None,
+    };
+    let length = match version {
+        4 => number(at + 2)?,
+        6 => number(at + 4)? + IPV6,
+        _ => return None,
+    };
+    Some(length + at as u32)
+}

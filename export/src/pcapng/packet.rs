@@ -1,0 +1,268 @@
+//! Packets, and parts of packets, in events.
+
+use etl_format::Guid;
+use etl_format::read::Record;
+use etl_schema::decode::Value;
+use etl_schema::store::SchemaStore;
+
+/// Microsoft-Windows-NDIS-PacketCapture: `netsh trace start capture=yes`.
+const NDIS: Guid =
+    Guid::new(0x2ed6_006e, 0x4729, 0x4609, [0xb4, 0x23, 0x3e, 0xe7, 0xbc, 0xd6, 0x78, 0xef]);
+/// Microsoft-Windows-PktMon: `pktmon start --capture`.
+const PKTMON: Guid =
+    Guid::new(0x4d4f_80d9, 0xc8bd, 0x4d73, [0xbb, 0x5b, 0x19, 0xc9, 0x04, 0x02, 0xc5, 0xac]);
+/// Microsoft-Windows-Ras-NdisWanPacketCapture: remote access.
+const RAS: Guid =
+    Guid::new(0xd845_21f7, 0x2235, 0x4237, [0xa7, 0xc0, 0x14, 0xe3, 0xa9, 0x67, 0x62, 0x86]);
+
+/// Ids of events with packets.
+mod id {
+    pub const FRAGMENT: u16 = 1001;
+    pub const SWITCH_FRAGMENT: u16 = 1003;
+    pub const RAS_SENT: u16 = 5001;
+    pub const RAS_RECEIVED: u16 = 5002;
+    pub const PACKET: u16 = 160;
+    pub const DROPPED: u16 = 170;
+}
+
+/// Keywords of NDIS-PacketCapture.
+mod keyword {
+    pub const MOBILE_BROADBAND: u64 = 0x200;
+    pub const WIFI: u64 = 0x1_0000;
+    pub const START: u64 = 0x4000_0000;
+    pub const END: u64 = 0x8000_0000;
+    pub const SEND: u64 = 0x1_0000_0000;
+    pub const RECEIVE: u64 = 0x2_0000_0000;
+}
+
+/// Link types of pcapng.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Link {
+    Ethernet,
+    Wifi,
+    /// IP packets.
+    Raw,
+}
+
+impl Link {
+    pub fn code(self) -> u16 {
+        match self {
+            Link::Ethernet => 1,
+            Link::Raw => 101,
+            Link::Wifi => 105,
+        }
+    }
+}
+
+/// Where a packet was captured: what becomes an interface.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// A layer of the driver stack of a network card, the card itself first.
+    Layer { card: u32, is_above: bool, layer: u32, link: Link },
+    /// A port of a virtual switch.
+    Port { card: u32, layer: u32, port: u32 },
+    /// A component of the network stack, by the packet monitor.
+    Component { id: u16, link: Link },
+    /// A user of remote access, in a routing domain.
+    RemoteAccess { domain: String, user: String },
+}
+
+impl Place {
+    pub fn link(&self) -> Link {
+        match self {
+            Place::Layer { link, .. } | Place::Component { link, .. } => *link,
+            Place::Port { .. } | Place::RemoteAccess { .. } => Link::Ethernet,
+        }
+    }
+}
+
+/// An event with a packet or a part of one.
+#[derive(Debug)]
+pub(super) struct Part<'a> {
+    pub place: Place,
+    /// Whether a packet begins and ends here.
+    pub begins: bool,
+    pub ends: bool,
+    /// Whether the machine sent it; `None` where the event does not say.
+    pub is_sent: Option<bool>,
+    pub bytes: &'a [u8],
+    /// Bytes of the packet as it was on the network, where the event says.
+    pub length: Option<u32>,
+    /// Group and number of the packet: the same at every component.
+    pub number: Option<(u64, u64)>,
+    /// Reason and place in the driver's code, of a dropped packet.
+    pub dropped: Option<(u64, u64)>,
+    /// Names of the port and of its card.
+    pub names: [String; 2],
+}
+
+/// Whether a provider logs packets.
+pub(super) fn has_packets(provider: Guid) -> bool {
+    [NDIS, PKTMON, RAS].contains(&provider)
+}
+
+/// The packet, or part of a packet, in a record.
+pub(super) fn part_of<'a>(store: &'a SchemaStore, record: &Record<'a>) -> Option<Part<'a>> {
+    let (provider, descriptor) = (record.provider()?, record.descriptor()?);
+    let (event, keyword) = (descriptor.id, descriptor.keyword);
+    let known = match provider {
+        NDIS => [id::FRAGMENT, id::SWITCH_FRAGMENT].contains(&event),
+        PKTMON => [id::PACKET, id::DROPPED].contains(&event),
+        RAS => [id::RAS_SENT, id::RAS_RECEIVED].contains(&event),
+        _ => false,
+    };
+    if !known {
+        return None;
+    }
+    let fields = Fields::of(store, record)?;
+    let number = |name| fields.number(name);
+    let mut part = Part {
+        place: Place::Component { id: 0, link: Link::Ethernet },
+        begins: true,
+        ends: true,
+        is_sent: None,
+        bytes: fields.bytes(if provider == PKTMON { "Payload" } else { "Fragment" })?,
+        length: None,
+        number: None,
+        dropped: None,
+        names: <[String; 2]>::default(),
+    };
+    match provider {
+        PKTMON => {
+            let link = match number("PacketType") {
+                Some(1) => Link::Ethernet,
+                Some(2) => Link::Wifi,
+                Some(3) => Link::Raw,
+                _ => return None,
+            };
+            part.place = Place::Component { id: number("ComponentId")? as u16, link };
+            part.is_sent = number("DirTag").and_then(direction);
+            part.length = number("OriginalPayloadSize").map(|length| length as u32);
+            part.number = number("PktGroupId").zip(number("PktNumber"));
+            let reason = number("DropReason").zip(number("DropLocation"));
+            part.dropped = reason.filter(|_| event == id::DROPPED);
+        }
+        RAS => {
+            part.place = Place::RemoteAccess {
+                domain: fields.text("RoutingDomainID"),
+                user: fields.text("RRASUserName"),
+            };
+            part.is_sent = Some(event == id::RAS_SENT);
+        }
+        _ => {
+            let (card, layer) = (number("MiniportIfIndex")? as u32, number("LowerIfIndex")? as u32);
+            let link = match keyword {
+                k if k & keyword::WIFI != 0 => Link::Wifi,
+                k if k & keyword::MOBILE_BROADBAND != 0 => Link::Raw,
+                _ => Link::Ethernet,
+            };
+            part.place = match number("SourcePortId") {
+                Some(port) => Place::Port { card, layer, port: port as u32 },
+                None => Place::Layer { card, is_above: card != layer, layer, link },
+            };
+            part.names = [fields.text("SourcePortName"), fields.text("SourceNicName")];
+            let has = |bit| keyword & bit != 0;
+            (part.begins, part.ends) = (has(keyword::START), has(keyword::END));
+            part.is_sent = match (has(keyword::SEND), has(keyword::RECEIVE)) {
+                (true, false) => Some(true),
+                (false, true) => Some(false),
+                _ => None,
+            };
+        }
+    }
+    Some(part)
+}
+
+/// Whether a direction of the packet monitor is away from the machine's programs: in, out, receive,
+/// transmit, ingress and egress are told apart.
+fn direction(tag: u64) -> Option<bool> {
+    match tag {
+        1 | 3 | 5 => Some(false),
+        2 | 4 | 6 => Some(true),
+        _ => None,
+    }
+}
+
+/// What the packet monitor says of a component.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Fact {
+    Name(String, String),
+    Ipv4([u8; 4]),
+    Ipv6([u8; 16]),
+    Mac([u8; 6]),
+}
+
+/// The fact about a component of the packet monitor in a record.
+pub(super) fn fact_of(store: &SchemaStore, record: &Record<'_>) -> Option<(u16, Fact)> {
+    const COMPONENT: u16 = 20;
+    const IPV4: u16 = 65;
+    const IPV6: u16 = 66;
+    const ADDRESS: u16 = 70;
+    /// The type of a hardware address among other bytes.
+    const HARDWARE: u64 = 6;
+    let event = record.descriptor()?.id;
+    if record.provider()? != PKTMON || ![COMPONENT, IPV4, IPV6, ADDRESS].contains(&event) {
+        return None;
+    }
+    let fields = Fields::of(store, record)?;
+    let fact = match event {
+        COMPONENT => Fact::Name(fields.text("Name"), fields.text("Description")),
+        IPV4 => Fact::Ipv4(fields.ipv4("IpAddress")?),
+        IPV6 => Fact::Ipv6(fields.ipv6("IpAddress")?),
+        _ if fields.number("Type") == Some(HARDWARE) => {
+            Fact::Mac(fields.bytes("Value")?.try_into().ok()?)
+        }
+        _ => return None,
+    };
+    let component = if event == COMPONENT { "Id" } else { "ComponentId" };
+    Some((fields.number(component)? as u16, fact))
+}
+
+/// The fields of a payload by name.
+struct Fields<'a>(Vec<(&'a str, Value<'a>)>);
+
+impl<'a> Fields<'a> {
+    fn of(store: &'a SchemaStore, record: &Record<'a>) -> Option<Self> {
+        let (_, fields) = store.fields(record)?;
+        Some(Fields(fields.map(|(field, value)| (&*field.name, value)).collect()))
+    }
+
+    fn value(&self, name: &str) -> Option<&Value<'a>> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.value(name)?.as_u64()
+    }
+
+    fn bytes(&self, name: &str) -> Option<&'a [u8]> {
+        match self.value(name)? {
+            Value::Binary(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    fn text(&self, name: &str) -> String {
+        match self.value(name) {
+            Some(Value::Utf16(text)) => text.to_string(),
+            _ => String::new(),
+        }
+    }
+
+    fn ipv4(&self, name: &str) -> Option<[u8; 4]> {
+        match self.value(name)? {
+            Value::Ipv4(address) => Some(address.octets()),
+            // As it is in memory.
+            Value::UInt(number) => Some((*number as u32).to_le_bytes()),
+            _ => None,
+        }
+    }
+
+    fn ipv6(&self, name: &str) -> Option<[u8; 16]> {
+        match self.value(name)? {
+            Value::Ipv6(address) => Some(address.octets()),
+            Value::Binary(bytes) => (*bytes).try_into().ok(),
+            _ => None,
+        }
+    }
+}
