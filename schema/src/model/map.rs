@@ -38,6 +38,8 @@ pub struct ValueMap {
     name: Text,
     kind: MapKind,
     entries: Vec<MapEntry>,
+    /// Values of several bits together, with the mask of these bits.
+    parts: Vec<(u64, MapEntry)>,
     patterns: Vec<Pattern>,
     format: Text,
 }
@@ -49,7 +51,14 @@ impl ValueMap {
         entries.sort_by_key(|e| e.value);
         entries.dedup_by_key(|e| e.value);
         let (patterns, format) = (Vec::new(), Text::Borrowed(""));
-        ValueMap { name: name.into(), kind, entries, patterns, format }
+        ValueMap { name: name.into(), kind, entries, parts: Vec::new(), patterns, format }
+    }
+
+    /// Adds values of several bits together, each with the mask of these bits: the level among
+    /// flags, for example, that three bits hold.
+    #[must_use]
+    pub fn with_parts(self, parts: Vec<(u64, MapEntry)>) -> Self {
+        ValueMap { parts, ..self }
     }
 
     /// A pattern map, of patterns in their order; `format` names the kind of expressions.
@@ -60,7 +69,8 @@ impl ValueMap {
         patterns: Vec<Pattern>,
     ) -> Self {
         let (name, format) = (name.into(), format.into());
-        ValueMap { name, kind: MapKind::Patterns, entries: Vec::new(), patterns, format }
+        let (kind, entries, parts) = (MapKind::Patterns, Vec::new(), Vec::new());
+        ValueMap { name, kind, entries, parts, patterns, format }
     }
 
     /// The patterns of a pattern map, in the order in which they are tried.
@@ -100,22 +110,29 @@ impl ValueMap {
         self.entries.get(at).map(|e| &*e.name)
     }
 
-    /// The names of the bits that are set in `value`, in order of value; entries of value 0 name
-    /// nothing here. Use [`ValueMap::unnamed`] for the bits that are left.
+    /// The names of the bits that are set in `value`, in order of value, and those of the parts;
+    /// entries of value 0 name nothing here. Use [`ValueMap::unnamed`] for the bits that are left.
     pub fn bits(&self, value: u64) -> impl Iterator<Item = &str> {
         self.entries
             .iter()
             .filter(move |e| e.value != 0 && e.value & value == e.value)
+            .chain(self.parts_of(value).map(|(_, entry)| entry))
             .map(|e| &*e.name)
+    }
+
+    fn parts_of(&self, value: u64) -> impl Iterator<Item = &(u64, MapEntry)> {
+        self.parts.iter().filter(move |(mask, entry)| value & mask == entry.value)
     }
 
     /// The bits of `value` that no entry names.
     #[must_use]
     pub fn unnamed(&self, value: u64) -> u64 {
-        self.entries
+        let rest = self
+            .entries
             .iter()
             .filter(|e| e.value & value == e.value)
-            .fold(value, |rest, e| rest & !e.value)
+            .fold(value, |rest, e| rest & !e.value);
+        self.parts_of(value).fold(rest, |rest, (mask, _)| rest & !mask)
     }
 }
 
@@ -142,5 +159,15 @@ mod tests {
         assert_eq!(map.bits(7).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(map.bits(5).collect::<Vec<_>>(), ["a"]);
         assert_eq!(map.unnamed(0x15), 0x14);
+    }
+
+    #[test]
+    fn parts_name_values_of_several_bits() {
+        let parts = vec![(0x30, entry(0x10, "low")), (0x30, entry(0x30, "high"))];
+        let map = ValueMap::new("m", MapKind::Bits, vec![entry(1, "a")]).with_parts(parts);
+        let names = |value| map.bits(value).collect::<Vec<_>>();
+        assert_eq!(names(0x31), ["a", "high"]);
+        assert_eq!((names(0x10), names(0x20)), (vec!["low"], vec![]));
+        assert_eq!([0x31, 0x20, 0x71].map(|value| map.unnamed(value)), [0, 0x20, 0x40]);
     }
 }

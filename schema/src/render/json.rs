@@ -4,11 +4,12 @@ use super::digits::{decimal, hex_bytes, hexadecimal, signed};
 use super::escape::{escape_json, is_plain, json_char, json_text};
 use super::names::{Names, split};
 use super::{
-    filetime, is_hexadecimal, name_with, shown, shown_bytes, sid, socket_address, system_time,
-    width,
+    filetime, is_hexadecimal, is_status, name_with, shown, shown_bytes, sid, socket_address,
+    status_name, system_time, width,
 };
 use crate::decode::{Fields, Utf16, Value};
 use crate::model::{Field, OutType};
+use std::borrow::Cow;
 use std::io::Write;
 
 /// Writes the fields as a JSON object, in payload order. Names that come twice come twice. A value
@@ -49,7 +50,8 @@ fn fields_to(out: &mut Vec<u8>, fields: &mut Fields<'_>, json: Json<'_>) {
         escape_json(out, &field.name);
         out.push(b':');
         value_to(out, field, value, json);
-        if field.map.is_some() || json.names.is_some_and(|names| names.has_names(field)) {
+        let known = field.map.is_some() || is_status(field);
+        if known || json.names.is_some_and(|names| names.has_names(field)) {
             names_to(out, field, value, json.names);
         }
     }
@@ -95,13 +97,12 @@ fn name_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>, names: Option<&dy
         out.push(b'"');
         let has = match (&field.map, names) {
             (Some(map), _) => name_with(out, map, bits, json_text),
-            (None, names) => match names.and_then(|names| names.name(field, bits)) {
-                Some(name) => {
-                    json_text(out, &name);
-                    true
-                }
-                None => false,
-            },
+            (None, names) => {
+                let of_trace = || names.and_then(|names| names.name(field, bits));
+                let name = status_name(field, bits).map(Cow::Borrowed).or_else(of_trace);
+                json_text(out, name.as_deref().unwrap_or_default());
+                name.is_some()
+            }
         };
         if has {
             out.push(b'"');
@@ -125,6 +126,10 @@ fn value_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>, json: Json<'_>) 
     match value {
         Value::Null => out.extend(b"null"),
         Value::Bool(b) => out.extend(if b { &b"true"[..] } else { b"false" }),
+        // As many digits as the field has bits.
+        Value::Int(n) if json.hex && is_status(field) => {
+            quoted(out, |out| hexadecimal(out, n as u64 & 0xffff_ffff));
+        }
         Value::Int(n) => signed(out, n),
         Value::UInt(n) if json.hex && is_hexadecimal(field) => {
             quoted(out, |out| hexadecimal(out, n))

@@ -250,14 +250,31 @@ fn name(out: &mut Vec<u8>, map: &ValueMap, value: u64) -> bool {
 }
 
 fn unsigned(out: &mut Vec<u8>, field: &Field, n: u64) {
-    let narrow = n as u32;
     match (field.out, field.in_type()) {
-        (OutType::Win32Error, _) => status_text(out, n, win32(narrow)),
-        (OutType::NtStatus, _) => status_text(out, n, ntstatus(narrow)),
-        (OutType::HResult, _) => status_text(out, n, hresult(narrow)),
+        (OutType::Win32Error | OutType::NtStatus | OutType::HResult, _) => {
+            status_text(out, n, status_name(field, n));
+        }
         (OutType::DateTime | OutType::DateTimeUtc, Some(InType::UInt64)) => filetime(out, n),
         _ if is_hexadecimal(field) => hexadecimal(out, n),
         _ => decimal(out, n),
+    }
+}
+
+/// Whether the numbers of a field are status codes.
+#[must_use]
+pub fn is_status(field: &Field) -> bool {
+    matches!(field.out, OutType::Win32Error | OutType::NtStatus | OutType::HResult)
+}
+
+/// The name of a status code, for the common ones; `None` where the numbers of the field are none.
+#[must_use]
+pub fn status_name(field: &Field, code: u64) -> Option<&'static str> {
+    let code = u32::try_from(code).ok()?;
+    match field.out {
+        OutType::Win32Error => win32(code),
+        OutType::NtStatus => ntstatus(code),
+        OutType::HResult => hresult(code),
+        _ => None,
     }
 }
 
@@ -270,6 +287,7 @@ fn is_hexadecimal(field: &Field) -> bool {
     }
     match (field.out, field.in_type()) {
         (OutType::Hex | OutType::CodePointer, _) => true,
+        (OutType::Win32Error | OutType::NtStatus | OutType::HResult, _) => true,
         (_, Some(HexInt32 | HexInt64)) => true,
         (_, Some(UInt64)) => is_identifier(&field.name) || is_mask(&field.name),
         (_, Some(UInt8 | UInt16 | UInt32)) => is_mask(&field.name),

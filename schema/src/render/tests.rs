@@ -102,7 +102,9 @@ fn text_value_prints_every_kind_of_value() {
         text(|out| json_fields(out, &mut fields.clone())),
         "{\"Name\":\"a\\ud800\\\"\\\\\",\"Flags\":11,\"Flags_name\":\"one|two|0x8\",\
          \"Signed\":-1,\"Signed_name\":\"minus one\",\"Status\":3221225477,\
-         \"Result\":-2147024891,\"Sid\":\"S-1-5-32-544\",\"Socket\":\"127.0.0.1:8080\",\
+         \"Status_name\":\"STATUS_ACCESS_VIOLATION\",\
+         \"Result\":-2147024891,\"Result_name\":\"ERROR_ACCESS_DENIED\",\
+         \"Sid\":\"S-1-5-32-544\",\"Socket\":\"127.0.0.1:8080\",\
          \"Host\":\"pc\",\"List\":[10,11],\"Text\":\"x\u{e9}\\u001b\"}"
     );
 }

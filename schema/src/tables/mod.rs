@@ -1,6 +1,7 @@
 //! The built-in event tables (`schema/tables/`) and their registry.
 
 mod errata;
+mod out_by_name;
 mod parse;
 mod registry;
 pub mod windows;

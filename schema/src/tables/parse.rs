@@ -88,13 +88,28 @@ pub(super) fn event_of_windows(head: &str, event: &str, fields: &str) -> Option<
     let mut table = Table { file: WINDOWS, source: SchemaSource::Windows, ..Table::default() };
     let lines = [head, event, fields].into_iter().flat_map(str::lines);
     table.lines(0, lines).ok()?;
-    table.events.pop().map(|event| event.schema)
+    table.events.pop().map(|event| named(event.schema))
+}
+
+/// Whether a symbol is only made of the id of the event: that is how the sources of the tables of
+/// Windows name one without.
+pub(super) fn is_number(symbol: &str, id: u16) -> bool {
+    let number = symbol.strip_prefix("Event").map(|n| n.split("_V").next().unwrap_or(n));
+    number.is_some_and(|number| number.parse() == Ok(id))
+}
+
+/// An event with a name, whether it has a symbol or not.
+fn named(mut schema: EventSchema) -> EventSchema {
+    schema.complete_name();
+    schema
 }
 
 /// A whole table of Windows' providers.
 pub(super) fn provider_of_windows(text: &str) -> Result<Provider, TableError> {
     let table = Table { file: WINDOWS, source: SchemaSource::Windows, ..Table::default() };
-    table.read(0, text.lines())
+    let mut provider = table.read(0, text.lines())?;
+    provider.events.iter_mut().for_each(|event| event.schema.complete_name());
+    Ok(provider)
 }
 
 /// The origin of an event in the tables of Windows' providers.
@@ -125,6 +140,8 @@ struct Table<'a> {
     maps: HashMap<String, Arc<ValueMap>>,
     /// The map whose values are being read.
     open_map: Option<(String, MapKind, Vec<MapEntry>)>,
+    /// The parts of several bits in that map: their mask, and the entry of a value.
+    open_parts: Vec<(u64, MapEntry)>,
     events: Vec<TableEvent>,
     ids: HashSet<Identity>,
     /// Other events that share the layout which is being read: name and type.
@@ -142,6 +159,7 @@ impl Default for Table<'_> {
             keywords: Vec::new(),
             maps: HashMap::new(),
             open_map: None,
+            open_parts: Vec::new(),
             events: Vec::new(),
             ids: HashSet::new(),
             sharing: Vec::new(),
@@ -222,6 +240,11 @@ impl Table<'_> {
 
     fn value(&mut self, words: &[&str]) -> Result<(), String> {
         let [value, name] = words else { return Err("expected a line `VALUE NAME`".to_owned()) };
+        if let Some((value, mask)) = value.split_once('/') {
+            let entry = MapEntry { value: number(value)?, name: self::name(name) };
+            self.open_parts.push((number(mask)?, entry));
+            return Ok(());
+        }
         let entry = MapEntry { value: number(value)?, name: self::name(name) };
         if let Some((.., entries)) = &mut self.open_map {
             entries.push(entry);
@@ -231,7 +254,8 @@ impl Table<'_> {
 
     fn close_map(&mut self) {
         if let Some((name, kind, entries)) = self.open_map.take() {
-            let map = ValueMap::new(name.clone(), kind, entries);
+            let parts = std::mem::take(&mut self.open_parts);
+            let map = ValueMap::new(name.clone(), kind, entries).with_parts(parts);
             self.maps.insert(name, Arc::new(map));
         }
     }
@@ -286,7 +310,14 @@ impl Table<'_> {
         };
         let mut schema = EventSchema::new(*provider, key, self.source);
         schema.provider_name = provider_name.clone();
-        schema.name = name(symbol);
+        schema.name = match key {
+            Identity::Modern { id, .. }
+                if self.source == SchemaSource::Windows && is_number(symbol, id) =>
+            {
+                Text::Borrowed("")
+            }
+            _ => name(symbol),
+        };
         self.ended = false;
         self.events.push(TableEvent::new(schema, self.file));
         Ok(())
@@ -410,6 +441,9 @@ impl Table<'_> {
                 }
                 other => return Err(format!("a field has no {other}")),
             }
+        }
+        if self.source == SchemaSource::Windows {
+            super::out_by_name::complete(&mut field);
         }
         let event = self.last()?;
         match event.schema.fields.last_mut() {

@@ -96,16 +96,20 @@ pub struct ListedEvent {
 /// The events of a provider, by id and version. Empty where none are known.
 #[must_use]
 pub fn events(provider: Guid) -> Vec<ListedEvent> {
-    let of_table = Table::of(provider).map(|table| table.events.as_slice()).unwrap_or_default();
-    let listed = |event: &Event| {
-        let name = event.head.lines().next().and_then(|line| line.split(' ').nth(3));
-        ListedEvent {
-            id: event.id,
-            version: event.version,
-            name: parse::name(name.unwrap_or_default()),
-        }
+    let Some(table) = Table::of(provider) else { return Vec::new() };
+    let listed = |event: &'static Event| {
+        let symbol = event.head.lines().next().and_then(|line| line.split(' ').nth(3));
+        let symbol = symbol.unwrap_or_default();
+        // Without a symbol the name is made of what else the table has.
+        let made = || {
+            let decoder = event.decoder(table, event.layouts.first()?)?;
+            Some(decoder.schema().name.clone())
+        };
+        let made = if parse::is_number(symbol, event.id) { made() } else { None };
+        let name = made.unwrap_or_else(|| parse::name(symbol));
+        ListedEvent { id: event.id, version: event.version, name }
     };
-    of_table.iter().map(listed).collect()
+    table.events.iter().map(listed).collect()
 }
 
 /// The layout of an event in a build of Windows.
@@ -440,5 +444,34 @@ mod tests {
         assert_eq!(name, "ImageLoad");
         assert_eq!(fields.len(), 7);
         assert!(decoder(KERNEL_PROCESS, 9_999, 0, &[], PointerSize::P8).is_none());
+    }
+
+    #[test]
+    fn addresses_of_the_network_are_addresses_with_ports_in_their_order() {
+        let network: Guid = find("Kernel-Network").unwrap();
+        // A segment received by 10.0.0.2:49152 from 192.168.1.9:443.
+        let ids = [7u32.to_le_bytes(), 60u32.to_le_bytes()].concat();
+        let addresses = [[192, 168, 1, 9], [10, 0, 0, 2]].concat();
+        let ports = [443u16.to_be_bytes(), 49152u16.to_be_bytes()].concat();
+        let payload = [&ids[..], &addresses, &ports, &[0; 4], &[0; 8]].concat();
+        let decoder = decoder(network, 11, 0, &payload, PointerSize::P8).unwrap();
+        let mut text = Vec::new();
+        crate::render::text_fields(&mut text, &mut decoder.fields(&payload, PointerSize::P8));
+        assert_eq!(
+            String::from_utf8(text).unwrap(),
+            " PID=7 size=60 daddr=192.168.1.9 saddr=10.0.0.2 dport=443 sport=49152 seqnum=0 \
+             connid=0x0"
+        );
+    }
+
+    #[test]
+    fn events_without_a_symbol_are_called_by_their_task_or_number() {
+        let winrm = find("Microsoft-Windows-WinRM").unwrap();
+        let names = events(winrm);
+        let name = |id| names.iter().find(|event| event.id == id).map(|event| &*event.name);
+        assert_eq!(name(255), Some("EventID(255)"));
+        let decoder = decoder(winrm, 255, 0, b"", PointerSize::P8).unwrap();
+        assert_eq!(decoder.schema().name, "EventID(255)");
+        assert!(names.iter().all(|event| !event.name.is_empty()));
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use etl_format::read::{Mode, Options, Order, Source, Trace};
 use etl_schema::store::SchemaStore;
+use etl_schema::{Field, FieldKind};
 use etl_tools::filter::Filter;
 use etl_tools::rows::Conditions;
 use etl_tools::survey::Survey;
@@ -89,8 +90,19 @@ fn add_fields<S: Source>(
         let Some((schema, _)) = store.fields(&record) else { continue };
         // Many events have the same schema.
         if known.insert((schema.provider, schema.identity, schema.name.clone())) {
-            fields.extend(schema.fields.iter().map(|field| field.name.to_string()));
+            add_names(&schema.fields, "", fields);
         }
+    }
+}
+
+/// Adds the names of fields, and of the members of structures with the names of these before.
+fn add_names(of: &[Field], before: &str, names: &mut BTreeSet<String>) {
+    for field in of {
+        let name = format!("{before}{}", field.name);
+        if let FieldKind::Struct(members) = &field.kind {
+            add_names(members, &format!("{name}."), names);
+        }
+        names.insert(name);
     }
 }
 

@@ -4,8 +4,9 @@ use core::cmp::Ordering;
 
 use etl_schema::decode::Value;
 use etl_schema::render::{self, Names};
-use etl_schema::{Field, MapKind};
+use etl_schema::{Field, InType, MapKind};
 
+use super::path::Path;
 use super::pattern::Pattern;
 use crate::rows::columns::{Cell, Column, FIELD_PREFIX};
 use crate::rows::row::Row;
@@ -19,7 +20,7 @@ enum Subject {
     Thread,
     Column(Column),
     /// A decoded field, whatever the case of its letters.
-    Field(String),
+    Field(Path),
 }
 
 impl Subject {
@@ -29,7 +30,7 @@ impl Subject {
             "thread" => Subject::Thread,
             _ => match Column::ALL.iter().find(|column| column.name() == name) {
                 Some(column) => Subject::Column(*column),
-                None => Subject::Field(name.strip_prefix(FIELD_PREFIX).unwrap_or(name).to_owned()),
+                None => Subject::Field(Path::new(name.strip_prefix(FIELD_PREFIX).unwrap_or(name))),
             },
         }
     }
@@ -90,10 +91,10 @@ impl Comparison {
         })
     }
 
-    /// The name of the field that is compared.
+    /// The field that is compared, without the places of elements: `Values.Size`.
     pub(super) fn field(&self) -> Option<&str> {
         match &self.subject {
-            Subject::Field(name) => Some(name),
+            Subject::Field(path) => Some(path.members()),
             _ => None,
         }
     }
@@ -104,13 +105,11 @@ impl Comparison {
             Subject::Process => self.admits_id(row.process_id, row.process_name()),
             Subject::Thread => self.admits_id(row.thread_id, row.thread_name()),
             Subject::Column(column) => self.admits_column(row, *column, scratch),
-            Subject::Field(name) => {
+            Subject::Field(path) => {
                 let Some(fields) = &row.fields else { return false };
                 let names = row.names();
                 let names = names.as_ref().map(|names| names as &dyn Names);
-                let mut named =
-                    fields.clone().filter(|(field, _)| field.name.eq_ignore_ascii_case(name));
-                named.any(|(field, value)| self.holds(field, value, names, scratch))
+                path.any(fields, &mut |field, value| self.holds(field, value, names, scratch))
             }
         }
     }
@@ -189,6 +188,8 @@ impl Comparison {
         let order = match value {
             Value::Float(n) => self.number.and_then(|number| f64::from(n).partial_cmp(&number)),
             Value::Double(n) => self.number.and_then(|number| n.partial_cmp(&number)),
+            // Status codes are printed without a sign.
+            Value::Int(n) if render::is_status(field) => self.order_of((n as u32).into()),
             Value::Int(n) => self.order_of(n.into()),
             other => other.as_u64().and_then(|n| self.order_of(n.into())),
         };
@@ -220,7 +221,11 @@ fn any_text(
     if plain != printed && is(&plain) {
         return true;
     }
-    let Some(bits) = value.bits(8) else { return false };
+    let width = if matches!(field.in_type(), Some(InType::Int64)) { 8 } else { 4 };
+    let Some(bits) = value.bits(width) else { return false };
+    if render::status_name(field, bits).is_some_and(&mut *is) {
+        return true;
+    }
     if let Some(map) = &field.map {
         return map.get(bits).is_some_and(&mut *is)
             || map.kind() == MapKind::Bits && map.bits(bits).any(&mut *is);
@@ -241,14 +246,14 @@ fn is_name(name: &str, is: &mut dyn FnMut(&str) -> bool) -> bool {
 mod tests {
     use std::borrow::Cow;
 
+    use etl_schema::OutType;
     use etl_schema::decode::Utf16;
-    use etl_schema::{InType, OutType};
 
     use super::*;
 
     #[test]
     fn conditions_are_read() {
-        let field = |name: &str| Subject::Field(name.to_owned());
+        let field = |name: &str| Subject::Field(Path::new(name));
         for (text, subject, operator, value) in [
             ("ProcessId = 4", field("ProcessId"), Operator::Equal, "4"),
             ("A!=b c", field("A"), Operator::NotEqual, "b c"),
@@ -299,6 +304,15 @@ mod tests {
         fn path(&self, text: Utf16<'_>) -> Option<(usize, &str)> {
             text.to_string().starts_with(DEVICE).then_some((DEVICE.len(), "C:"))
         }
+    }
+
+    #[test]
+    fn status_codes_have_names_and_two_signs() {
+        let status = Field::new("ExitStatus", InType::Int32).with_out(OutType::NtStatus);
+        let holds = |condition: &str, value| holds(condition, &status, Value::Int(value), None);
+        assert!(holds("ExitStatus = STATUS_ACCESS_VIOLATION", -0x3fff_fffb));
+        assert!(holds("ExitStatus = 0xc0000005", -0x3fff_fffb) && holds("ExitStatus = 259", 259));
+        assert!(holds("ExitStatus ~ *pending*", 259) && !holds("ExitStatus != 0x103", 259));
     }
 
     #[test]

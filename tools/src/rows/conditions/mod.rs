@@ -1,6 +1,7 @@
 //! Conditions on the name, the fields and the text of events.
 
 mod comparison;
+mod path;
 mod pattern;
 
 use etl_schema::render::{self, Names};
@@ -57,7 +58,8 @@ impl Conditions {
         self.events.is_empty() || self.events.iter().any(|pattern| pattern.matches(name))
     }
 
-    /// The names of fields that conditions compare; columns of rows left out.
+    /// The fields that conditions compare, members of structures as `Values.Size`; columns of rows
+    /// left out.
     pub fn fields(&self) -> impl Iterator<Item = &str> {
         self.fields.iter().filter_map(Comparison::field)
     }
