@@ -21,7 +21,7 @@ const NEAREST: usize = 3;
 /// nearest names that the traces have. A trace from a pipe cannot be read again.
 pub(super) fn report<'p>(
     session: &Session<'_>,
-    paths: impl Iterator<Item = &'p PathBuf>,
+    paths: &mut dyn Iterator<Item = &'p PathBuf>,
 ) -> Outcome {
     let args = session.args;
     let selected = args.filter.providers();

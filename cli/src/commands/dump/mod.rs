@@ -143,7 +143,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         outcome = merged::print(&session, &paths)?;
         session.end()?;
         if session.matched.get() == 0 {
-            outcome = outcome.max(missing::report(&session, paths.iter()));
+            outcome = outcome.max(missing::report(&session, &mut paths.iter()));
         }
         return Ok(outcome);
     }
@@ -171,8 +171,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         return Err(failure);
     }
     if session.matched.get() == 0 {
-        let paths = found.iter().filter_map(|file| file.as_ref().ok());
-        outcome = outcome.max(missing::report(&session, paths));
+        let mut paths = found.iter().filter_map(|file| file.as_ref().ok());
+        outcome = outcome.max(missing::report(&session, &mut paths));
     }
     Ok(outcome)
 }
