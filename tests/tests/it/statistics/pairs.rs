@@ -69,11 +69,20 @@ diagnostics hub of Visual Studio.";
 
 const KERNEL_DIFFERS: &str = "\
 The hub left out the images of the list at the start, except 187; the model lists half as many\n\
-images, at the start and at the end. The kernel needed 164 ms for the list of 15,017 images, in\n\
-which the thread that wrote it went from processor to processor; in the model a list of the\n\
-kernel takes no time. So half of its records have the timestamp of the record before them, and\n\
-compress better; its names of files repeat more, too. A relogged file has full buffers; that of\n\
-the model has the last buffer of each flush.";
+images, at the start and at the end. A relogged file has full buffers; that of the model has the\n\
+last buffer of each flush.\n\
+\n\
+The kernel needed 164 ms for the list of 15,017 images, and the thread that wrote it went from\n\
+processor to processor. In the model a list takes no time, so that most of its records have the\n\
+timestamp of the one before. This is deliberate: what is recorded does not change what happens. A\n\
+list that took time would delay the threads of its processor in traces of this session alone, and\n\
+one whose time delayed nobody would put its records out of order.\n\
+\n\
+The timestamps explain 1.4 of the points that the compressed sizes differ by: with some 10 µs\n\
+between two records the generated trace has 14.5 %, and with equal timestamps the real one has\n\
+18.6 %. Most of the others are in the addresses: the kernel lists the images of a process in the\n\
+order of their loads, and each is at a place that another process gave it; the model places them\n\
+side by side. Without addresses, sizes and checksums the real trace has 13.8 %.";
 
 const RUNDOWN: &str = "\
 Windows 10, eight processors, a small program on .NET 8; the rundown session of PerfView, which\n\
@@ -129,7 +138,7 @@ pub const PAIRS: &[Pair] = &[
             ("buffers", 59.0, Share(0.15)),
             ("KiB of a buffer", 64.0, Share(0.0)),
             ("fill of a buffer, %", 95.6, Points(12.0)),
-            ("compressed to, % of what is used", 20.1, Stated),
+            ("compressed to, % of what is used", 20.1, Points(8.0)),
             ("PERFINFO64, % of records", 93.7, Points(4.0)),
             ("PERFINFO64, bytes on average", 227.2, Share(0.1)),
             ("SYSTEM64, % of records", 6.3, Points(4.0)),
