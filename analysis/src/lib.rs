@@ -13,6 +13,7 @@
 #[macro_use]
 mod accessors;
 pub mod address;
+pub mod behavior;
 mod buffers;
 mod error;
 pub mod files;

@@ -151,3 +151,49 @@ impl<O: Observer> Observer for WithProgress<O> {
         self.observer.restart();
     }
 }
+
+/// An observer that sees only the records of a time; the machine changes as always.
+#[derive(Debug)]
+pub(crate) struct Between<O> {
+    span: TimeSpan,
+    pub observer: O,
+}
+
+impl<O> Between<O> {
+    pub fn new(span: TimeSpan, observer: O) -> Self {
+        Between { span, observer }
+    }
+
+    fn admits(&self, event: &EventRef) -> bool {
+        let (from, to) = self.span;
+        from.is_none_or(|from| from <= event.time) && to.is_none_or(|to| event.time < to)
+    }
+}
+
+impl<O: Observer> Observer for Between<O> {
+    fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
+        if self.admits(event) {
+            self.observer.record(machine, record, event);
+        }
+    }
+
+    fn change(&mut self, machine: &Machine, change: &Change, event: &EventRef) {
+        self.observer.change(machine, change, event);
+    }
+
+    fn sample(&mut self, machine: &Machine, sample: &Sample<'_>) {
+        if self.admits(&sample.event) {
+            self.observer.sample(machine, sample);
+        }
+    }
+
+    fn stack(&mut self, machine: &Machine, stack: &Stack<'_>) {
+        if self.admits(&stack.event) {
+            self.observer.stack(machine, stack);
+        }
+    }
+
+    fn restart(&mut self) {
+        self.observer.restart();
+    }
+}

@@ -44,10 +44,7 @@ pub(crate) enum Cell {
     Time(i64),
     /// A share of one.
     Share(f64),
-    /// Per second.
-    Rate(f64),
     Address(u64),
-    Flag(bool),
 }
 
 impl Cell {
@@ -71,7 +68,7 @@ impl Cell {
     }
 
     fn is_number(&self) -> bool {
-        !matches!(self, Cell::Text(_) | Cell::None | Cell::Flag(_))
+        !matches!(self, Cell::Text(_) | Cell::None)
     }
 
     /// For people, with times since `start`, a FILETIME.
@@ -85,9 +82,7 @@ impl Cell {
             Cell::Duration(ticks) => format!("{:.3}", *ticks as f64 / MILLISECOND),
             Cell::Time(time) => format!("{:.6}", time.saturating_sub(start) as f64 / SECOND),
             Cell::Share(share) => format!("{:.1}", share * 100.0),
-            Cell::Rate(rate) => format!("{rate:.1}"),
             Cell::Address(address) => format!("{address:#x}"),
-            Cell::Flag(flag) => (if *flag { "yes" } else { "no" }).to_owned(),
         }
     }
 
@@ -99,10 +94,8 @@ impl Cell {
             Cell::Signed(number) => json!(number),
             Cell::Duration(ticks) => json!(*ticks as f64 / MICROSECOND),
             Cell::Time(time) => json!(etl_format::clock::iso_utc(*time)),
-            Cell::Share(share) => json!(round(share * 100.0, 1e4)),
-            Cell::Rate(rate) => json!(round(*rate, 1e3)),
+            Cell::Share(share) => json!((share * 1e6).round() / 1e4),
             Cell::Address(address) => json!(format!("{address:#x}")),
-            Cell::Flag(flag) => json!(flag),
         }
     }
 
@@ -116,10 +109,6 @@ impl Cell {
             other => other.to_string(),
         }
     }
-}
-
-fn round(value: f64, parts: f64) -> f64 {
-    (value * parts).round() / parts
 }
 
 /// A column: its member in JSON and its name in CSV, and its heading in text. One without a heading
@@ -218,7 +207,7 @@ impl TableReport {
                 writeln!(out, "  {}", one_line(line))?;
             }
             for table in &self.tables {
-                if table.rows.is_empty() && table.title.is_empty() {
+                if table.rows.is_empty() {
                     continue;
                 }
                 out.push('\n');

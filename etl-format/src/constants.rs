@@ -534,6 +534,16 @@ pub mod hook {
     pub const FILE_DELETE: u16 = 0x0423;
     /// Names of open files, at the end of a session.
     pub const FILE_RUNDOWN: u16 = 0x0424;
+    /// A process reads from a file.
+    pub const FILE_READ: u16 = 0x0443;
+    /// A process writes to a file.
+    pub const FILE_WRITE: u16 = 0x0444;
+    /// An operation on a file ended.
+    pub const FILE_OPERATION_END: u16 = 0x044c;
+    /// Group of the events of TCP: the high byte of their hooks.
+    pub const GROUP_TCP: u8 = 0x06;
+    /// Group of the events of UDP.
+    pub const GROUP_UDP: u8 = 0x08;
     /// A thread started.
     pub const THREAD_START: u16 = 0x0501;
     /// A thread ended.

@@ -1,9 +1,16 @@
 //! `etlkit analyze`: answers questions about a recording: where the time went, and why.
 
 mod cpu;
+mod io;
+mod machine;
+mod runtime;
+mod waits;
+
+use std::collections::BTreeSet;
 
 use clap::Subcommand;
 use etl_analysis::Machine;
+use etl_format::Clock;
 
 pub(crate) use cpu::profile_options;
 
@@ -11,7 +18,10 @@ use crate::Outcome;
 use crate::error::Failure;
 use crate::output;
 use crate::recording::{Analyzed, RecordingArgs};
-use crate::table::{Cell, TableFormat, TableReport};
+use crate::table::{Cell, Column, TableFormat, TableReport};
+
+/// The columns of a process.
+const PROCESS: [Column; 3] = [("process", "process"), ("process_name", ""), ("pid", "")];
 
 /// Rows that text has unless the user names another number.
 const TOP: usize = 30;
@@ -25,7 +35,8 @@ it.
 
 Examples:
   etlkit analyze cpu trace.etl
-  etlkit analyze cpu --process Orders --tree kernel.etl clr.etl")]
+  etlkit analyze cpu --process Orders --tree kernel.etl clr.etl
+  etlkit analyze gc --format csv trace.etl > collections.csv")]
 pub(crate) struct Args {
     #[command(subcommand)]
     kind: Kind,
@@ -36,11 +47,128 @@ enum Kind {
     /// Where processors spent their time: samples by method, module, thread or process, call trees,
     /// callers and callees.
     Cpu(cpu::Args),
+    /// Garbage collections: generation, reason, pauses, sizes of the heap.
+    #[command(after_help = GC_HELP)]
+    Gc(ReportArgs),
+    /// Methods that were compiled at run time: how long it took, and with which optimization.
+    #[command(after_help = JIT_HELP)]
+    Jit(ReportArgs),
+    /// Exceptions of .NET: types, throwing methods, messages.
+    #[command(after_help = EXCEPTIONS_HELP)]
+    Exceptions(ReportArgs),
+    /// Waits of threads for locks of .NET.
+    #[command(after_help = CONTENTION_HELP)]
+    Contention(ReportArgs),
+    /// Reads and writes of disks and files: bytes and latencies by process and path.
+    #[command(after_help = IO_HELP)]
+    Io(ReportArgs),
+    /// Connections of TCP and UDP: bytes by process and endpoint.
+    #[command(after_help = NETWORK_HELP)]
+    Network(ReportArgs),
+    /// What threads ran and waited for: context switches.
+    #[command(after_help = WAITS_HELP)]
+    Waits(ReportArgs),
+    /// Processes as a tree: starts, ends, command lines.
+    #[command(after_help = PROCESSES_HELP)]
+    Processes(ReportArgs),
+    /// Images of processes: addresses, lifetimes, PDBs, paths.
+    #[command(after_help = IMAGES_HELP)]
+    Images(ReportArgs),
+    /// Sessions whose headers the files have: times, losses.
+    #[command(after_help = SESSIONS_HELP)]
+    Sessions(ReportArgs),
 }
+
+const GC_HELP: &str = "\
+A pause lasts from the beginning of a suspension to the end of the restart. It belongs to the
+collection that started in it, or else to a background collection.
+
+Needs Microsoft-Windows-DotNETRuntime with the keyword GC (0x1) at level 4; at level 5 there are
+allocations as well.
+
+Examples:
+  etlkit analyze gc trace.etl
+  etlkit analyze gc --format csv --process Orders trace.etl > collections.csv";
+
+const JIT_HELP: &str = "\
+Needs Microsoft-Windows-DotNETRuntime with the keywords Jit and NGen (0x30) at level 5; at level 4
+there are no times.
+
+Examples:
+  etlkit analyze jit --top 10 trace.etl";
+
+const EXCEPTIONS_HELP: &str = "\
+Needs Microsoft-Windows-DotNETRuntime with the keyword Exception (0x8000) at level 2, and its
+rundown for the names of methods.
+
+Examples:
+  etlkit analyze exceptions --from 10 --to 20 trace.etl";
+
+const CONTENTION_HELP: &str = "\
+Needs Microsoft-Windows-DotNETRuntime with the keyword Contention (0x4000) at level 4.
+
+Examples:
+  etlkit analyze contention --process Orders trace.etl";
+
+const IO_HELP: &str = "\
+Needs the kernel's events of disks (`xperf -on DISK_IO`) and of files (`xperf -on
+FILENAME+FILE_IO+FILE_IO_INIT`). Events of disks name their process since Windows 8. Percentiles are
+at most 1/32 above the real value.
+
+Examples:
+  etlkit analyze io trace.etl
+  etlkit analyze io --process Backup --from 2 --to 3 trace.etl";
+
+const NETWORK_HELP: &str = "\
+Needs the kernel's events of the network (`xperf -on NETWORKTRACE`).
+
+Examples:
+  etlkit analyze network trace.etl
+  etlkit analyze network --format json trace.etl | jq '.connections[] | select(.sent_bytes > 1e6)'";
+
+const WAITS_HELP: &str = "\
+`running` is the time on a processor, `waiting` that from a switch to another thread until the
+thread is ready, `ready` that until it runs. `reason` is the one with the longest waits, `ended by`
+the thread that ended most of this time. Percentiles are at most 1/32 above the real value.
+
+Needs the kernel's context switches (`xperf -on PROC_THREAD+CSWITCH+DISPATCHER`).
+
+Examples:
+  etlkit analyze waits --process Orders trace.etl
+  etlkit analyze waits --from 2 --to 2.5 --format csv trace.etl > threads.csv";
+
+const PROCESSES_HELP: &str = "\
+Needs the kernel's events of processes (`xperf -on PROC_THREAD`), or those of
+Microsoft-Windows-Kernel-Process.
+
+Examples:
+  etlkit analyze processes trace.etl
+  etlkit analyze processes --process cmd --children trace.etl";
+
+const IMAGES_HELP: &str = "\
+Needs the kernel's events of images (`xperf -on LOADER`); PDBs are added by a merge.
+
+Examples:
+  etlkit analyze images --process Orders trace.etl";
+
+const SESSIONS_HELP: &str = "\
+Examples:
+  etlkit analyze sessions merged.etl
+  etlkit analyze sessions kernel.etl clr.etl";
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     match &args.kind {
         Kind::Cpu(args) => cpu::run(args),
+        Kind::Gc(args) => runtime::gc(args),
+        Kind::Jit(args) => runtime::jit(args),
+        Kind::Exceptions(args) => runtime::exceptions(args),
+        Kind::Contention(args) => runtime::contention(args),
+        Kind::Io(args) => io::io(args),
+        Kind::Network(args) => io::network(args),
+        Kind::Waits(args) => waits::waits(args),
+        Kind::Processes(args) => machine::processes_of(args),
+        Kind::Images(args) => machine::images(args),
+        Kind::Sessions(args) => machine::sessions(args),
     }
 }
 
@@ -64,6 +192,17 @@ impl ReportArgs {
         Some(self.top.unwrap_or(default)).filter(|&rows| rows > 0)
     }
 
+    /// Whether the report is text for people.
+    fn is_text(&self) -> bool {
+        self.format == TableFormat::Text
+    }
+
+    /// Whether a thread is selected.
+    fn has_thread(&self, tid: Option<u32>) -> bool {
+        let threads = &self.recording.thread;
+        threads.is_empty() || tid.is_some_and(|tid| threads.contains(&tid))
+    }
+
     /// Prints a report.
     fn print(&self, report: &TableReport, outcome: Outcome) -> Result<Outcome, Failure> {
         output::print(&report.render(self.format, self.rows()))?;
@@ -82,4 +221,49 @@ fn report<O>(kind: &'static str, analyzed: &Analyzed<O>) -> TableReport {
 fn span_facts(machine: &Machine) -> [(&'static str, Cell); 2] {
     let (first, last) = machine.span().unzip();
     [("from", Cell::time(machine.clock(), first)), ("to", Cell::time(machine.clock(), last))]
+}
+
+/// The indices of the selected processes; `None` where all are.
+fn processes(args: &ReportArgs, machine: &Machine) -> Result<Option<BTreeSet<usize>>, Failure> {
+    let selector = args.recording.processes.selector();
+    if selector.is_empty() {
+        return Ok(None);
+    }
+    selector.select(machine).map(Some).map_err(|error| args.recording.no_process(&error))
+}
+
+/// Name and id of a process by its index: `Orders.exe (4312)`.
+fn process_label(machine: &Machine, index: usize) -> String {
+    let Some(process) = machine.processes().get(index) else { return "?".to_owned() };
+    let name = if process.name().is_empty() { "?" } else { process.name() };
+    format!("{name} ({})", process.pid())
+}
+
+/// Label, name and id of a process by its index.
+fn process_cells(machine: &Machine, index: usize) -> [Cell; 3] {
+    let process = machine.processes().get(index);
+    [
+        Cell::text(process_label(machine, index)),
+        Cell::text(process.map_or("", |process| process.name())),
+        Cell::count(process.map(|process| process.pid())),
+    ]
+}
+
+/// The time between two ticks of a clock, in 100 ns.
+fn duration(clock: &Clock, from: i64, to: i64) -> u64 {
+    let elapsed = clock.filetime(to).saturating_sub(clock.filetime(from));
+    u64::try_from(elapsed).unwrap_or(0)
+}
+
+/// Label, name and id of a process, where it is known.
+fn known_process(machine: &Machine, process: Option<usize>) -> [Cell; 3] {
+    match process {
+        Some(process) => process_cells(machine, process),
+        None => [Cell::text("unknown process"), Cell::None, Cell::None],
+    }
+}
+
+/// Ticks of a clock in 100 ns.
+fn ticks(clock: &Clock, ticks: u64) -> u64 {
+    duration(clock, 0, i64::try_from(ticks).unwrap_or(i64::MAX))
 }

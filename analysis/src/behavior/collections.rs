@@ -1,0 +1,310 @@
+//! Garbage collections: number, generation, reason, pauses, and sizes of the heap.
+//!
+//! Needs the events of the CLR's runtime provider with the keyword GC (0x1) at level 4; at level 5
+//! there are allocations as well.
+
+use std::collections::BTreeMap;
+
+use etl_format::read::Record;
+use etl_schema::providers::CLR_RUNTIME;
+use etl_schema::views::FieldReader;
+
+use super::runtime_event;
+use crate::machine::Machine;
+use crate::observe::{EventRef, Observer};
+
+const START: u16 = 1;
+const END: u16 = 2;
+const RESTARTED: u16 = 3;
+const HEAP_STATS: u16 = 4;
+const SUSPEND: u16 = 9;
+const ALLOCATED: u16 = 10;
+
+/// The type of a collection that runs beside the process.
+const BACKGROUND: u32 = 1;
+/// Reasons of suspensions: for a collection, and to prepare one.
+const FOR_COLLECTION: [u64; 2] = [1, 6];
+
+/// Generations with a size of their own: 0, 1, 2, large objects, pinned objects.
+pub const GENERATIONS: usize = 5;
+
+/// A collection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Collection {
+    /// Index of the process in the machine.
+    pub process: usize,
+    /// The CLR of the process.
+    pub clr: u16,
+    /// Its number within its CLR.
+    pub number: u32,
+    /// The oldest generation that it collects.
+    pub generation: u32,
+    /// Why, as a value of the event; [`Collections::reason_name`] names it.
+    pub reason: u32,
+    /// Its type, as a value of the event; [`Collections::type_name`] names it.
+    pub kind: u32,
+    /// When it started, in ticks.
+    pub started: i64,
+    /// When it ended; `None` where the recording does not show it.
+    pub ended: Option<i64>,
+    /// How often the threads of the process were suspended for it.
+    pub pauses: u32,
+    /// For how many ticks: from the beginning of each suspension to the end of the restart.
+    pub paused: u64,
+    /// Bytes that were promoted.
+    pub promoted: Option<u64>,
+    /// Bytes of each generation when it ended.
+    pub heap: Option<[u64; GENERATIONS]>,
+    /// Bytes that were allocated since the collection before, to about 100 KB for each heap; 0
+    /// where no allocation events were recorded.
+    pub allocated: u64,
+}
+
+impl Collection {
+    /// Whether it runs beside the process.
+    #[must_use]
+    pub fn is_background(&self) -> bool {
+        self.kind == BACKGROUND
+    }
+
+    /// Bytes of all generations when it ended.
+    #[must_use]
+    pub fn heap_size(&self) -> Option<u64> {
+        self.heap.map(|heap| heap.iter().sum())
+    }
+}
+
+/// Suspensions for something else than a collection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OtherPauses {
+    /// How many.
+    pub count: u64,
+    /// For how many ticks.
+    pub paused: u64,
+}
+
+/// A CLR at work.
+#[derive(Clone, Debug, Default)]
+struct Collector {
+    /// When threads were suspended, and why.
+    suspended: Option<(i64, u64)>,
+    /// Index of the first collection that started in the suspension.
+    started: Option<usize>,
+    /// Indices of collections that have not ended.
+    open: Vec<usize>,
+    /// Index of the collection that started last.
+    latest: Option<usize>,
+    /// Index of the collection that ended last.
+    ended: Option<usize>,
+    allocated: u64,
+    other: OtherPauses,
+}
+
+/// Collects the collections of a recording.
+#[derive(Clone, Debug)]
+pub struct Collections {
+    list: Vec<Collection>,
+    collectors: BTreeMap<(usize, u16), Collector>,
+    start: FieldReader<5>,
+    end: FieldReader<2>,
+    restarted: FieldReader<1>,
+    suspend: FieldReader<2>,
+    stats: FieldReader<11>,
+    allocation: FieldReader<3>,
+}
+
+impl Default for Collections {
+    fn default() -> Self {
+        Collections::new()
+    }
+}
+
+impl Collections {
+    /// Nothing is collected yet.
+    #[must_use]
+    pub fn new() -> Self {
+        const CLR: &str = "ClrInstanceID";
+        Collections {
+            list: Vec::new(),
+            collectors: BTreeMap::new(),
+            start: FieldReader::of_event(
+                CLR_RUNTIME,
+                START,
+                [CLR, "Count", "Depth", "Reason", "Type"],
+            ),
+            end: FieldReader::of_event(CLR_RUNTIME, END, [CLR, "Count"]),
+            restarted: FieldReader::of_event(CLR_RUNTIME, RESTARTED, [CLR]),
+            suspend: FieldReader::of_event(CLR_RUNTIME, SUSPEND, [CLR, "Reason"]),
+            stats: FieldReader::of_event(
+                CLR_RUNTIME,
+                HEAP_STATS,
+                [
+                    CLR,
+                    "GenerationSize0",
+                    "GenerationSize1",
+                    "GenerationSize2",
+                    "GenerationSize3",
+                    "GenerationSize4",
+                    "TotalPromotedSize0",
+                    "TotalPromotedSize1",
+                    "TotalPromotedSize2",
+                    "TotalPromotedSize3",
+                    "TotalPromotedSize4",
+                ],
+            ),
+            allocation: FieldReader::of_event(
+                CLR_RUNTIME,
+                ALLOCATED,
+                [CLR, "AllocationAmount64", "AllocationAmount"],
+            ),
+        }
+    }
+
+    /// The collections, in the order in which they started.
+    #[must_use]
+    pub fn list(&self) -> &[Collection] {
+        &self.list
+    }
+
+    /// Suspensions for something else, by index of the process and CLR.
+    pub fn other_pauses(&self) -> impl Iterator<Item = ((usize, u16), OtherPauses)> + '_ {
+        let used = self.collectors.iter().filter(|(_, collector)| collector.other.count > 0);
+        used.map(|(&key, collector)| (key, collector.other))
+    }
+
+    /// The name of a reason.
+    #[must_use]
+    pub fn reason_name(&self, reason: u32) -> Option<&'static str> {
+        self.start.value_name(3, reason.into())
+    }
+
+    /// The name of a type.
+    #[must_use]
+    pub fn type_name(&self, kind: u32) -> Option<&'static str> {
+        self.start.value_name(4, kind.into())
+    }
+
+    fn start(&mut self, process: usize, record: &Record<'_>, time: i64) {
+        let Some(fields) = self.start.read(record) else { return };
+        let value = |index| fields.uint(index).unwrap_or(0) as u32;
+        let clr = value(0) as u16;
+        let collector = self.collectors.entry((process, clr)).or_default();
+        // Some runtimes report a start in two versions of the event.
+        let latest = collector.latest.and_then(|index| self.list.get(index));
+        if latest.is_some_and(|latest| latest.number == value(1) && latest.ended.is_none()) {
+            return;
+        }
+        let index = self.list.len();
+        collector.latest = Some(index);
+        self.list.push(Collection {
+            process,
+            clr,
+            number: value(1),
+            generation: value(2),
+            reason: value(3),
+            kind: value(4),
+            started: time,
+            allocated: std::mem::take(&mut collector.allocated),
+            ..Collection::default()
+        });
+        collector.open.push(index);
+        if collector.suspended.is_some() {
+            collector.started.get_or_insert(index);
+        }
+    }
+
+    fn end(&mut self, process: usize, record: &Record<'_>, time: i64) {
+        let Some(fields) = self.end.read(record) else { return };
+        let clr = fields.uint(0).unwrap_or(0) as u16;
+        let Some(collector) = self.collectors.get_mut(&(process, clr)) else { return };
+        let number = fields.uint(1);
+        let list = &mut self.list;
+        let is_this =
+            |index: &usize| list.get(*index).is_some_and(|of| Some(u64::from(of.number)) == number);
+        let Some(at) = collector.open.iter().rposition(is_this) else { return };
+        let index = collector.open.remove(at);
+        collector.ended = Some(index);
+        if let Some(collection) = list.get_mut(index) {
+            collection.ended = Some(time);
+        }
+    }
+
+    /// Threads run again: the pause belongs to the collection that started in it, or to one that
+    /// runs beside the process.
+    fn restarted(&mut self, process: usize, record: &Record<'_>, time: i64) {
+        let clr = self.restarted.read(record).and_then(|fields| fields.uint(0));
+        let clr = clr.unwrap_or(0) as u16;
+        let Some(collector) = self.collectors.get_mut(&(process, clr)) else { return };
+        let Some((since, reason)) = collector.suspended.take() else { return };
+        let paused = u64::try_from(time.saturating_sub(since)).unwrap_or(0);
+        let list = &mut self.list;
+        let beside = || {
+            let is_beside = |index: &&usize| list.get(**index).is_some_and(|c| c.is_background());
+            collector.open.iter().rfind(is_beside).copied()
+        };
+        let is_for_collection = FOR_COLLECTION.contains(&reason);
+        let owner = collector.started.take();
+        let owner = owner.or_else(|| beside().filter(|_| is_for_collection));
+        match owner.and_then(|index| list.get_mut(index)) {
+            Some(collection) => {
+                collection.pauses += 1;
+                collection.paused += paused;
+            }
+            None => {
+                collector.other.count += 1;
+                collector.other.paused += paused;
+            }
+        }
+    }
+
+    fn stats(&mut self, process: usize, record: &Record<'_>) {
+        let Some(fields) = self.stats.read(record) else { return };
+        let clr = fields.uint(0).unwrap_or(0) as u16;
+        let ended = self.collectors.get(&(process, clr)).and_then(|collector| collector.ended);
+        let Some(collection) = ended.and_then(|index| self.list.get_mut(index)) else { return };
+        let sizes = |first: usize| {
+            let mut sizes = [0; GENERATIONS];
+            for (at, size) in sizes.iter_mut().enumerate() {
+                *size = fields.uint(first + at).unwrap_or(0);
+            }
+            sizes
+        };
+        collection.heap = Some(sizes(1));
+        collection.promoted = Some(sizes(1 + GENERATIONS).iter().sum());
+    }
+
+    fn allocated(&mut self, process: usize, record: &Record<'_>) {
+        let Some(fields) = self.allocation.read(record) else { return };
+        let clr = fields.uint(0).unwrap_or(0) as u16;
+        let bytes = fields.uint(1).or_else(|| fields.uint(2)).unwrap_or(0);
+        let collector = self.collectors.entry((process, clr)).or_default();
+        collector.allocated = collector.allocated.saturating_add(bytes);
+    }
+}
+
+impl Observer for Collections {
+    fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
+        let (Some(id), Some(process)) = (runtime_event(record), event.process) else { return };
+        match id {
+            START => self.start(process, record, event.time),
+            END => self.end(process, record, event.time),
+            RESTARTED => self.restarted(process, record, event.time),
+            HEAP_STATS => self.stats(process, record),
+            SUSPEND => {
+                let Some(fields) = self.suspend.read(record) else { return };
+                let clr = fields.uint(0).unwrap_or(0) as u16;
+                let reason = fields.uint(1).unwrap_or(1);
+                let collector = self.collectors.entry((process, clr)).or_default();
+                (collector.suspended, collector.started) = (Some((event.time, reason)), None);
+            }
+            ALLOCATED => self.allocated(process, record),
+            _ => {}
+        }
+    }
+
+    fn restart(&mut self) {
+        *self = Collections::new();
+    }
+}

@@ -1,0 +1,132 @@
+//! Methods that the CLR compiled at run time: how long it took, and with which optimisation.
+//!
+//! Needs the events of the CLR's runtime provider with the keywords Jit and NGen (0x30) at level 5;
+//! at level 4 there are no times.
+
+use etl_format::read::Record;
+use etl_schema::providers::CLR_RUNTIME;
+use etl_schema::views::{FieldReader, clr};
+use foldhash::HashMap;
+
+use super::runtime_event;
+use crate::machine::Machine;
+use crate::machine::names::text;
+use crate::observe::{EventRef, Observer};
+
+const JITTING: u16 = 145;
+
+/// Bits of the flags of a method that hold its tier.
+const TIER_SHIFT: u32 = 7;
+const TIER_MASK: u32 = 0b111;
+
+/// Names of tiers, by number.
+const TIERS: [&str; 8] = [
+    "unknown",
+    "minimum optimization",
+    "optimized",
+    "tier 0",
+    "tier 1",
+    "ready to run",
+    "tier 0 instrumented",
+    "tier 1 instrumented",
+];
+
+/// A method that was compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Compilation {
+    /// Index of the process in the machine.
+    pub process: usize,
+    /// The thread that compiled it.
+    pub tid: Option<u32>,
+    /// Type with its namespace, and name.
+    pub method: Box<str>,
+    /// When it was done, in ticks.
+    pub loaded: i64,
+    /// Ticks for which it was compiled; `None` where the start was not recorded.
+    pub duration: Option<u64>,
+    /// Bytes of IL; `None` where the start was not recorded.
+    pub il_size: Option<u32>,
+    /// Bytes of code.
+    pub code_size: u32,
+    /// Number of the tier, 0 where none is stated.
+    pub tier: u8,
+}
+
+impl Compilation {
+    /// The name of the tier.
+    #[must_use]
+    pub fn tier_name(&self) -> &'static str {
+        TIERS.get(usize::from(self.tier)).copied().unwrap_or("unknown")
+    }
+}
+
+/// Collects the methods of a recording that were compiled at run time.
+#[derive(Clone, Debug)]
+pub struct Compilations {
+    list: Vec<Compilation>,
+    /// By process, thread and method: when it began, and bytes of IL.
+    started: HashMap<(usize, Option<u32>, u64), (i64, u32)>,
+    jitting: FieldReader<2>,
+}
+
+impl Default for Compilations {
+    fn default() -> Self {
+        Compilations::new()
+    }
+}
+
+impl Compilations {
+    /// Nothing is collected yet.
+    #[must_use]
+    pub fn new() -> Self {
+        let jitting = FieldReader::of_event(CLR_RUNTIME, JITTING, ["MethodID", "MethodILSize"]);
+        Compilations { list: Vec::new(), started: HashMap::default(), jitting }
+    }
+
+    /// The methods, in the order in which their code was loaded.
+    #[must_use]
+    pub fn list(&self) -> &[Compilation] {
+        &self.list
+    }
+
+    fn loaded(&mut self, process: usize, method: &clr::Method<'_>, event: &EventRef) {
+        let names = method.text().unwrap_or_default();
+        let (namespace, name) = (text(names.namespace), text(names.name));
+        let dot = if namespace.is_empty() { "" } else { "." };
+        let started = self.started.remove(&(process, event.tid, method.id));
+        let since = |at: i64| u64::try_from(event.time.saturating_sub(at)).unwrap_or(0);
+        self.list.push(Compilation {
+            process,
+            tid: event.tid,
+            method: format!("{namespace}{dot}{name}").into(),
+            loaded: event.time,
+            duration: started.map(|(at, _)| since(at)),
+            il_size: started.map(|(_, size)| size),
+            code_size: method.size,
+            tier: ((method.flags >> TIER_SHIFT) & TIER_MASK) as u8,
+        });
+    }
+}
+
+impl Observer for Compilations {
+    fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
+        let (Some(id), Some(process)) = (runtime_event(record), event.process) else { return };
+        if id == JITTING {
+            let Some(fields) = self.jitting.read(record) else { return };
+            let (Some(method), size) = (fields.uint(0), fields.uint(1).unwrap_or(0)) else {
+                return;
+            };
+            self.started.insert((process, event.tid, method), (event.time, size as u32));
+        } else if let Some(clr::Event::Method(clr::Change::Load, method)) =
+            clr::decode(record).map(|decoded| decoded.event)
+            && method.is_jitted()
+        {
+            self.loaded(process, &method, event);
+        }
+    }
+
+    fn restart(&mut self) {
+        *self = Compilations::new();
+    }
+}

@@ -1,0 +1,87 @@
+//! Waits of threads for locks of .NET (`Monitor`).
+//!
+//! Needs the events of the CLR's runtime provider with the keyword Contention (0x4000) at level 4.
+
+use std::collections::BTreeMap;
+
+use etl_format::read::Record;
+use etl_schema::providers::CLR_RUNTIME;
+use etl_schema::views::FieldReader;
+use foldhash::HashMap;
+
+use super::runtime_event;
+use crate::machine::Machine;
+use crate::observe::{EventRef, Observer};
+
+const START: u16 = 81;
+const STOP: u16 = 91;
+
+/// The flag of waits in native code of the runtime.
+const NATIVE: u64 = 1;
+
+/// The waits of a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LockWaits {
+    /// Ticks of each wait.
+    pub durations: Vec<u64>,
+    /// Waits whose end was not recorded.
+    pub unended: u64,
+    /// Ticks of the longest, and when it began.
+    pub longest: Option<(u64, i64)>,
+}
+
+/// Collects the waits for locks of a recording.
+#[derive(Clone, Debug)]
+pub struct Contention {
+    threads: BTreeMap<(usize, u32), LockWaits>,
+    open: HashMap<(usize, u32, u64), i64>,
+    fields: FieldReader<1>,
+}
+
+impl Default for Contention {
+    fn default() -> Self {
+        Contention::new()
+    }
+}
+
+impl Contention {
+    /// Nothing is collected yet.
+    #[must_use]
+    pub fn new() -> Self {
+        let fields = FieldReader::of_event(CLR_RUNTIME, START, ["ContentionFlags"]);
+        Contention { threads: BTreeMap::new(), open: HashMap::default(), fields }
+    }
+
+    /// The waits by index of the process and by thread.
+    #[must_use]
+    pub fn threads(&self) -> &BTreeMap<(usize, u32), LockWaits> {
+        &self.threads
+    }
+}
+
+impl Observer for Contention {
+    fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
+        let Some(id @ (START | STOP)) = runtime_event(record) else { return };
+        let (Some(process), Some(tid)) = (event.process, event.tid) else { return };
+        // Both events begin with the flags.
+        let flags = self.fields.read(record).and_then(|fields| fields.uint(0));
+        let kind = flags.unwrap_or(0) & NATIVE;
+        let waits = self.threads.entry((process, tid)).or_default();
+        if id == START {
+            if self.open.insert((process, tid, kind), event.time).is_some() {
+                waits.unended += 1;
+            }
+        } else if let Some(since) = self.open.remove(&(process, tid, kind)) {
+            let duration = u64::try_from(event.time.saturating_sub(since)).unwrap_or(0);
+            if waits.longest.is_none_or(|(longest, _)| longest < duration) {
+                waits.longest = Some((duration, since));
+            }
+            waits.durations.push(duration);
+        }
+    }
+
+    fn restart(&mut self) {
+        *self = Contention::new();
+    }
+}

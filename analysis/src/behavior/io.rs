@@ -1,0 +1,245 @@
+//! Reads and writes of disks and files, by process and path.
+//!
+//! Disks need the kernel's flag `DISK_IO`, files `FILE_IO` and `FILE_IO_INIT`, and the names of
+//! files that were open before `FILENAME`. Events of disks name their process since Windows 8.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
+use etl_format::constants::hook;
+use etl_format::read::Record;
+use etl_schema::views::FieldReader;
+use foldhash::HashMap;
+
+use super::Histogram;
+use crate::machine::Machine;
+use crate::machine::names::text;
+use crate::observe::{EventRef, Observer};
+
+/// Operations on files whose end is awaited.
+const MAX_OPEN: usize = 1 << 16;
+
+/// What was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Operation {
+    /// A disk read.
+    DiskRead,
+    /// A disk wrote.
+    DiskWrite,
+    /// A disk flushed its cache.
+    DiskFlush,
+    /// A process read from a file, from a disk or from the cache.
+    FileRead,
+    /// A process wrote to a file.
+    FileWrite,
+}
+
+impl Operation {
+    /// Its name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Operation::DiskRead => "disk read",
+            Operation::DiskWrite => "disk write",
+            Operation::DiskFlush => "disk flush",
+            Operation::FileRead => "file read",
+            Operation::FileWrite => "file write",
+        }
+    }
+}
+
+/// Operations of one kind by a process on a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IoTotal {
+    /// How many.
+    pub count: u64,
+    /// Bytes that were read or written.
+    pub bytes: u64,
+    /// How long they took, in 100 ns.
+    pub latency: Histogram,
+}
+
+impl AddAssign<&IoTotal> for IoTotal {
+    fn add_assign(&mut self, other: &IoTotal) {
+        self.count += other.count;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.latency += &other.latency;
+    }
+}
+
+/// A process, a file and an operation: indices of the process and of the file.
+type Key = (Option<usize>, Option<usize>, Operation);
+
+/// Collects the reads and writes of a recording.
+#[derive(Clone, Debug)]
+pub struct Io {
+    totals: BTreeMap<Key, IoTotal>,
+    /// Paths of files; empty as long as no event names it.
+    files: Vec<Box<str>>,
+    /// Indices of files by their key, which is another file's when the file is gone.
+    by_key: HashMap<u64, usize>,
+    /// Operations by their request: what, and when it began.
+    open: HashMap<u64, (Key, i64)>,
+    transfer: [FieldReader<4>; 2],
+    flush: FieldReader<2>,
+    file: [FieldReader<4>; 2],
+    end: FieldReader<1>,
+    names: [FieldReader<2>; 4],
+}
+
+impl Default for Io {
+    fn default() -> Self {
+        Io::new()
+    }
+}
+
+impl Io {
+    /// Nothing is collected yet.
+    #[must_use]
+    pub fn new() -> Self {
+        const TRANSFER: [&str; 4] =
+            ["TransferSize", "FileObject", "HighResResponseTime", "IssuingThreadId"];
+        const FILE: [&str; 4] = ["IoSize", "FileKey", "IrpPtr", "TTID"];
+        const NAME: [&str; 2] = ["FileObject", "FileName"];
+        let flush = ["HighResResponseTime", "IssuingThreadId"];
+        Io {
+            totals: BTreeMap::new(),
+            files: Vec::new(),
+            by_key: HashMap::default(),
+            open: HashMap::default(),
+            transfer: [hook::DISK_READ, hook::DISK_WRITE]
+                .map(|hook| FieldReader::of_hook(hook, TRANSFER)),
+            flush: FieldReader::of_hook(hook::DISK_FLUSH, flush),
+            file: [hook::FILE_READ, hook::FILE_WRITE].map(|hook| FieldReader::of_hook(hook, FILE)),
+            end: FieldReader::of_hook(hook::FILE_OPERATION_END, ["IrpPtr"]),
+            names: [hook::FILE_NAME, hook::FILE_CREATE, hook::FILE_DELETE, hook::FILE_RUNDOWN]
+                .map(|hook| FieldReader::of_hook(hook, NAME)),
+        }
+    }
+
+    /// Sums by index of the process, path (`None` where no event names the file) and operation.
+    pub fn totals(
+        &self,
+    ) -> impl Iterator<Item = (Option<usize>, Option<&str>, Operation, &IoTotal)> {
+        self.totals.iter().map(|(&(process, file, operation), total)| {
+            let path = file.and_then(|file| self.files.get(file)).map(|path| &**path);
+            (process, path.filter(|path| !path.is_empty()), operation, total)
+        })
+    }
+
+    /// The file that has a key now.
+    fn file_of(&mut self, key: u64) -> usize {
+        let files = &mut self.files;
+        *self.by_key.entry(key).or_insert_with(|| {
+            files.push(Box::default());
+            files.len() - 1
+        })
+    }
+
+    /// A file gets a name, has one, or is gone.
+    fn name(&mut self, reader: usize, hook: u16, record: &Record<'_>) {
+        let fields = self.names.get_mut(reader).and_then(|reader| reader.read(record));
+        let Some((key, name)) = fields.and_then(|f| Some((f.uint(0)?, text(f.text(1)?)))) else {
+            return;
+        };
+        let file = self.file_of(key);
+        let known = self.files.get(file).is_some_and(|known| !known.is_empty() && **known != *name);
+        let file = if known {
+            self.by_key.remove(&key);
+            self.file_of(key)
+        } else {
+            file
+        };
+        if let Some(known) = self.files.get_mut(file) {
+            *known = name.into();
+        }
+        if hook == hook::FILE_DELETE {
+            self.by_key.remove(&key);
+        }
+    }
+
+    fn add(&mut self, key: Key, bytes: u64) -> &mut IoTotal {
+        let total = self.totals.entry(key).or_default();
+        total.count += 1;
+        total.bytes = total.bytes.saturating_add(bytes);
+        total
+    }
+
+    fn disk(&mut self, hook: u16, machine: &Machine, record: &Record<'_>, event: &EventRef) {
+        let (operation, bytes, file, response, tid);
+        if hook == hook::DISK_FLUSH {
+            let Some(fields) = self.flush.read(record) else { return };
+            (operation, bytes, file) = (Operation::DiskFlush, 0, None);
+            (response, tid) = (fields.uint(0), fields.uint(1));
+        } else {
+            let is_write = hook == hook::DISK_WRITE;
+            let reader = self.transfer.get_mut(usize::from(is_write));
+            let Some(fields) = reader.and_then(|reader| reader.read(record)) else { return };
+            operation = if is_write { Operation::DiskWrite } else { Operation::DiskRead };
+            (bytes, file) = (fields.uint(0).unwrap_or(0), fields.uint(1));
+            (response, tid) = (fields.uint(2), fields.uint(3));
+        }
+        let file = file.filter(|&key| key != 0).map(|key| self.file_of(key));
+        let process = tid.and_then(|tid| machine.process_of_thread(tid as u32));
+        let total = self.add((process, file, operation), bytes);
+        // The response time counts the performance counter of the machine.
+        let frequency = machine.files().get(event.file).map_or(0, |file| file.header.perf_freq);
+        let ticks = response.map(|ticks| u128::from(ticks) * 10_000_000);
+        let latency = ticks.and_then(|t| t.checked_div(u128::try_from(frequency).ok()?));
+        if let Some(latency) = latency {
+            total.latency.add(u64::try_from(latency).unwrap_or(u64::MAX));
+        }
+    }
+
+    fn file(&mut self, hook: u16, machine: &Machine, record: &Record<'_>, event: &EventRef) {
+        let is_write = hook == hook::FILE_WRITE;
+        let reader = self.file.get_mut(usize::from(is_write));
+        let Some(fields) = reader.and_then(|reader| reader.read(record)) else { return };
+        let operation = if is_write { Operation::FileWrite } else { Operation::FileRead };
+        let file = fields.uint(1).filter(|&key| key != 0).map(|key| self.file_of(key));
+        let process = fields.uint(3).and_then(|tid| machine.process_of_thread(tid as u32));
+        let key = (process, file, operation);
+        self.add(key, fields.uint(0).unwrap_or(0));
+        if let Some(request) = fields.uint(2)
+            && self.open.len() < MAX_OPEN
+        {
+            self.open.insert(request, (key, event.time));
+        }
+    }
+
+    fn ended(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
+        let request = self.end.read(record).and_then(|fields| fields.uint(0));
+        let Some((key, since)) = request.and_then(|request| self.open.remove(&request)) else {
+            return;
+        };
+        let clock = machine.clock();
+        let taken = clock.filetime(event.time).saturating_sub(clock.filetime(since));
+        if let (Some(total), Ok(taken)) = (self.totals.get_mut(&key), u64::try_from(taken)) {
+            total.latency.add(taken);
+        }
+    }
+}
+
+impl Observer for Io {
+    fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
+        let Some(hook) = record.hook() else { return };
+        match hook {
+            hook::DISK_READ | hook::DISK_WRITE | hook::DISK_FLUSH => {
+                self.disk(hook, machine, record, event);
+            }
+            hook::FILE_READ | hook::FILE_WRITE => self.file(hook, machine, record, event),
+            hook::FILE_OPERATION_END => self.ended(machine, record, event),
+            hook::FILE_NAME => self.name(0, hook, record),
+            hook::FILE_CREATE => self.name(1, hook, record),
+            hook::FILE_DELETE => self.name(2, hook, record),
+            hook::FILE_RUNDOWN => self.name(3, hook, record),
+            _ => {}
+        }
+    }
+
+    fn restart(&mut self) {
+        *self = Io::new();
+    }
+}

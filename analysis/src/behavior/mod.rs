@@ -1,0 +1,28 @@
+//! What processes did: collections, compilations, exceptions, waits for locks, input and output,
+//! context switches.
+//!
+//! Each analysis is an [`Observer`](crate::Observer) that collects from the events of a recording;
+//! its results name processes by their indices in the machine. What it needs of a trace is part of
+//! its documentation.
+
+pub mod collections;
+pub mod compilations;
+pub mod contention;
+mod distribution;
+pub mod exceptions;
+mod histogram;
+pub mod io;
+pub mod network;
+pub mod waits;
+
+pub use distribution::Distribution;
+pub use histogram::Histogram;
+
+use etl_format::read::Record;
+use etl_schema::providers::CLR_RUNTIME;
+
+/// The id of an event of the CLR's runtime provider.
+fn runtime_event(record: &Record<'_>) -> Option<u16> {
+    let header = record.event()?;
+    (header.provider == CLR_RUNTIME).then_some(header.descriptor.id)
+}

@@ -1,0 +1,177 @@
+//! Threads over time: how long each ran, waited (why, and who ended the wait) and was ready to run.
+//!
+//! Needs the kernel's flags `CSWITCH` and, for who ended a wait and how long a thread was ready
+//! after it, `DISPATCHER`.
+
+use std::collections::BTreeMap;
+
+use etl_format::constants::hook;
+use etl_format::read::Record;
+use etl_schema::views::FieldReader;
+use foldhash::HashMap;
+
+use super::Histogram;
+use crate::machine::{Change, Life, Machine};
+use crate::observe::{EventRef, Observer};
+
+/// The state of a thread that waits.
+const WAITING: u64 = 5;
+
+/// The thread of idle processors.
+const IDLE: u32 = 0;
+
+/// A thread: index of its process, where that is known, and its id.
+pub type ThreadKey = (Option<usize>, u32);
+
+/// What a thread did, in ticks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ThreadTimes {
+    /// For how many ticks it ran.
+    pub running: u64,
+    /// How often it began to run.
+    pub switches: u64,
+    /// Its waits, by reason: a value of the event, which [`Waits::reason_name`] names.
+    pub waits: BTreeMap<u8, Histogram>,
+    /// The times from when it was ready to run until it ran.
+    pub ready: Histogram,
+    /// Who ended its waits: how many, and ticks of these waits.
+    pub wakers: BTreeMap<ThreadKey, (u64, u64)>,
+}
+
+/// What a thread is doing.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Running {
+        since: i64,
+    },
+    /// Ready to run, after a wait or since it was interrupted.
+    Ready {
+        since: i64,
+    },
+    Waiting {
+        since: i64,
+        reason: u8,
+    },
+}
+
+/// Collects what the threads of a recording did.
+#[derive(Clone, Debug)]
+pub struct Waits {
+    threads: BTreeMap<ThreadKey, ThreadTimes>,
+    states: HashMap<u32, (ThreadKey, State)>,
+    /// The thread that runs on a processor.
+    current: HashMap<u16, u32>,
+    switch: FieldReader<4>,
+    ready: FieldReader<1>,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Waits::new()
+    }
+}
+
+impl Waits {
+    /// Nothing is collected yet.
+    #[must_use]
+    pub fn new() -> Self {
+        let switch = ["NewThreadId", "OldThreadId", "OldThreadState", "OldThreadWaitReason"];
+        Waits {
+            threads: BTreeMap::new(),
+            states: HashMap::default(),
+            current: HashMap::default(),
+            switch: FieldReader::of_hook(hook::CSWITCH, switch),
+            ready: FieldReader::of_hook(hook::READY_THREAD, ["TThreadId"]),
+        }
+    }
+
+    /// What each thread did.
+    #[must_use]
+    pub fn threads(&self) -> &BTreeMap<ThreadKey, ThreadTimes> {
+        &self.threads
+    }
+
+    /// The name of a reason.
+    #[must_use]
+    pub fn reason_name(&self, reason: u8) -> Option<&'static str> {
+        self.switch.value_name(3, reason.into())
+    }
+
+    fn key(machine: &Machine, tid: u32) -> ThreadKey {
+        (machine.process_of_thread(tid), tid)
+    }
+
+    /// A processor stops running one thread and runs another one.
+    fn switch(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
+        let Some(fields) = self.switch.read(record) else { return };
+        let (Some(new), Some(old)) = (fields.uint(0), fields.uint(1)) else { return };
+        let (new, old, time) = (new as u32, old as u32, event.time);
+        self.current.insert(event.processor, new);
+        if old != IDLE {
+            let key = Self::key(machine, old);
+            if let Some((_, State::Running { since })) = self.states.get(&old) {
+                self.threads.entry(key).or_default().running += elapsed(*since, time);
+            }
+            let state = if fields.uint(2) == Some(WAITING) {
+                State::Waiting { since: time, reason: fields.uint(3).unwrap_or(0) as u8 }
+            } else {
+                State::Ready { since: time }
+            };
+            self.states.insert(old, (key, state));
+        }
+        if new != IDLE {
+            let key = Self::key(machine, new);
+            let times = self.threads.entry(key).or_default();
+            times.switches += 1;
+            match self.states.insert(new, (key, State::Running { since: time })) {
+                Some((_, State::Ready { since })) => times.ready.add(elapsed(since, time)),
+                // Without an event that it is ready, it waited until it ran.
+                Some((_, State::Waiting { since, reason })) => {
+                    times.waits.entry(reason).or_default().add(elapsed(since, time));
+                }
+                Some((_, State::Running { .. })) | None => {}
+            }
+        }
+    }
+
+    /// A wait ends.
+    fn ready(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
+        let Some(tid) = self.ready.read(record).and_then(|fields| fields.uint(0)) else { return };
+        let Some((key, state)) = self.states.get_mut(&(tid as u32)) else { return };
+        let State::Waiting { since, reason } = *state else { return };
+        *state = State::Ready { since: event.time };
+        let waited = elapsed(since, event.time);
+        let times = self.threads.entry(*key).or_default();
+        times.waits.entry(reason).or_default().add(waited);
+        if let Some(&waker) = self.current.get(&event.processor) {
+            let (count, ticks) = times.wakers.entry(Self::key(machine, waker)).or_default();
+            (*count, *ticks) = (*count + 1, ticks.saturating_add(waited));
+        }
+    }
+}
+
+fn elapsed(since: i64, time: i64) -> u64 {
+    u64::try_from(time.saturating_sub(since)).unwrap_or(0)
+}
+
+impl Observer for Waits {
+    fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
+        match record.hook() {
+            Some(hook::CSWITCH) => self.switch(machine, record, event),
+            Some(hook::READY_THREAD) => self.ready(machine, record, event),
+            _ => {}
+        }
+    }
+
+    fn change(&mut self, _: &Machine, change: &Change, _: &EventRef) {
+        // The id was another thread's.
+        if let Change::Thread(Life::Begun, tid) = change {
+            self.states.remove(tid);
+        }
+    }
+
+    fn restart(&mut self) {
+        *self = Waits::new();
+    }
+}

@@ -1,0 +1,49 @@
+//! Images of processes with their lifetimes.
+
+use super::Machine;
+use super::images::ImageId;
+
+/// An image in the address space of a process, from its load to its unload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImageLife<'m> {
+    /// Index of the process.
+    pub process: usize,
+    /// First address.
+    pub start: u64,
+    /// Address after the last one.
+    pub end: u64,
+    /// Time of its load; `None` where it was there when the recording began.
+    pub loaded: Option<i64>,
+    /// Time of its unload; `None` where it was there to the end.
+    pub unloaded: Option<i64>,
+    /// Path of its file; empty where no event states it, and where names are not kept.
+    pub path: &'m str,
+    /// Its identity, where a merge recorded it.
+    pub id: Option<ImageId>,
+}
+
+impl Machine {
+    /// The images of all processes: by process, in the order in which they were loaded. Those of
+    /// the kernel are images of the processes 0 and 4.
+    pub fn image_lives(&self) -> impl Iterator<Item = ImageLife<'_>> {
+        let lives = self.processes.iter().enumerate().flat_map(|(process, of)| {
+            let ranges = of.images.past().iter().copied().chain(of.images.alive());
+            let mut ranges: Vec<_> = ranges.collect();
+            ranges.sort_unstable_by_key(|range| (range.from, range.start));
+            ranges.into_iter().map(move |range| (process, range))
+        });
+        lives.map(|(process, range)| {
+            let image = self.images.get(range.tag.id);
+            ImageLife {
+                process,
+                start: range.start,
+                end: range.end,
+                loaded: range.from,
+                unloaded: range.to,
+                path: self.names.as_ref().map_or("", |names| names.image_path(range.tag.id)),
+                id: image.and_then(|image| self.images.id_of(image)),
+            }
+        })
+    }
+}

@@ -1,0 +1,190 @@
+//! `etlkit analyze processes`, `images` and `sessions`: what the machine of a recording had.
+
+use std::fmt::Write;
+
+use etl_analysis::Machine;
+use etl_analysis::machine::images::ImageId;
+use etl_format::Clock;
+
+use super::{ReportArgs, duration, processes, report, span_facts};
+use crate::Outcome;
+use crate::error::Failure;
+use crate::table::{Cell, Table};
+
+/// Prints the processes as a tree: those that a process started follow it.
+pub(super) fn processes_of(args: &ReportArgs) -> Result<Outcome, Failure> {
+    let analyzed = args.recording.analyze(|_| ())?;
+    let machine = &analyzed.machine;
+    let selected = processes(args, machine)?;
+    let clock = machine.clock();
+    let columns = [
+        ("pid", "pid"),
+        ("parent_pid", "parent"),
+        ("name", ""),
+        ("tree", "process"),
+        ("started", "start"),
+        ("ended", "end"),
+        ("exit_status", "exit"),
+        ("threads", "threads"),
+        ("user", ""),
+        ("session_id", ""),
+        ("command_line", "command line"),
+    ];
+    let mut table = Table::new("processes", "", &columns);
+    for (index, depth) in tree(machine) {
+        let Some(process) = machine.processes().get(index) else { continue };
+        if selected.as_ref().is_some_and(|selected| !selected.contains(&index)) {
+            continue;
+        }
+        let threads = machine.threads().iter().filter(|t| t.pid == process.pid()).count();
+        let name = if process.name().is_empty() { "?" } else { process.name() };
+        table.rows.push(vec![
+            Cell::Count(process.pid().into()),
+            Cell::count(process.parent_pid()),
+            Cell::text(process.name()),
+            Cell::Text(format!("{}{name}", "  ".repeat(depth))),
+            Cell::time(clock, process.started()),
+            Cell::time(clock, process.ended()),
+            process.exit_status().map_or(Cell::None, |status| Cell::Signed(status.into())),
+            Cell::Count(threads as u64),
+            Cell::text(process.user()),
+            Cell::count(process.session_id()),
+            Cell::text(process.command_line()),
+        ]);
+    }
+    let mut report = report("processes", &analyzed);
+    report.facts.extend(span_facts(machine));
+    report.headline.push(format!("{} processes", table.rows.len()));
+    if machine.processes().iter().all(|process| process.name().is_empty()) {
+        report.missing.push(
+            "events of processes: record them with `xperf -on PROC_THREAD`, or with the provider \
+             Microsoft-Windows-Kernel-Process, keyword 0x10"
+                .to_owned(),
+        );
+    }
+    report.tables.push(table);
+    args.print(&report, analyzed.outcome)
+}
+
+/// Indices of processes, each after the one that started it, with their depths.
+fn tree(machine: &Machine) -> Vec<(usize, usize)> {
+    let all = machine.processes();
+    let parent = |index: usize| {
+        let process = all.get(index)?;
+        let parent =
+            machine.process_at(process.parent_pid()?, process.started()?.saturating_sub(1));
+        // Without its start, the id of the parent may be another process's by now.
+        let known = process.started().is_some();
+        parent.filter(|&parent| parent != index && known)
+    };
+    let parents: Vec<Option<usize>> = (0..all.len()).map(parent).collect();
+    let mut order = Vec::new();
+    let mut seen = vec![false; all.len()];
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    // Those that are their own ancestors come last, as roots.
+    let roots = (0..all.len()).filter(|&index| parents.get(index) == Some(&None));
+    for root in roots.chain(0..all.len()) {
+        open.push((root, 0));
+        while let Some((index, depth)) = open.pop() {
+            if std::mem::replace(seen.get_mut(index).unwrap_or(&mut true), true) {
+                continue;
+            }
+            order.push((index, depth));
+            let children = (0..all.len()).rev().filter(|&i| parents.get(i) == Some(&Some(index)));
+            open.extend(children.map(|child| (child, depth + 1)));
+        }
+    }
+    order
+}
+
+/// Prints the images of the selected processes.
+pub(super) fn images(args: &ReportArgs) -> Result<Outcome, Failure> {
+    let analyzed = args.recording.analyze(|_| ())?;
+    let machine = &analyzed.machine;
+    let selected = processes(args, machine)?;
+    let columns = [
+        ("process", "process"),
+        ("pid", ""),
+        ("start_address", "address"),
+        ("bytes", "bytes"),
+        ("loaded", "load"),
+        ("unloaded", "unload"),
+        ("pdb", "PDB"),
+        ("path", "path"),
+    ];
+    let mut table = Table::new("images", "", &columns);
+    let clock = machine.clock();
+    for image in machine.image_lives() {
+        if selected.as_ref().is_some_and(|selected| !selected.contains(&image.process)) {
+            continue;
+        }
+        let process = machine.processes().get(image.process);
+        let pdb = match image.id {
+            Some(ImageId::Pdb(pdb)) => format!("{} {}", pdb.signature, pdb.age),
+            _ => String::new(),
+        };
+        table.rows.push(vec![
+            Cell::text(super::process_label(machine, image.process)),
+            Cell::count(process.map(|process| process.pid())),
+            Cell::Address(image.start),
+            Cell::Count(image.end - image.start),
+            Cell::time(clock, image.loaded),
+            Cell::time(clock, image.unloaded),
+            Cell::text(pdb),
+            Cell::text(machine.user_path(image.path)),
+        ]);
+    }
+    let mut report = report("images", &analyzed);
+    report.facts.extend(span_facts(machine));
+    report.headline.push(format!("{} images", table.rows.len()));
+    if machine.images().list().is_empty() {
+        report.missing.push("events of images: record them with `xperf -on LOADER`".to_owned());
+    }
+    report.tables.push(table);
+    args.print(&report, analyzed.outcome)
+}
+
+/// Prints the sessions whose headers the files have.
+pub(super) fn sessions(args: &ReportArgs) -> Result<Outcome, Failure> {
+    let analyzed = args.recording.analyze(|_| ())?;
+    let machine = &analyzed.machine;
+    let columns = [
+        ("session", "session"),
+        ("file", "file"),
+        ("started", "start"),
+        ("ended", "end"),
+        ("duration_us", "ms"),
+        ("events_lost", "lost events"),
+    ];
+    let mut table = Table::new("sessions", "", &columns);
+    let clock = machine.clock();
+    for file in machine.files() {
+        for session in &file.sessions {
+            let lasted = session.to.map(|to| duration(clock, session.from, to));
+            table.rows.push(vec![
+                Cell::text(session.name.as_str()),
+                Cell::text(file.name.as_str()),
+                Cell::time(clock, Some(session.from)),
+                Cell::time(clock, session.to),
+                lasted.map_or(Cell::None, Cell::Duration),
+                Cell::Count(session.events_lost.into()),
+            ]);
+        }
+    }
+    let mut report = report("sessions", &analyzed);
+    report.facts.extend(span_facts(machine));
+    report.headline.push(clock_line(clock));
+    report.tables.push(table);
+    args.print(&report, analyzed.outcome)
+}
+
+fn clock_line(clock: &Clock) -> String {
+    let mut line = String::new();
+    let _ = write!(
+        line,
+        "clock {}, start {}",
+        clock.kind,
+        etl_format::clock::iso_utc(clock.start_time)
+    );
+    line
+}

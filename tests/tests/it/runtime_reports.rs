@@ -1,0 +1,260 @@
+//! `etlkit analyze gc`, `jit`, `exceptions` and `contention` against a computation by another
+//! program: on real traces, and on the truth of simulated ones.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use etl_test_support::{needs, python, root, trace};
+use etlkit::run_captured;
+use serde_json::{Value, json};
+
+use crate::sampled::simulated;
+
+fn etlkit(args: &[&str]) -> Vec<u8> {
+    let words: Vec<_> =
+        std::iter::once("etlkit").chain(args.iter().copied()).map(Into::into).collect();
+    let said = run_captured(words);
+    assert_eq!(said.code, 0, "{}", String::from_utf8_lossy(&said.err));
+    said.out
+}
+
+/// A report as JSON.
+fn analyze(kind: &str, path: &Path) -> Value {
+    let out = etlkit(&["analyze", kind, "--format", "json", path.to_str().unwrap()]);
+    serde_json::from_slice(&out).unwrap()
+}
+
+/// What the script computes from events, of a session where one is named.
+fn computed(events: &Path, session: Option<&str>) -> Value {
+    let script = root().join("tests/foreign/runtime_reports.py");
+    let output = Command::new(python()).arg(script).arg(events).args(session).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn rows<'v>(report: &'v Value, table: &str) -> impl Iterator<Item = &'v Value> {
+    report[table].as_array().unwrap().iter()
+}
+
+fn members(row: &Value, names: &[&str]) -> Value {
+    names.iter().map(|name| row[*name].clone()).collect()
+}
+
+/// Compares all reports on a trace with what was computed; returns how much there was of each.
+fn compare(path: &Path, theirs: &Value) -> [usize; 4] {
+    let gc = analyze("gc", path);
+    let names = [
+        "pid",
+        "number",
+        "generation",
+        "duration_us",
+        "pause_us",
+        "allocated_bytes",
+        "promoted_bytes",
+        "heap_bytes",
+    ];
+    let ours: Vec<Value> = rows(&gc, "collections").map(|row| members(row, &names)).collect();
+    assert_eq!(json!(ours), theirs["gc"]);
+    let total: f64 = rows(&gc, "collections").map(|row| row["pause_us"].as_f64().unwrap()).sum();
+    let sums: f64 = rows(&gc, "processes").map(|row| row["total_us"].as_f64().unwrap()).sum();
+    assert!((total - sums).abs() < 1e-3, "{total} {sums}");
+
+    let jit = analyze("jit", path);
+    let names = ["pid", "tid", "method", "duration_us", "il_bytes", "code_bytes"];
+    let mut ours: Vec<String> =
+        rows(&jit, "methods").map(|row| members(row, &names).to_string()).collect();
+    let mut expected: Vec<String> = rows(theirs, "jit").map(Value::to_string).collect();
+    ours.sort();
+    expected.sort();
+    assert_eq!(ours, expected);
+
+    let exceptions = analyze("exceptions", path);
+    let mut ours: BTreeMap<String, u64> = BTreeMap::new();
+    for row in rows(&exceptions, "exceptions") {
+        let key = format!("{}|{}", row["pid"], row["type"].as_str().unwrap());
+        *ours.entry(key).or_default() += row["count"].as_u64().unwrap();
+    }
+    assert_eq!(json!(ours), theirs["exceptions"]);
+
+    let contention = analyze("contention", path);
+    let ours: BTreeMap<String, Value> = rows(&contention, "threads")
+        .map(|row| {
+            let key = format!("{}|{}", row["pid"], row["tid"]);
+            (key, members(row, &["count", "total_us"]))
+        })
+        .collect();
+    assert_eq!(json!(ours), theirs["contention"]);
+    let count = |kind: &str| match &theirs[kind] {
+        Value::Array(list) => list.len(),
+        Value::Object(map) => map.len(),
+        _ => 0,
+    };
+    ["gc", "jit", "exceptions", "contention"].map(count)
+}
+
+#[needs(traces, python)]
+#[test]
+fn real_traces_have_the_reports_that_a_script_computes() {
+    let here = tempfile::tempdir().unwrap();
+    for (name, counts) in
+        [("perfview/net.4.5.2.x64.etl", [264, 290, 1, 0]), ("perfview/gcevents.etl", [2, 0, 0, 0])]
+    {
+        let path = trace(name);
+        let events = here.path().join("events.jsonl");
+        let dumped = etlkit(&["dump", "--format", "jsonl", "--no-names", path.to_str().unwrap()]);
+        std::fs::write(&events, dumped).unwrap();
+        assert_eq!(compare(&path, &computed(&events, None)), counts, "{name}");
+    }
+}
+
+#[needs(python)]
+#[test]
+fn reports_are_those_of_the_truth() {
+    let here = tempfile::tempdir().unwrap();
+    for (name, file, session, has) in [
+        ("gc-and-locks", "gc.etl", "clr", [true, false, true, true]),
+        ("profile", "clr.etl", "clr", [false, true, false, false]),
+        ("tiering", "tiering.etl", "clr", [false, true, false, false]),
+    ] {
+        let simulated = simulated(name);
+        let (path, truth): (PathBuf, PathBuf) = (here.path().join(file), here.path().join("truth"));
+        std::fs::write(&path, &simulated.traces[file]).unwrap();
+        std::fs::write(&truth, &simulated.texts["truth.jsonl"]).unwrap();
+        let counts = compare(&path, &computed(&truth, Some(session)));
+        assert_eq!(counts.map(|count| count > 0), has, "{name}");
+    }
+}
+
+/// The processes, images and sessions of a simulated machine, by its truth.
+#[test]
+fn processes_and_images_are_those_of_the_truth() {
+    let simulated = simulated("kernel-session");
+    let here = tempfile::tempdir().unwrap();
+    let path = here.path().join("merged.etl");
+    std::fs::write(&path, &simulated.traces["merged.etl"]).unwrap();
+    let inventory: Vec<Value> = (simulated.truth.inventory.iter())
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |kind: &'static str| inventory.iter().filter(move |item| item["kind"] == kind);
+    let processes = analyze("processes", &path);
+    let find = |pid: &Value| rows(&processes, "processes").find(|row| row["pid"] == *pid);
+    let mut count = 0;
+    for known in of("process") {
+        let row = find(&known["pid"]).unwrap_or_else(|| panic!("{known}"));
+        assert_eq!(row["name"], known["name"]);
+        assert_eq!(row["ended"].is_string(), known.get("exited_ns").is_some(), "{known}");
+        let threads = of("thread").filter(|thread| thread["pid"] == known["pid"]).count();
+        if row["ended"].is_null() {
+            assert_eq!(row["threads"], threads, "{known}");
+        }
+        count += 1;
+    }
+    assert!(count > 5);
+    let images = analyze("images", &path);
+    let mut count = 0;
+    for known in of("image") {
+        let base = format!("{:#x}", known["base"].as_u64().unwrap());
+        let here =
+            |row: &&Value| row["pid"] == known["pid"] && row["start_address"] == base.as_str();
+        let row = rows(&images, "images").find(here).unwrap_or_else(|| panic!("{known}"));
+        assert_eq!(row["bytes"], known["size"]);
+        let name = |value: &Value| value.as_str().unwrap().rsplit('\\').next().unwrap().to_owned();
+        assert_eq!(name(&row["path"]), name(&known["path"]));
+        let pdb = known
+            .get("pdb_signature")
+            .map(|signature| format!("{} {}", signature.as_str().unwrap(), known["pdb_age"]));
+        assert_eq!(row["pdb"].as_str().map(str::to_owned), pdb, "{known}");
+        count += 1;
+    }
+    assert!(count > 20);
+    // The files of the sessions, as one recording.
+    let mut files = Vec::new();
+    for name in ["kernel.etl", "clr.etl"] {
+        files.push(here.path().join(name).display().to_string());
+        std::fs::write(&files[files.len() - 1], &simulated.traces[name]).unwrap();
+    }
+    let words = ["analyze", "sessions", "--format", "json"].into_iter();
+    let out = etlkit(&words.chain(files.iter().map(String::as_str)).collect::<Vec<_>>());
+    let sessions: Value = serde_json::from_slice(&out).unwrap();
+    let names: Vec<&Value> = rows(&sessions, "sessions").map(|row| &row["session"]).collect();
+    assert_eq!(json!(names), json!(["NT Kernel Logger", "clr"]));
+}
+
+/// Sums of what the truth has, by process and another key.
+type Sums = BTreeMap<(u64, String), [u64; 2]>;
+
+#[test]
+fn input_and_output_are_those_of_the_truth() {
+    let simulated = simulated("kernel-io");
+    let here = tempfile::tempdir().unwrap();
+    let path = here.path().join("merged.etl");
+    std::fs::write(&path, &simulated.traces["merged.etl"]).unwrap();
+    let truth = String::from_utf8(simulated.texts["truth.jsonl"].clone()).unwrap();
+    let lines: Vec<Value> = truth.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // The session ran from 1.9 s to 3 s.
+    let session = 1_900_000_000..3_000_000_000u64;
+    let u64 = |value: &Value, name: &str| value[name].as_u64().unwrap();
+    let (mut count, mut bytes): (Sums, Sums) = Default::default();
+    let (mut latency, mut network): (Sums, Sums) = Default::default();
+    for line in &lines {
+        let operation = line["operation"].as_str().unwrap_or_default();
+        match line["kind"].as_str().unwrap() {
+            kind @ ("disk_io" | "file_io") if session.contains(&u64(line, "ended_ns")) => {
+                let is_disk = kind == "disk_io";
+                if !is_disk && operation != "read" && operation != "write" {
+                    continue;
+                }
+                let what = if is_disk { "disk" } else { "file" };
+                let path = line["path"].as_str().unwrap().split_once(':').unwrap().1;
+                // The event of a flush names no file.
+                let path = if operation == "flush" { "" } else { path };
+                let key = (u64(line, "pid"), format!("{what} {operation} {path}"));
+                count.entry(key.clone()).or_default()[0] += 1;
+                bytes.entry(key.clone()).or_default()[0] += u64(line, "bytes");
+                latency.entry(key).or_default()[0] +=
+                    u64(line, "ended_ns") - u64(line, "started_ns");
+            }
+            "network_io" if session.contains(&u64(line, "at_ns")) => {
+                let way = match operation {
+                    "send" => 0,
+                    "receive" => 1,
+                    _ => continue,
+                };
+                let text = |name: &str| line[name].as_str().unwrap();
+                let key = format!("{} {} {}", text("protocol"), text("local"), text("remote"));
+                network.entry((u64(line, "pid"), key)).or_default()[way] += u64(line, "bytes");
+            }
+            _ => {}
+        }
+    }
+    let io = analyze("io", &path);
+    let mut seen = 0;
+    for row in rows(&io, "files") {
+        let path = row["path"].as_str().unwrap_or_default();
+        // The merge did not record the drives of volumes.
+        let path = path.trim_start_matches("\\Device\\HarddiskVolume");
+        let path = path.trim_start_matches(|c: char| c.is_ascii_digit());
+        let key = (u64(row, "pid"), format!("{} {path}", row["operation"].as_str().unwrap()));
+        assert_eq!(row["count"], count[&key][0], "{key:?}");
+        assert_eq!(row["bytes"], bytes[&key][0], "{key:?}");
+        // Events have 100 ns.
+        let (ours, theirs) = (row["total_us"].as_f64().unwrap(), latency[&key][0] as f64 / 1e3);
+        let per_operation = (ours - theirs).abs() / count[&key][0] as f64;
+        assert!(per_operation <= 0.2, "{key:?}: {ours} {theirs}");
+        seen += 1;
+    }
+    assert_eq!(seen, count.len());
+    assert!(seen > 5);
+    let found = analyze("network", &path);
+    let found: Sums = rows(&found, "connections")
+        .map(|row| {
+            let text = |name: &str| row[name].as_str().unwrap();
+            let key = format!("{} {} {}", text("protocol"), text("local"), text("remote"));
+            ((u64(row, "pid"), key), [u64(row, "sent_bytes"), u64(row, "received_bytes")])
+        })
+        .filter(|(_, bytes)| *bytes != [0, 0])
+        .collect();
+    assert!(network.len() > 3);
+    assert_eq!(found, network);
+}
