@@ -1,4 +1,5 @@
-//! Walks a trace in time order, from its file, and prints the least time: `etl-walk HOW FILE TIMES`.
+//! Walks a trace in time order, from its file, and prints the number of records and the least time
+//! in seconds: `etl-walk HOW FILE TIMES`.
 //!
 //! `HOW` is `map`, `file` or `memory` (the whole file is read at first); `limit-map` and
 //! `limit-file` read each byte and nothing else.

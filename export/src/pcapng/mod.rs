@@ -135,7 +135,7 @@ pub struct Written {
     pub events: u64,
     /// Packets of other layers and components, which are left out.
     pub repeated: u64,
-    /// Packets of which a part is missing: they are left out.
+    /// Packets with a part missing: they are left out.
     pub incomplete: u64,
 }
 

@@ -69,7 +69,7 @@ pub enum Process<'a> {
     Stopped {
         /// Its id.
         pid: u32,
-        /// File name of its image, of which the kernel keeps 14 characters, in an 8-bit encoding;
+        /// File name of its image, which the kernel cuts to 14 characters, in an 8-bit encoding;
         /// empty where the event does not have it.
         image: &'a [u8],
     },

@@ -13,8 +13,8 @@ use crate::model::{ClrPlan, CodeKind, MethodPlan, ModuleKind, Sku};
 use crate::rng::{Rng, Source};
 use crate::time::{MICROSECOND, Nanos};
 
-/// Code runs this long after its load event: longer than a tick of the clocks, so that no stack with
-/// it has the timestamp of that event.
+/// Code runs this long after its load event: longer than a tick of the clocks, so that no stack
+/// with it has the timestamp of that event.
 const CALLED_AFTER: Nanos = MICROSECOND;
 
 /// The token of the key that signed assemblies of the programs here are signed with.

@@ -153,7 +153,7 @@ fn report(name: &str, interfaces: usize, written: &Written) -> String {
     }
     if written.incomplete > 0 {
         let what = plural(written.incomplete, "packet", "packets");
-        out += &format!("note: {what} left out of which a part is missing\n");
+        out += &format!("note: {what} left out, each with a part missing\n");
     }
     out
 }
