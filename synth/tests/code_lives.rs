@@ -61,7 +61,7 @@ fn addresses(event: &KnownEvent) -> (u32, Vec<u64>) {
 /// No method here has so many bytes.
 const LARGEST: u64 = 0x1_0000;
 
-/// Code at an address, with the times of its load and its unload.
+/// Code at an address, with the timestamps of its load and its unload.
 struct Life {
     size: u64,
     loaded: i64,

@@ -76,7 +76,7 @@ The kernel needed 164 ms for the list of 15,017 images, and the thread that wrot
 processor to processor. In the model a list takes no time, so that most of its records have the\n\
 timestamp of the one before. This is deliberate: what is recorded does not change what happens. A\n\
 list that took time would delay the threads of its processor in traces of this session alone, and\n\
-one whose time delayed no event would put its records out of order.\n\
+one whose time delayed no thread would put its records out of order.\n\
 \n\
 The timestamps explain 1.4 of the points that the compressed sizes differ by: with some 10 µs\n\
 between two records the generated trace has 14.5 %, and with equal timestamps the real one has\n\
