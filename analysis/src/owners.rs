@@ -22,10 +22,18 @@ const THREADS: usize = 1 << 10;
 const MAX_WAITING: usize = 1 << 20;
 
 /// Process and thread that a record is about: those of its header, but for a sample or a stack
-/// those that ran. A sample has a thread only.
+/// those that ran. A sample has a thread only. Ids with all bits set, which some classic events
+/// have, are unknown.
 #[must_use]
 #[inline]
 pub fn owner(record: &Record<'_>) -> (Option<u32>, Option<u32>) {
+    let known = |id: Option<u32>| id.filter(|&id| id != u32::MAX);
+    let (pid, tid) = stated(record);
+    (known(pid), known(tid))
+}
+
+#[inline]
+fn stated(record: &Record<'_>) -> (Option<u32>, Option<u32>) {
     match record.hook() {
         Some(hook::SAMPLE) => {
             if let Some((_, tid)) = kernel::sample(record) {
@@ -52,9 +60,7 @@ struct Counts {
 
 impl Counts {
     fn add(&mut self, machine: &mut Machine, record: &Record<'_>) {
-        let known = |id: Option<u32>| id.filter(|&id| id != u32::MAX);
-        let (pid, tid) = owner(record);
-        match (known(pid), known(tid)) {
+        match owner(record) {
             (Some(pid), _) => self.add_to(machine.process(pid), 1),
             (None, Some(tid)) => match machine.running(tid) {
                 Some(process) => self.add_to(process, 1),

@@ -18,6 +18,8 @@ use foldhash::HashMap;
 #[derive(Clone, Debug)]
 pub struct Context<'m> {
     machine: &'m Machine,
+    /// Which of the traces of the machine it is about.
+    file: usize,
     /// Indices of processes by their id, in the order of their starts.
     processes: HashMap<u32, Vec<usize>>,
     /// Likewise those of threads.
@@ -29,19 +31,18 @@ pub struct Context<'m> {
     symbols: Option<Symbols<'m>>,
 }
 
-/// Reads what a trace says of its processes, threads and volumes; with `code` of methods and images
-/// as well, which takes longer.
+/// Reads what traces of one machine say of its processes, threads and volumes; with `code` of
+/// methods and images as well, which takes longer. Each has a name for errors.
 ///
 /// # Errors
-/// When the trace cannot be read.
-pub fn machine<S: Source>(
-    source: S,
-    name: &str,
+/// When a trace cannot be read.
+pub fn machine<S: Source, N: Into<String>>(
+    traces: impl IntoIterator<Item = (S, N)>,
     limits: Limits,
     threads: usize,
     code: bool,
 ) -> Result<Machine, etl_analysis::Error> {
-    let mut recording = Recording::open_within([(source, name)], limits)?;
+    let mut recording = Recording::open_within(traces, limits)?;
     let analysis = Analysis::new().threads(threads);
     if !code {
         return analysis.run_for_owners(&mut recording);
@@ -71,7 +72,18 @@ impl<'m> Context<'m> {
             machine.processes().iter().any(|process| !process.name().is_empty()),
             machine.threads().iter().any(|thread| !thread.name.is_empty()),
         );
-        Context { machine, processes, threads, named, raw_paths: false, symbols: None }
+        Context { machine, file: 0, processes, threads, named, raw_paths: false, symbols: None }
+    }
+
+    /// Which of several traces of the machine it is about. Default: the first.
+    #[must_use]
+    pub fn file(self, file: usize) -> Self {
+        Context { file, ..self }
+    }
+
+    /// A timestamp of the trace as a time of the machine.
+    fn time(&self, timestamp: i64) -> i64 {
+        self.machine.timeline().timestamp(self.file, timestamp)
     }
 
     /// Whether paths keep the devices of volumes (`\Device\HarddiskVolume2`) in place of drives.
@@ -87,32 +99,33 @@ impl<'m> Context<'m> {
         Context { symbols: on.then(|| self.machine.symbols()), ..self }
     }
 
-    /// File name of the image of the process that had an id at a time; "" where it is unknown.
+    /// File name of the image of the process that had an id at a timestamp; "" where it is unknown.
     #[must_use]
-    pub fn process_name(&self, pid: u32, time: i64) -> &'m str {
+    pub fn process_name(&self, pid: u32, timestamp: i64) -> &'m str {
         if !self.named.0 {
             return "";
         }
         let all = self.machine.processes();
         let started = |index: usize| all.get(index)?.started();
         let list = self.processes.get(&pid).map_or(&[][..], Vec::as_slice);
-        let process = last_begun(list, started, time).and_then(|index| all.get(index));
+        let process =
+            last_begun(list, started, self.time(timestamp)).and_then(|index| all.get(index));
         process.map_or("", |process| process.name())
     }
 
-    fn thread(&self, tid: u32, time: i64) -> Option<&'m Thread> {
+    fn thread(&self, tid: u32, timestamp: i64) -> Option<&'m Thread> {
         let all = self.machine.threads();
         let started = |index: usize| all.get(index)?.started;
-        all.get(last_begun(self.threads.get(&tid)?, started, time)?)
+        all.get(last_begun(self.threads.get(&tid)?, started, self.time(timestamp))?)
     }
 
-    /// Name of the thread that had an id at a time; "" where it has none.
+    /// Name of the thread that had an id at a timestamp; "" where it has none.
     #[must_use]
-    pub fn thread_name(&self, tid: u32, time: i64) -> &'m str {
+    pub fn thread_name(&self, tid: u32, timestamp: i64) -> &'m str {
         if !self.named.1 {
             return "";
         }
-        self.thread(tid, time).map_or("", |thread| &thread.name)
+        self.thread(tid, timestamp).map_or("", |thread| &thread.name)
     }
 
     /// Process and thread of a record: those of its header, but for a sample or a stack those that
@@ -131,12 +144,12 @@ impl<'m> Context<'m> {
 
     /// The names for the values of a record.
     pub(crate) fn names(&self, pid: Option<u32>, time: i64) -> EventNames<'_> {
-        EventNames { context: self, pid, time }
+        EventNames { context: self, pid, time, raw_paths: self.raw_paths }
     }
 
     /// What is at an address of a process.
-    fn symbol(&self, pid: u32, address: u64, time: i64) -> Option<String> {
-        let symbol = self.symbols.as_ref()?.at(pid, address, time)?;
+    fn symbol(&self, pid: u32, address: u64, timestamp: i64) -> Option<String> {
+        let symbol = self.symbols.as_ref()?.at(pid, address, self.time(timestamp))?;
         Some(match &symbol {
             Symbol::Method(method) => {
                 format!("{symbol}+{:#x}", address.saturating_sub(method.start))
@@ -151,6 +164,7 @@ pub(crate) struct EventNames<'c> {
     context: &'c Context<'c>,
     pid: Option<u32>,
     time: i64,
+    raw_paths: bool,
 }
 
 /// What the numbers of a field identify.
@@ -199,6 +213,11 @@ fn ends_with(name: &str, end: &str) -> bool {
 }
 
 impl EventNames<'_> {
+    /// Whether paths keep the devices of volumes, whatever the context says.
+    pub fn raw_paths(self, raw_paths: bool) -> Self {
+        EventNames { raw_paths: self.raw_paths || raw_paths, ..self }
+    }
+
     /// Whether addresses are resolved.
     pub fn resolves(&self) -> bool {
         self.context.symbols.is_some()
@@ -234,7 +253,7 @@ impl Names for EventNames<'_> {
     }
 
     fn path(&self, text: Utf16<'_>) -> Option<(usize, &str)> {
-        if self.context.raw_paths || !text.bytes().starts_with(b"\\\0") {
+        if self.raw_paths || !text.bytes().starts_with(b"\\\0") {
             return None;
         }
         let starts_with = |device: &str| {

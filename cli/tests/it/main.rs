@@ -11,6 +11,7 @@ mod diff;
 #[cfg(unix)]
 mod doc_pages;
 mod dump_formats;
+mod dump_names;
 mod dump_selection;
 mod errors;
 #[cfg(unix)]

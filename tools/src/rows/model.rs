@@ -81,8 +81,12 @@ impl<'c> RowModel<'c> {
                 render::readable_text(payload_text, record.payload());
             }
         }
-        let header_ids = (record.process_id(), record.thread_id());
-        let (process_id, thread_id) = context.map_or(header_ids, |context| context.ids(record));
+        // With all bits set, an id is unknown.
+        let known = |id: Option<u32>| id.filter(|&id| id != u32::MAX);
+        let (process_id, thread_id) = match context {
+            Some(context) => context.ids(record),
+            None => (known(record.process_id()), known(record.thread_id())),
+        };
         Row {
             record,
             process_id,

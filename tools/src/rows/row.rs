@@ -45,7 +45,9 @@ impl<'a> Row<'a> {
 
     /// The names that the trace has for the values of the event.
     pub(super) fn names(&self) -> Option<EventNames<'a>> {
-        Some(self.context?.names(self.process_id, self.record.timestamp()))
+        let names = self.context?.names(self.process_id, self.record.timestamp());
+        // What a merge says of volumes is where the drives in other paths are from.
+        Some(names.raw_paths(self.provider == Some(providers::SYSTEM_CONFIG_EX)))
     }
 
     pub(super) fn process_name(&self) -> &'a str {

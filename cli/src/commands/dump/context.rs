@@ -7,20 +7,34 @@ use super::Args;
 use super::printer::Session;
 use crate::input::Input;
 
-/// Reads it. `None` where no row shows any of it or none is wanted, and where it takes too much
-/// memory or cannot be read: then rows go without.
-pub(super) fn machine(input: &mut Input, session: &Session<'_>) -> Option<Machine> {
+/// Reads it, of several traces together. `None` where no row shows any of it or none is wanted, and
+/// where it takes too much memory or cannot be read: then rows go without.
+pub(super) fn machine<'i>(
+    inputs: impl IntoIterator<Item = &'i mut Input>,
+    session: &Session<'_>,
+) -> Option<Machine> {
     let args = session.args;
     let selects = args.grep.is_some() || !args.conditions.is_empty() || args.filter.has_subjects();
     let shows = !args.count && session.frame.borrow().shows_context();
     if args.no_names || !shows && !selects {
         return None;
     }
-    let (limits, name) = (input.limits(), input.about().name.clone());
-    context::machine(input.source(), &name, limits, args.threads.count(), args.resolve).ok()
+    let mut limits = None;
+    let traces = inputs.into_iter().map(|input| {
+        limits = Some(input.limits());
+        let name = input.about().name.clone();
+        (input.source(), name)
+    });
+    let traces: Vec<_> = traces.collect();
+    context::machine(traces, limits?, args.threads.count(), args.resolve).ok()
 }
 
-/// The names for rows.
-pub(super) fn context<'m>(machine: Option<&'m Machine>, args: &Args) -> Option<Context<'m>> {
-    Some(Context::new(machine?).raw_paths(args.raw_paths).symbols(args.resolve))
+/// The names for rows of one of the traces of a machine.
+pub(super) fn context<'m>(
+    machine: Option<&'m Machine>,
+    file: usize,
+    args: &Args,
+) -> Option<Context<'m>> {
+    let context = Context::new(machine?).file(file);
+    Some(context.raw_paths(args.raw_paths).symbols(args.resolve))
 }

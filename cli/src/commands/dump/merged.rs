@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::path::PathBuf;
 
 use etl_format::Clock;
-use etl_format::read::{Order, Records, Source};
+use etl_format::read::{Options, Order, OrderCheck, Records, Source};
 
 use super::printer::{Printer, Session};
 use super::{context, options, with_order};
@@ -39,6 +39,26 @@ impl<S: Source> Next<'_, S> {
     }
 }
 
+/// Which traces are of one machine since one start of it, so that they name each other's processes:
+/// for each trace the number of its machine, and its place among the traces of that machine.
+fn together(inputs: &mut [Input], options: &Options) -> Result<Vec<(usize, usize)>, Failure> {
+    let (mut starts, mut places) = (Vec::new(), Vec::new());
+    for input in inputs {
+        let (trace, _) =
+            input.trace(&Options { order_check: OrderCheck::Lookahead, ..*options })?;
+        let header = trace.header();
+        let start = (header.boot_time, header.perf_freq, header.clock_type);
+        let known = starts.iter().position(|known| *known == start && header.boot_time != 0);
+        let group = known.unwrap_or(starts.len());
+        if known.is_none() {
+            starts.push(start);
+        }
+        let before = places.iter().filter(|(other, _)| *other == group).count();
+        places.push((group, before));
+    }
+    Ok(places)
+}
+
 /// Prints the traces; rows of the same time in the order of the files.
 pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome, Failure> {
     let args = session.args;
@@ -48,14 +68,21 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
     for input in &mut inputs {
         selected.push(args.filter.processes(input)?);
     }
-    let machines: Vec<_> =
-        inputs.iter_mut().map(|input| context::machine(input, session)).collect();
-    let contexts: Vec<_> =
-        machines.iter().map(|machine| context::context(machine.as_ref(), args)).collect();
     let options = options(args);
+    let together = together(&mut inputs, &options)?;
+    let mut machines = Vec::new();
+    for group in 0..=together.iter().map(|place| place.0).max().unwrap_or(0) {
+        let own = inputs.iter_mut().zip(&together).filter(|(_, place)| place.0 == group);
+        machines.push(context::machine(own.map(|(input, _)| input), session));
+    }
+    let machine_of = |group: usize| machines.get(group).and_then(Option::as_ref);
+    let contexts: Vec<_> = together
+        .iter()
+        .map(|&(group, file)| context::context(machine_of(group), file, args))
+        .collect();
     let mut traces = Vec::new();
-    for (input, machine) in inputs.iter_mut().zip(&machines) {
-        traces.push(input.trace(&with_order(options, machine.as_ref()))?.0);
+    for (input, &(group, _)) in inputs.iter_mut().zip(&together) {
+        traces.push(input.trace(&with_order(options, machine_of(group)))?.0);
     }
     let (mut rows, mut names) = (Vec::new(), Vec::new());
     let with = selected.iter().zip(&contexts);

@@ -191,8 +191,8 @@ fn print(session: &Session<'_>, path: &Path, several: bool) -> Result<Outcome, F
     }
     let mut input = Input::open(path, &args.input)?;
     dump.processes = args.filter.processes(&mut input)?;
-    let machine = context::machine(&mut input, session);
-    let context = context::context(machine.as_ref(), args);
+    let machine = context::machine([&mut input], session);
+    let context = context::context(machine.as_ref(), 0, args);
     dump.context = context.as_ref();
     if args.file_order {
         // A stream is read without looking ahead.
