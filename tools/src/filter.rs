@@ -72,6 +72,14 @@ impl Filter {
         filter
     }
 
+    /// Selects the events of processes, and has none: for a trace that has no selected process.
+    #[must_use]
+    pub fn of_no_process() -> Self {
+        // No process has this id, which stands for an unknown one.
+        let none = ProcessLife { pid: u32::MAX, from: None, to: None };
+        Filter { lives: vec![none], ..Filter::default() }
+    }
+
     /// Adds the processes that a selector selects. Reads the whole trace within `limits`, unless it
     /// selects none.
     ///

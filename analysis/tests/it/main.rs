@@ -156,6 +156,8 @@ fn counting_by_owner_finds_the_processes_of_the_whole_analysis() {
     process(&mut trace, 0x0301, 2_020, (PID, 4), "second.exe");
     trace.thread(0x0501, TID, 2_021);
     trace.sample(2_022, KERNEL, TID);
+    let name: Vec<u8> = "worker\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    trace.event(0x0548, 2, 2_023, &[&PID.to_le_bytes(), &TID.to_le_bytes(), &name]);
     trace.thread(0x0504, 12, 2_030);
     let bytes = trace.finish();
 
@@ -180,6 +182,7 @@ fn counting_by_owner_finds_the_processes_of_the_whole_analysis() {
     };
     assert_eq!(lives(&machine), lives(&whole));
     assert_eq!(machine.threads(), whole.threads());
+    assert!(machine.threads().iter().any(|thread| &*thread.name == "worker"));
 }
 
 #[test]

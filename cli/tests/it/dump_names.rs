@@ -21,6 +21,9 @@ fn merged_traces_of_one_machine_name_each_others_processes() {
     assert!(alone.contains("  pid 2140 tid 2192 "), "{alone}");
     let merged = dump(&[&["--merge", &kernel, &user], &select[..]].concat());
     assert!(merged.contains("  pid locProject.exe (2140) tid 2192 "), "{merged}");
+    let selected = ["--merge", &kernel, &user, "--process", "locProject", "--count"];
+    let own = dump(&[&selected[..], &["--event", "ModuleLoad_V2"]].concat());
+    assert_eq!(own.trim(), "56");
     // The clock of another trace started elsewhere: its processes are others.
     let other = trace("perfview/net.4.5.2.x64.etl").display().to_string();
     let select = [&select[..], &["--pid", "2140"]].concat();

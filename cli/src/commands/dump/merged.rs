@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use etl_format::Clock;
 use etl_format::read::{Options, Order, OrderCheck, Records, Source};
+use etl_tools::filter::Filter;
 
 use super::printer::{Printer, Session};
 use super::{context, options, with_order};
@@ -59,17 +60,41 @@ fn together(inputs: &mut [Input], options: &Options) -> Result<Vec<(usize, usize
     Ok(places)
 }
 
+/// The selected processes in each trace. One that does not name them has those of another trace of
+/// its machine.
+fn processes(
+    inputs: &mut [Input],
+    together: &[(usize, usize)],
+    session: &Session<'_>,
+) -> Result<Vec<Filter>, Failure> {
+    let own = inputs.iter_mut().map(|input| session.args.filter.processes(input));
+    let (mut found, mut failures) = (Vec::new(), Vec::new());
+    for own in own {
+        found.push(own.map_err(|failure| failures.push(failure)).ok());
+    }
+    if found.iter().all(Option::is_none)
+        && let Some(failure) = failures.pop()
+    {
+        return Err(failure);
+    }
+    let of_machine = |group: usize| {
+        let mut others = found.iter().zip(together).filter(|(_, place)| place.0 == group);
+        others.find_map(|(found, _)| found.clone())
+    };
+    let of = |(found, place): (&Option<Filter>, &(usize, usize))| {
+        found.clone().or_else(|| of_machine(place.0)).unwrap_or_else(Filter::of_no_process)
+    };
+    Ok(found.iter().zip(together).map(of).collect())
+}
+
 /// Prints the traces; rows of the same time in the order of the files.
 pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome, Failure> {
     let args = session.args;
     let share = args.input.share(paths.len());
     let mut inputs = paths.iter().map(|p| Input::open(p, &share)).collect::<Result<Vec<_>, _>>()?;
-    let mut selected = Vec::new();
-    for input in &mut inputs {
-        selected.push(args.filter.processes(input)?);
-    }
     let options = options(args);
     let together = together(&mut inputs, &options)?;
+    let selected = processes(&mut inputs, &together, session)?;
     let mut machines = Vec::new();
     for group in 0..=together.iter().map(|place| place.0).max().unwrap_or(0) {
         let own = inputs.iter_mut().zip(&together).filter(|(_, place)| place.0 == group);
