@@ -12,6 +12,9 @@ use crate::machine::{Change, Machine};
 /// the order of these events. The machine is ahead of them by then: what it knows of the past, such
 /// as the process of a thread, is part of what they bring along.
 pub trait Observer {
+    /// Whether it is shown samples and stacks: to join them takes about as long as all the rest.
+    const JOINS_STACKS: bool = true;
+
     /// A record. The machine has taken it in.
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         let _ = (machine, record, event);
@@ -36,10 +39,14 @@ pub trait Observer {
     fn restart(&mut self) {}
 }
 
-impl Observer for () {}
+impl Observer for () {
+    const JOINS_STACKS: bool = false;
+}
 
 /// Both see everything.
 impl<A: Observer, B: Observer> Observer for (A, B) {
+    const JOINS_STACKS: bool = A::JOINS_STACKS || B::JOINS_STACKS;
+
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         self.0.record(machine, record, event);
         self.1.record(machine, record, event);

@@ -121,10 +121,10 @@ impl Analysis {
     ///
     /// # Errors
     /// When a file cannot be read.
-    pub fn run<S: Source>(
+    pub fn run<S: Source, O: Observer>(
         &self,
         recording: &mut Recording<S>,
-        observer: &mut impl Observer,
+        observer: &mut O,
     ) -> Result<Machine> {
         self.read(recording, |pass, readers| {
             if pass.is_second {
@@ -140,11 +140,16 @@ impl Analysis {
                 let event = event_of(record, number, file, time, machine);
                 number += 1;
                 observer.record(machine, record, &event);
-                let changes = machine.changes.replace(Vec::new()).unwrap_or_default();
-                for change in &changes {
-                    observer.change(machine, change, &event);
+                // Nearly all records change nothing.
+                if let Some(changes) = machine.changes.take_if(|changes| !changes.is_empty()) {
+                    for change in &changes {
+                        observer.change(machine, change, &event);
+                    }
+                    machine.changes = Some(Vec::new());
                 }
-                joiner.record(record, event, timeline, machine, observer);
+                if O::JOINS_STACKS {
+                    joiner.record(record, event, timeline, machine, observer);
+                }
             });
             joiner.finish(machine, observer);
             machine.changes = None;

@@ -130,6 +130,8 @@ struct WithProgress<O> {
 }
 
 impl<O: Observer> Observer for WithProgress<O> {
+    const JOINS_STACKS: bool = O::JOINS_STACKS;
+
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         self.progress.pass(record.bytes().len());
         self.observer.record(machine, record, event);
@@ -171,6 +173,8 @@ impl<O> Between<O> {
 }
 
 impl<O: Observer> Observer for Between<O> {
+    const JOINS_STACKS: bool = O::JOINS_STACKS;
+
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         if self.admits(event) {
             self.observer.record(machine, record, event);

@@ -216,8 +216,9 @@ impl TableReport {
                 }
                 self.write_table(out, table, top)?;
             }
-            for missing in &self.missing {
-                writeln!(out, "\nmissing: {}", one_line(missing))?;
+            for (at, missing) in self.missing.iter().enumerate() {
+                out.push_str(if at == 0 { "\nmissing\n" } else { "" });
+                writeln!(out, "  {}", one_line(missing))?;
             }
             Ok(())
         })

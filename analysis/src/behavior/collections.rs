@@ -13,7 +13,7 @@ use super::runtime_event;
 use crate::machine::Machine;
 use crate::observe::{EventRef, Observer};
 
-const START: u16 = 1;
+pub(super) const START: u16 = 1;
 const END: u16 = 2;
 const RESTARTED: u16 = 3;
 const HEAP_STATS: u16 = 4;
@@ -285,6 +285,8 @@ impl Collections {
 }
 
 impl Observer for Collections {
+    const JOINS_STACKS: bool = false;
+
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
         let (Some(id), Some(process)) = (runtime_event(record), event.process) else { return };
         match id {

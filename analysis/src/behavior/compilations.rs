@@ -13,7 +13,7 @@ use crate::machine::Machine;
 use crate::machine::names::text;
 use crate::observe::{EventRef, Observer};
 
-const JITTING: u16 = 145;
+pub(super) const JITTING: u16 = 145;
 
 /// Bits of the flags of a method that hold its tier.
 const TIER_SHIFT: u32 = 7;
@@ -110,6 +110,8 @@ impl Compilations {
 }
 
 impl Observer for Compilations {
+    const JOINS_STACKS: bool = false;
+
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
         let (Some(id), Some(process)) = (runtime_event(record), event.process) else { return };
         if id == JITTING {

@@ -13,7 +13,7 @@ use super::runtime_event;
 use crate::machine::Machine;
 use crate::observe::{EventRef, Observer};
 
-const START: u16 = 81;
+pub(super) const START: u16 = 81;
 const STOP: u16 = 91;
 
 /// The flag of waits in native code of the runtime.
@@ -61,6 +61,8 @@ impl Contention {
 }
 
 impl Observer for Contention {
+    const JOINS_STACKS: bool = false;
+
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
         let Some(id @ (START | STOP)) = runtime_event(record) else { return };
         let (Some(process), Some(tid)) = (event.process, event.tid) else { return };

@@ -13,7 +13,7 @@ use crate::machine::Machine;
 use crate::machine::names::text;
 use crate::observe::{EventRef, Observer};
 
-const THROWN: u16 = 80;
+pub(super) const THROWN: u16 = 80;
 
 /// Exceptions of one type that were thrown at one place of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +64,8 @@ impl Exceptions {
 }
 
 impl Observer for Exceptions {
+    const JOINS_STACKS: bool = false;
+
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
         if runtime_event(record) != Some(THROWN) {
             return;

@@ -223,6 +223,8 @@ impl Io {
 }
 
 impl Observer for Io {
+    const JOINS_STACKS: bool = false;
+
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         let Some(hook) = record.hook() else { return };
         match hook {

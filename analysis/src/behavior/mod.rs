@@ -13,6 +13,7 @@ pub mod exceptions;
 mod histogram;
 pub mod io;
 pub mod network;
+pub mod presence;
 pub mod waits;
 
 pub use distribution::Distribution;

@@ -98,6 +98,8 @@ fn endpoint(
 }
 
 impl Observer for Network {
+    const JOINS_STACKS: bool = false;
+
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
         let Some(hook) = record.hook() else { return };
         let [opcode, group] = hook.to_le_bytes();

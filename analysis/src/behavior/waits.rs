@@ -156,6 +156,8 @@ fn elapsed(since: i64, time: i64) -> u64 {
 }
 
 impl Observer for Waits {
+    const JOINS_STACKS: bool = false;
+
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         match record.hook() {
             Some(hook::CSWITCH) => self.switch(machine, record, event),

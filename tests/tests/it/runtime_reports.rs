@@ -258,3 +258,57 @@ fn input_and_output_are_those_of_the_truth() {
     assert!(network.len() > 3);
     assert_eq!(found, network);
 }
+
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
+#[test]
+fn summary_has_the_numbers_of_the_other_reports() {
+    let path = trace("perfview/net.4.5.2.x64.etl");
+    let summary = analyze("summary", &path);
+    let by_process = |report: &Value, table: &str, name: &str| {
+        let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+        for row in rows(report, table) {
+            let value = row[name].as_u64().unwrap();
+            *sums.entry(row["pid"].to_string()).or_default() += value;
+        }
+        sums.retain(|_, sum| *sum > 0);
+        sums
+    };
+    let words = ["analyze", "cpu", "--group-by", "process", "--format", "json"];
+    let cpu = etlkit(&[&words[..], &[path.to_str().unwrap()]].concat());
+    let cpu: Value = serde_json::from_slice(&cpu).unwrap();
+    for (name, report, table, column) in [
+        ("cpu_samples", &cpu, "rows", "total_samples"),
+        ("collections", &analyze("gc", &path), "processes", "collections"),
+        ("exceptions", &analyze("exceptions", &path), "exceptions", "count"),
+        ("sent_bytes", &analyze("network", &path), "connections", "sent_bytes"),
+        ("received_bytes", &analyze("network", &path), "connections", "received_bytes"),
+    ] {
+        let expected = by_process(report, table, column);
+        assert!(!expected.is_empty(), "{name}");
+        assert_eq!(by_process(&summary, "processes", name), expected, "{name}");
+    }
+    // The numbers of events are those of another command.
+    let info = etlkit(&["info", "--format", "json", path.to_str().unwrap()]);
+    let info: Value = serde_json::from_slice(&info).unwrap();
+    let count = |provider: &str, names: &[&str]| -> u64 {
+        let events = rows(&info, "events");
+        let own = events.filter(|event| {
+            event["provider"].as_str().is_some_and(|p| p.ends_with(provider))
+                && event["event"].as_str().is_some_and(|n| names.iter().any(|x| n.starts_with(x)))
+        });
+        own.map(|event| event["count"].as_u64().unwrap()).sum()
+    };
+    let runtime = "DotNETRuntime";
+    for (subject, expected) in [
+        ("CPU samples", count("PerfInfo", &["SampleProf"])),
+        ("garbage collections", count(runtime, &["GCStart"])),
+        ("compiled methods", count(runtime, &["MethodJittingStarted"])),
+        ("exceptions", count(runtime, &["ExceptionThrown"])),
+        ("network", count("TcpIp", &[""]) + count("UdpIp", &[""])),
+    ] {
+        let row = rows(&summary, "subjects").find(|row| row["subject"] == subject);
+        assert_eq!(row.map(|row| row["events"].clone()), Some(json!(expected)), "{subject}");
+    }
+    let missing = summary["missing"].to_string();
+    assert!(missing.contains("CSWITCH") && !missing.contains("DISK_IO"), "{missing}");
+}

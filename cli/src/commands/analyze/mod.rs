@@ -4,6 +4,7 @@ mod cpu;
 mod io;
 mod machine;
 mod runtime;
+mod summary;
 mod waits;
 
 use std::collections::BTreeSet;
@@ -34,7 +35,7 @@ Several files are read as one recording. Each kind says what the recording lacks
 it.
 
 Examples:
-  etlkit analyze cpu trace.etl
+  etlkit analyze summary trace.etl
   etlkit analyze cpu --process Orders --tree kernel.etl clr.etl
   etlkit analyze gc --format csv trace.etl > collections.csv")]
 pub(crate) struct Args {
@@ -44,6 +45,9 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Kind {
+    /// A recording on one screen: processes, hottest methods, collections, bytes, losses.
+    #[command(after_help = SUMMARY_HELP)]
+    Summary(ReportArgs),
     /// Where processors spent their time: samples by method, module, thread or process, call trees,
     /// callers and callees.
     Cpu(cpu::Args),
@@ -78,6 +82,13 @@ enum Kind {
     #[command(after_help = SESSIONS_HELP)]
     Sessions(ReportArgs),
 }
+
+const SUMMARY_HELP: &str = "\
+Text has 10 rows of each table by default, and says how to record what the recording lacks.
+
+Examples:
+  etlkit analyze summary trace.etl
+  etlkit analyze summary --format json kernel.etl clr.etl";
 
 const GC_HELP: &str = "\
 A pause lasts from the beginning of a suspension to the end of the restart. It belongs to the
@@ -158,6 +169,7 @@ Examples:
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     match &args.kind {
+        Kind::Summary(args) => summary::summary(args),
         Kind::Cpu(args) => cpu::run(args),
         Kind::Gc(args) => runtime::gc(args),
         Kind::Jit(args) => runtime::jit(args),
@@ -205,7 +217,17 @@ impl ReportArgs {
 
     /// Prints a report.
     fn print(&self, report: &TableReport, outcome: Outcome) -> Result<Outcome, Failure> {
-        output::print(&report.render(self.format, self.rows()))?;
+        self.print_rows(report, self.rows(), outcome)
+    }
+
+    /// Prints a report with so many rows of each table.
+    fn print_rows(
+        &self,
+        report: &TableReport,
+        rows: Option<usize>,
+        outcome: Outcome,
+    ) -> Result<Outcome, Failure> {
+        output::print(&report.render(self.format, rows))?;
         Ok(outcome)
     }
 }

@@ -1,0 +1,118 @@
+//! What a recording has events of, and how the rest is recorded.
+
+use etl_format::constants::hook;
+use etl_format::read::Record;
+
+use super::{collections, compilations, contention, exceptions, runtime_event};
+use crate::machine::Machine;
+use crate::observe::{EventRef, Observer, Sample};
+
+macro_rules! subjects {
+    ($($(#[$doc:meta])* $subject:ident: $name:literal, $analysis:literal, $by:literal;)*) => {
+        /// Something that can be analysed if its events were recorded.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Subject {
+            $($(#[$doc])* $subject,)*
+        }
+
+        impl Subject {
+            /// All of them.
+            pub const ALL: [Subject; [$($name),*].len()] = [$(Subject::$subject),*];
+
+            /// Its name in reports.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Subject::$subject => $name,)* }
+            }
+
+            /// The kind of analysis that reports it.
+            #[must_use]
+            pub const fn analysis(self) -> &'static str {
+                match self { $(Subject::$subject => $analysis,)* }
+            }
+
+            /// How it is recorded.
+            #[must_use]
+            pub const fn recorded_by(self) -> &'static str {
+                match self { $(Subject::$subject => $by,)* }
+            }
+        }
+    };
+}
+
+subjects! {
+    /// Samples of the processors.
+    Samples: "CPU samples", "cpu", "xperf -on PROC_THREAD+LOADER+PROFILE";
+    /// Stacks of samples.
+    Stacks: "stacks of CPU samples", "cpu --tree", "xperf -on PROFILE -stackwalk Profile";
+    /// Context switches.
+    Switches: "context switches", "waits", "xperf -on PROC_THREAD+CSWITCH+DISPATCHER";
+    /// Reads and writes of disks.
+    Disks: "disks", "io", "xperf -on DISK_IO";
+    /// Reads and writes of files.
+    Files: "files", "io", "xperf -on FILENAME+FILE_IO+FILE_IO_INIT";
+    /// TCP and UDP.
+    Network: "network", "network", "xperf -on NETWORKTRACE";
+    /// Garbage collections.
+    Collections: "garbage collections", "gc", "Microsoft-Windows-DotNETRuntime:0x1:4";
+    /// Methods that were compiled at run time.
+    Compilations: "compiled methods", "jit", "Microsoft-Windows-DotNETRuntime:0x30:5";
+    /// Exceptions of .NET.
+    Exceptions: "exceptions", "exceptions", "Microsoft-Windows-DotNETRuntime:0x8000:2";
+    /// Waits for locks of .NET.
+    Contention: "waits for locks", "contention", "Microsoft-Windows-DotNETRuntime:0x4000:4";
+}
+
+/// Counts the events of a recording by subject.
+#[derive(Clone, Debug, Default)]
+pub struct Presence {
+    counts: [u64; Subject::ALL.len()],
+}
+
+impl Presence {
+    /// How many events of a subject there are.
+    #[must_use]
+    pub fn count(&self, subject: Subject) -> u64 {
+        self.counts.get(subject as usize).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, subject: Subject) {
+        if let Some(count) = self.counts.get_mut(subject as usize) {
+            *count += 1;
+        }
+    }
+}
+
+impl Observer for Presence {
+    fn record(&mut self, _: &Machine, record: &Record<'_>, _: &EventRef) {
+        let subject = match record.hook() {
+            Some(hook::CSWITCH) => Subject::Switches,
+            Some(hook::DISK_READ | hook::DISK_WRITE) => Subject::Disks,
+            Some(hook::FILE_READ | hook::FILE_WRITE) => Subject::Files,
+            Some(hook) if [hook::GROUP_TCP, hook::GROUP_UDP].contains(&hook.to_le_bytes()[1]) => {
+                Subject::Network
+            }
+            Some(_) => return,
+            None => match runtime_event(record) {
+                Some(collections::START) => Subject::Collections,
+                Some(compilations::JITTING) => Subject::Compilations,
+                Some(exceptions::THROWN) => Subject::Exceptions,
+                Some(contention::START) => Subject::Contention,
+                _ => return,
+            },
+        };
+        self.add(subject);
+    }
+
+    fn sample(&mut self, _: &Machine, sample: &Sample<'_>) {
+        self.add(Subject::Samples);
+        if !sample.frames.is_empty() {
+            self.add(Subject::Stacks);
+        }
+    }
+
+    fn restart(&mut self) {
+        *self = Presence::default();
+    }
+}

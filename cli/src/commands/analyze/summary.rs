@@ -1,0 +1,229 @@
+//! `etlkit analyze summary`: a recording on one screen.
+
+use std::collections::BTreeMap;
+
+use etl_analysis::behavior::collections::Collections;
+use etl_analysis::behavior::exceptions::Exceptions;
+use etl_analysis::behavior::io::{Io, Operation};
+use etl_analysis::behavior::network::Network;
+use etl_analysis::behavior::presence::{Presence, Subject};
+use etl_analysis::profile::{Profile, ProfileOptions, SampleCollector};
+use etl_analysis::{Machine, loss::LossKind};
+
+use super::{
+    PROCESS, ReportArgs, known_process, processes, profile_options, report, span_facts, ticks,
+};
+use crate::Outcome;
+use crate::error::Failure;
+use crate::recording::Between;
+use crate::table::{Cell, Table};
+
+/// Rows of each table in text, unless the user names another number.
+const TOP: usize = 10;
+
+/// What is summarized of a process.
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    samples: u64,
+    cpu: u64,
+    collections: u64,
+    paused: u64,
+    exceptions: u64,
+    disk_read: u64,
+    disk_written: u64,
+    sent: u64,
+    received: u64,
+}
+
+/// Rows by index of the process.
+type Rows = BTreeMap<Option<usize>, Row>;
+
+type Parts = ((SampleCollector, Collections), ((Io, Network), (Exceptions, Presence)));
+
+pub(super) fn summary(args: &ReportArgs) -> Result<Outcome, Failure> {
+    let analyzed = args.recording.analyze(|span| {
+        let parts: Parts = (
+            (SampleCollector::new(), Collections::new()),
+            ((Io::new(), Network::new()), (Exceptions::new(), Presence::default())),
+        );
+        Between::new(span, parts)
+    })?;
+    let machine = &analyzed.machine;
+    let ((samples, collections), ((io, network), (exceptions, presence))) =
+        &analyzed.observer.observer;
+    let options = profile_options(&args.recording, &analyzed, ProfileOptions::new())?;
+    let profile = samples.profile(machine, &options);
+    let mut rows = Rows::new();
+    for root in profile.roots() {
+        let weight = profile.nodes().get(root.first).map(|node| node.inclusive);
+        let row = rows.entry(root.process).or_default();
+        row.samples += weight.unwrap_or_default().samples;
+        row.cpu += weight.unwrap_or_default().time;
+    }
+    for gc in collections.list() {
+        let row = rows.entry(Some(gc.process)).or_default();
+        row.collections += 1;
+        row.paused += ticks(machine.clock(), gc.paused);
+    }
+    for thrown in exceptions.list() {
+        rows.entry(Some(thrown.process)).or_default().exceptions += thrown.count;
+    }
+    for (process, _, operation, total) in io.totals() {
+        match operation {
+            Operation::DiskRead => rows.entry(process).or_default().disk_read += total.bytes,
+            Operation::DiskWrite => rows.entry(process).or_default().disk_written += total.bytes,
+            _ => {}
+        }
+    }
+    for (connection, traffic) in network.connections() {
+        let row = rows.entry(machine.process_at(connection.pid, traffic.first)).or_default();
+        row.sent += traffic.sent;
+        row.received += traffic.received;
+    }
+    if let Some(selected) = processes(args, machine)? {
+        rows.retain(|process, _| process.is_some_and(|process| selected.contains(&process)));
+    }
+    let mut report = report("summary", &analyzed);
+    report.facts.extend(span_facts(machine));
+    report.facts.extend(facts(machine, &profile));
+    report.headline = headline(machine, &profile);
+    let table = table(machine, &rows, profile.total().samples);
+    report.tables = vec![table, methods(&profile), subjects(presence)];
+    for subject in Subject::ALL {
+        if presence.count(subject) == 0 {
+            report.missing.push(format!("{}: {}", subject.name(), subject.recorded_by()));
+        }
+    }
+    let mut args_rows = args.rows();
+    if args.top.is_none() && args.is_text() {
+        args_rows = Some(TOP);
+    }
+    args.print_rows(&report, args_rows, analyzed.outcome)
+}
+
+fn facts(machine: &Machine, profile: &Profile) -> Vec<(&'static str, Cell)> {
+    let header = machine.files().first().map(|file| &file.header);
+    let interval = profile.interval();
+    vec![
+        ("processors", Cell::count(header.map(|header| header.processors))),
+        ("events", Cell::Count(machine.records())),
+        ("events_lost", Cell::Count(lost(machine))),
+        ("samples", Cell::Count(profile.total().samples)),
+        ("idle_samples", Cell::Count(profile.idle().samples)),
+        ("interval_us", interval.map_or(Cell::None, |i| Cell::Duration(i.into()))),
+    ]
+}
+
+/// Events that the headers of the files count as lost.
+fn lost(machine: &Machine) -> u64 {
+    machine.files().iter().map(|file| u64::from(file.header.events_lost)).sum()
+}
+
+fn headline(machine: &Machine, profile: &Profile) -> Vec<String> {
+    let clock = machine.clock();
+    let (first, last) = machine.span().unwrap_or_default();
+    let seconds = super::duration(clock, first, last) as f64 / 1e7;
+    let mut lines = Vec::new();
+    if let Some(header) = machine.files().first().map(|file| &file.header) {
+        lines.push(format!("{}, {} processors", header.windows(), header.processors));
+    }
+    let start = etl_format::clock::iso_utc(clock.filetime(first));
+    lines.push(format!("{seconds:.3} s from {start}, {} events", machine.records()));
+    let kinds: BTreeMap<LossKind, usize> =
+        machine.losses().iter().fold(BTreeMap::new(), |mut kinds, loss| {
+            *kinds.entry(loss.what).or_default() += 1;
+            kinds
+        });
+    let lost = lost(machine);
+    if kinds.is_empty() && lost == 0 {
+        lines.push("nothing was lost".to_owned());
+    } else {
+        let kinds: Vec<&str> = kinds.keys().map(|kind| kind.message()).collect();
+        lines.push(format!("{}; {lost} events by the headers", kinds.join(", ")));
+    }
+    let (busy, idle) = (profile.total().samples, profile.idle().samples);
+    if busy + idle > 0 {
+        let share = busy as f64 / (busy + idle) as f64 * 100.0;
+        lines.push(format!("processors busy {share:.1} % of the time, by {} samples", busy + idle));
+    }
+    lines
+}
+
+fn table(machine: &Machine, rows: &Rows, samples: u64) -> Table {
+    let mut table = Table::new("processes", "processes", &PROCESS);
+    table.columns.extend([
+        ("cpu_samples", ""),
+        ("cpu_us", "CPU ms"),
+        ("cpu_percent", "CPU %"),
+        ("collections", "gcs"),
+        ("gc_pause_us", "gc pause ms"),
+        ("exceptions", "exceptions"),
+        ("disk_read_bytes", "disk read"),
+        ("disk_written_bytes", "disk written"),
+        ("sent_bytes", "sent"),
+        ("received_bytes", "received"),
+    ]);
+    let mut sorted: Vec<_> = rows.iter().collect();
+    sorted.sort_by_key(|(process, row)| {
+        let bytes = row.disk_read + row.disk_written + row.sent + row.received;
+        (std::cmp::Reverse((row.samples, row.paused, bytes)), **process)
+    });
+    for (process, row) in sorted {
+        let mut cells = known_process(machine, *process).to_vec();
+        cells.extend([
+            Cell::Count(row.samples),
+            Cell::Duration(row.cpu),
+            Cell::share(row.samples, samples),
+            Cell::Count(row.collections),
+            Cell::Duration(row.paused),
+            Cell::Count(row.exceptions),
+            Cell::Bytes(row.disk_read),
+            Cell::Bytes(row.disk_written),
+            Cell::Bytes(row.sent),
+            Cell::Bytes(row.received),
+        ]);
+        table.rows.push(cells);
+    }
+    table
+}
+
+/// The methods with the most samples in themselves.
+fn methods(profile: &Profile) -> Table {
+    let columns = [
+        ("self_samples", "self"),
+        ("self_percent", "self %"),
+        ("total_percent", "total %"),
+        ("name", "method"),
+    ];
+    let mut table = Table::new("methods", "methods by CPU samples", &columns);
+    let all = profile.total().samples;
+    let mut frames = profile.by_frame();
+    frames.sort_by_key(|(at, total)| (std::cmp::Reverse(total.exclusive), *at));
+    for (frame, total) in frames.into_iter().filter(|(_, total)| total.exclusive.samples > 0) {
+        table.rows.push(vec![
+            Cell::Count(total.exclusive.samples),
+            Cell::share(total.exclusive.samples, all),
+            Cell::share(total.inclusive.samples, all),
+            Cell::text(profile.label(frame)),
+        ]);
+    }
+    table
+}
+
+/// What the recording has events of.
+fn subjects(presence: &Presence) -> Table {
+    let columns =
+        [("subject", "recorded"), ("events", "events"), ("recorded_by", ""), ("command", "see")];
+    let mut table = Table::new("subjects", "what can be analysed", &columns);
+    for subject in Subject::ALL {
+        if presence.count(subject) > 0 {
+            table.rows.push(vec![
+                Cell::text(subject.name()),
+                Cell::Count(presence.count(subject)),
+                Cell::text(subject.recorded_by()),
+                Cell::text(format!("etlkit analyze {}", subject.analysis())),
+            ]);
+        }
+    }
+    table
+}
