@@ -42,7 +42,7 @@ pub fn write(profile: &Profile, name: &str, unit: Unit, out: impl Write) -> io::
         let comma = if at > 0 { ",\n" } else { "\n" };
         write!(out, "{comma}{{\"type\":\"sampled\",\"name\":{},", json!(title.trim_end()))?;
         let unit_name = if is_timed { "nanoseconds" } else { "none" };
-        write!(out, "\"unit\":\"{unit_name}\",\"startValue\":0,\"endValue\":{total},\n")?;
+        writeln!(out, "\"unit\":\"{unit_name}\",\"startValue\":0,\"endValue\":{total},")?;
         write!(out, "\"samples\":[")?;
         for (at, sample) in samples.iter().enumerate() {
             let comma = if at > 0 { "," } else { "" };

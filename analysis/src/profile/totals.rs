@@ -39,7 +39,7 @@ impl Profile {
     /// The samples of each frame, those with the most first.
     #[must_use]
     pub fn by_frame(&self) -> Vec<(usize, Total)> {
-        self.totals(self.frames.len(), |frame| Some(frame))
+        self.totals(self.frames.len(), Some)
     }
 
     /// The samples of each module, by its file name.

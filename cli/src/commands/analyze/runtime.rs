@@ -222,6 +222,15 @@ pub(super) fn jit(args: &ReportArgs) -> Result<Outcome, Failure> {
     args.print(&report, analyzed.outcome)
 }
 
+/// The exceptions of one type that a method threw.
+struct ThrownIn<'a> {
+    count: u64,
+    first: i64,
+    last: i64,
+    /// The message of the first.
+    message: &'a str,
+}
+
 /// Prints exceptions by process, type and throwing method.
 pub(super) fn exceptions(args: &ReportArgs) -> Result<Outcome, Failure> {
     let analyzed = args.recording.analyze(|span| Between::new(span, Exceptions::new()))?;
@@ -237,7 +246,7 @@ pub(super) fn exceptions(args: &ReportArgs) -> Result<Outcome, Failure> {
         ("message", "first message"),
     ];
     // Addresses of one method are one row.
-    let mut rows: BTreeMap<(usize, &str, String), (u64, i64, i64, &str)> = BTreeMap::new();
+    let mut rows: BTreeMap<(usize, &str, String), ThrownIn<'_>> = BTreeMap::new();
     let admitted =
         exceptions.list().filter(|e| selected.as_ref().is_none_or(|s| s.contains(&e.process)));
     for thrown in admitted {
@@ -251,18 +260,18 @@ pub(super) fn exceptions(args: &ReportArgs) -> Result<Outcome, Failure> {
             _ => "?".to_owned(),
         };
         let key = (thrown.process, &*thrown.exception, method);
-        let new = (0, thrown.first, thrown.last, &*thrown.message);
-        let (count, first, last, message) = rows.entry(key).or_insert(new);
-        *count += thrown.count;
-        *last = thrown.last.max(*last);
-        if thrown.first < *first {
-            (*first, *message) = (thrown.first, &*thrown.message);
+        let (first, last, message) = (thrown.first, thrown.last, &*thrown.message);
+        let row = rows.entry(key).or_insert(ThrownIn { count: 0, first, last, message });
+        row.count += thrown.count;
+        row.last = last.max(row.last);
+        if first < row.first {
+            (row.first, row.message) = (first, message);
         }
     }
     let mut sorted: Vec<_> = rows.into_iter().collect();
-    sorted.sort_by_key(|(_, (count, first, ..))| (std::cmp::Reverse(*count), *first));
+    sorted.sort_by_key(|(_, row)| (std::cmp::Reverse(row.count), row.first));
     let mut table = Table::new("exceptions", "", &columns(&own));
-    for ((process, kind, method), (count, first, last, message)) in sorted {
+    for ((process, kind, method), ThrownIn { count, first, last, message }) in sorted {
         let mut row = process_cells(machine, process).to_vec();
         row.extend([
             Cell::Count(count),
