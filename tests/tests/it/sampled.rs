@@ -80,12 +80,15 @@ fn file_name(path: &str) -> &str {
     path.rsplit('\\').next().unwrap()
 }
 
+/// Start and end of code, begin and end of its life in ns, and its label.
+type Code = (u64, u64, u64, u64, String);
+
 /// What the truth says of addresses.
 struct Symbols {
     /// Names of processes.
     names: BTreeMap<u32, String>,
-    /// By process: start, end, begin, end of its life in ns, and label.
-    code: BTreeMap<u32, Vec<(u64, u64, u64, u64, String)>>,
+    /// By process.
+    code: BTreeMap<u32, Vec<Code>>,
     /// Process, start, end and label.
     images: Vec<(u32, u64, u64, String)>,
 }
@@ -129,7 +132,7 @@ impl Symbols {
                 recorded.insert((event.pid, number(event, "MethodStartAddress")));
             }
         }
-        let mut code: BTreeMap<u32, Vec<(u64, u64, u64, u64, String)>> = BTreeMap::new();
+        let mut code: BTreeMap<u32, Vec<Code>> = BTreeMap::new();
         let named = |change: &&KnownCode| recorded.contains(&(change.pid, change.start));
         for change in simulated.truth.code.iter().filter(named) {
             let all = code.entry(change.pid).or_default();
@@ -142,9 +145,7 @@ impl Symbols {
                 let label = format!("{module}!{space}{dot}{}", change.name);
                 all.push((change.start, end, change.at, u64::MAX, label));
             } else {
-                let open = |c: &&mut (u64, u64, u64, u64, String)| {
-                    (c.0, c.1, c.3) == (change.start, end, u64::MAX)
-                };
+                let open = |c: &&mut Code| (c.0, c.1, c.3) == (change.start, end, u64::MAX);
                 all.iter_mut().find(open).unwrap().3 = change.at;
             }
         }
@@ -156,7 +157,7 @@ impl Symbols {
 
     fn label(&self, pid: u32, address: u64, at: u64) -> String {
         let code = self.code.get(&pid).into_iter().flatten();
-        let own = |(start, end, from, to, _): &&(u64, u64, u64, u64, String)| {
+        let own = |(start, end, from, to, _): &&Code| {
             (*start..*end).contains(&address) && *from <= at && at < *to
         };
         if let Some((.., label)) = code.clone().find(own) {
