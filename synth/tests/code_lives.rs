@@ -84,8 +84,10 @@ fn lives(truth: &InMemoryTruth) -> Lives {
         match e.descriptor.id {
             141 | 143 => at.push(Life { size, loaded: e.timestamp, unloaded: i64::MAX }),
             142 | 144 => {
-                let last = at.last_mut().expect("unloaded code was loaded");
-                assert!(last.unloaded == i64::MAX && last.loaded < e.timestamp, "{e:?}");
+                let open = at.last_mut().filter(|l| l.unloaded == i64::MAX);
+                let Some(last) = open.filter(|l| l.loaded < e.timestamp) else {
+                    panic!("unloaded code was not loaded: {e:?}")
+                };
                 last.unloaded = e.timestamp;
             }
             _ => {}

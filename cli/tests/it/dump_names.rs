@@ -27,8 +27,8 @@ fn merged_traces_of_one_machine_name_each_others_processes() {
     // The clock of another trace started elsewhere: its processes are others.
     let other = trace("perfview/net.4.5.2.x64.etl").display().to_string();
     let select = [&select[..], &["--pid", "2140"]].concat();
-    let strangers = dump(&[&["--merge", &other, &user], &select[..]].concat());
-    assert!(strangers.contains("  pid 2140 tid 2192 "), "{strangers}");
+    let apart = dump(&[&["--merge", &other, &user], &select[..]].concat());
+    assert!(apart.contains("  pid 2140 tid 2192 "), "{apart}");
 }
 
 #[needs(trace = "perfview/net.4.5.2.x64.etl")]

@@ -173,8 +173,8 @@ pub(super) fn part_of<'a>(store: &'a SchemaStore, record: &Record<'a>) -> Option
     Some(part)
 }
 
-/// Whether a direction of the packet monitor is away from the machine: of in, out, receive, transmit,
-/// ingress and egress each second one.
+/// Whether a direction of the packet monitor is away from the machine: in and out, receive and
+/// transmit, ingress and egress.
 fn direction(tag: u64) -> Option<bool> {
     match tag {
         1 | 3 | 5 => Some(false),

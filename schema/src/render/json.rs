@@ -175,8 +175,8 @@ fn value_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>, json: Json<'_>) 
     }
 }
 
-/// Writes a number with a fraction, `.0` where it is whole: then its digits need not be looked
-/// through.
+/// Writes a number with a fraction, `.0` where it is whole: then that need not be found out digit
+/// by digit.
 fn finite(out: &mut Vec<u8>, value: f64, exact: &dyn std::fmt::Debug) {
     const WHOLE: f64 = 1e7;
     let whole = value as i64;

@@ -169,7 +169,7 @@ fn message_replaces_inserts() {
 }
 
 #[test]
-fn whole_numbers_have_the_digits_that_rust_prints() {
+fn whole_numbers_have_the_digits_of_rust() {
     let field = Field::new("Value", InType::Double);
     let json = |value| {
         let mut out = Vec::new();

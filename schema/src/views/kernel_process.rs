@@ -69,7 +69,7 @@ pub enum Process<'a> {
     Stopped {
         /// Its id.
         pid: u32,
-        /// File name of its image, which the kernel cuts to 14 characters, in an 8-bit encoding;
+        /// File name of its image in an 8-bit encoding; the kernel keeps 14 characters of it;
         /// empty where the event does not have it.
         image: &'a [u8],
     },

@@ -23,7 +23,9 @@ impl Simulator<'_> {
         let started = thread.started;
         let others = self.others_until(index, &op);
         if self.waits_for_others(index, others) {
-            self.ops.get_mut(index).map(|queue| queue.push_front(vec![op]));
+            if let Some(queue) = self.ops.get_mut(index) {
+                queue.push_front(vec![op]);
+            }
             self.plan(others, Task::RunThread(index));
             return Ok(());
         }

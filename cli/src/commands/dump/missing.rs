@@ -19,10 +19,7 @@ const NEAREST: usize = 3;
 
 /// Says on standard error which of the selected providers, events and fields no trace has, with the
 /// nearest names that the traces have. A trace from a pipe cannot be read again.
-pub(super) fn report<'p>(
-    session: &Session<'_>,
-    paths: &mut dyn Iterator<Item = &'p PathBuf>,
-) -> Outcome {
+pub(super) fn report(session: &Session<'_>, paths: &mut dyn Iterator<Item = &PathBuf>) -> Outcome {
     let args = session.args;
     let selected = args.filter.providers();
     if selected.is_empty() && args.event.is_empty() && args.conditions.is_empty() {
