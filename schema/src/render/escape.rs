@@ -60,11 +60,19 @@ pub fn escape_json(out: &mut Vec<u8>, text: &str) {
 
 /// Writes the inside of a JSON string. Names are nearly always plain; they go in one piece.
 pub(super) fn json_text(out: &mut Vec<u8>, text: &str) {
-    if is_all_plain(text.as_bytes()) {
-        out.extend_from_slice(text.as_bytes());
-    } else {
-        text.chars().for_each(|c| json_char(out, c));
+    let mut rest = text;
+    if !is_all_plain(rest.as_bytes()) {
+        // What is plain between the others goes in one piece as well.
+        while let Some((plain, other)) =
+            rest.bytes().position(|b| !is_plain(b)).and_then(|at| rest.split_at_checked(at))
+        {
+            out.extend_from_slice(plain.as_bytes());
+            let mut chars = other.chars();
+            chars.next().into_iter().for_each(|c| json_char(out, c));
+            rest = chars.as_str();
+        }
     }
+    out.extend_from_slice(rest.as_bytes());
 }
 
 /// Whether a byte of text stands for itself in JSON and on a terminal: printable ASCII without `"`
@@ -151,7 +159,8 @@ mod tests {
 
     #[test]
     fn escape_json_is_undone_by_a_parser() {
-        for text in ["plain", "\"\\\n\r\t\0\x1b", "\u{202e}\u{feff}\u{1f600}é"] {
+        let mixed = "a=1;\nb=\"x\";\né\\ä end";
+        for text in ["plain", "\"\\\n\r\t\0\x1b", "\u{202e}\u{feff}\u{1f600}é", mixed] {
             let back: String = serde_json::from_str(&with(escape_json, text)).unwrap();
             assert_eq!(back, text);
         }
