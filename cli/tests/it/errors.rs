@@ -435,3 +435,14 @@ fn export_of_packets_needs_packets() {
     assert_eq!(output.code, 0, "{}", output.err);
     assert!(output.out.contains("0 packets, 0 places of capture"), "{}", output.out);
 }
+
+#[test]
+fn analysis_without_threads_refuses_to_select_one() {
+    let directory = directory(&[("a.etl", &trace())]);
+    for kind in ["summary", "gc", "exceptions", "io", "network", "processes", "images", "sessions"]
+    {
+        let output = etlkit(directory.path(), &["analyze", kind, "--thread", "1020", "a.etl"]);
+        assert_eq!(output.code, 2, "{kind}");
+        assert!(output.err.contains("--thread: this kind of report"), "{kind}: {}", output.err);
+    }
+}

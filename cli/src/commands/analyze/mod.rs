@@ -169,18 +169,18 @@ Examples:
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     match &args.kind {
-        Kind::Summary(args) => summary::summary(args),
+        Kind::Summary(args) => summary::summary(args.of_any_thread()?),
         Kind::Cpu(args) => cpu::run(args),
-        Kind::Gc(args) => runtime::gc(args),
+        Kind::Gc(args) => runtime::gc(args.of_any_thread()?),
         Kind::Jit(args) => runtime::jit(args),
-        Kind::Exceptions(args) => runtime::exceptions(args),
+        Kind::Exceptions(args) => runtime::exceptions(args.of_any_thread()?),
         Kind::Contention(args) => runtime::contention(args),
-        Kind::Io(args) => io::io(args),
-        Kind::Network(args) => io::network(args),
+        Kind::Io(args) => io::io(args.of_any_thread()?),
+        Kind::Network(args) => io::network(args.of_any_thread()?),
         Kind::Waits(args) => waits::waits(args),
-        Kind::Processes(args) => machine::processes_of(args),
-        Kind::Images(args) => machine::images(args),
-        Kind::Sessions(args) => machine::sessions(args),
+        Kind::Processes(args) => machine::processes_of(args.of_any_thread()?),
+        Kind::Images(args) => machine::images(args.of_any_thread()?),
+        Kind::Sessions(args) => machine::sessions(args.of_any_thread()?),
     }
 }
 
@@ -202,6 +202,15 @@ impl ReportArgs {
     fn rows(&self) -> Option<usize> {
         let default = if self.format == TableFormat::Text { TOP } else { 0 };
         Some(self.top.unwrap_or(default)).filter(|&rows| rows > 0)
+    }
+
+    /// The arguments of a kind that does not distinguish threads.
+    fn of_any_thread(&self) -> Result<&Self, Failure> {
+        if self.recording.thread.is_empty() {
+            return Ok(self);
+        }
+        Err(Failure::new("--thread", "this kind of report does not distinguish threads")
+            .hint("use --process, or one of `etlkit analyze cpu`, `jit`, `contention` and `waits`"))
     }
 
     /// Whether the report is text for people.
