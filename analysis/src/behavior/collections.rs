@@ -6,6 +6,9 @@
 use std::collections::BTreeMap;
 
 use etl_format::read::Record;
+use etl_schema::clr::collection::{
+    ALLOCATED, BACKGROUND, END, HEAP_STATS, RESTARTED, START, SUSPEND,
+};
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
 
@@ -13,15 +16,6 @@ use super::runtime_event;
 use crate::machine::Machine;
 use crate::observe::{EventRef, Observer};
 
-pub(super) const START: u16 = 1;
-const END: u16 = 2;
-const RESTARTED: u16 = 3;
-const HEAP_STATS: u16 = 4;
-const SUSPEND: u16 = 9;
-const ALLOCATED: u16 = 10;
-
-/// The type of a collection that runs beside the process.
-const BACKGROUND: u32 = 1;
 /// Reasons of suspensions: for a collection, and to prepare one.
 const FOR_COLLECTION: [u64; 2] = [1, 6];
 

@@ -2,8 +2,9 @@
 
 use etl_format::constants::hook;
 use etl_format::read::Record;
+use etl_schema::clr::collection;
 
-use super::{collections, compilations, contention, exceptions, runtime_event};
+use super::{compilations, contention, exceptions, runtime_event};
 use crate::machine::Machine;
 use crate::observe::{EventRef, Observer, Sample};
 
@@ -95,7 +96,7 @@ impl Observer for Presence {
             }
             Some(_) => return,
             None => match runtime_event(record) {
-                Some(collections::START) => Subject::Collections,
+                Some(collection::START) => Subject::Collections,
                 Some(compilations::JITTING) => Subject::Compilations,
                 Some(exceptions::THROWN) => Subject::Exceptions,
                 Some(contention::START) => Subject::Contention,

@@ -1,4 +1,4 @@
-//! Memory maps of files: the only `unsafe` of the project.
+//! Memory maps of files: the only `unsafe` of the tools.
 
 use std::fs::File;
 

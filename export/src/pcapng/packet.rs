@@ -3,17 +3,8 @@
 use etl_format::Guid;
 use etl_format::read::Record;
 use etl_schema::decode::Value;
+use etl_schema::providers::{NDIS_PACKET_CAPTURE, PKTMON, RAS_PACKET_CAPTURE};
 use etl_schema::store::SchemaStore;
-
-/// Microsoft-Windows-NDIS-PacketCapture: `netsh trace start capture=yes`.
-const NDIS: Guid =
-    Guid::new(0x2ed6_006e, 0x4729, 0x4609, [0xb4, 0x23, 0x3e, 0xe7, 0xbc, 0xd6, 0x78, 0xef]);
-/// Microsoft-Windows-PktMon: `pktmon start --capture`.
-const PKTMON: Guid =
-    Guid::new(0x4d4f_80d9, 0xc8bd, 0x4d73, [0xbb, 0x5b, 0x19, 0xc9, 0x04, 0x02, 0xc5, 0xac]);
-/// Microsoft-Windows-Ras-NdisWanPacketCapture: remote access.
-const RAS: Guid =
-    Guid::new(0xd845_21f7, 0x2235, 0x4237, [0xa7, 0xc0, 0x14, 0xe3, 0xa9, 0x67, 0x62, 0x86]);
 
 /// Ids of events with packets.
 mod id {
@@ -98,7 +89,7 @@ pub(super) struct Part<'a> {
 
 /// Whether a provider logs packets.
 pub(super) fn has_packets(provider: Guid) -> bool {
-    [NDIS, PKTMON, RAS].contains(&provider)
+    [NDIS_PACKET_CAPTURE, PKTMON, RAS_PACKET_CAPTURE].contains(&provider)
 }
 
 /// The packet, or part of a packet, in a record.
@@ -106,9 +97,9 @@ pub(super) fn part_of<'a>(store: &'a SchemaStore, record: &Record<'a>) -> Option
     let (provider, descriptor) = (record.provider()?, record.descriptor()?);
     let (event, keyword) = (descriptor.id, descriptor.keyword);
     let known = match provider {
-        NDIS => [id::FRAGMENT, id::SWITCH_FRAGMENT].contains(&event),
+        NDIS_PACKET_CAPTURE => [id::FRAGMENT, id::SWITCH_FRAGMENT].contains(&event),
         PKTMON => [id::PACKET, id::DROPPED].contains(&event),
-        RAS => [id::RAS_SENT, id::RAS_RECEIVED].contains(&event),
+        RAS_PACKET_CAPTURE => [id::RAS_SENT, id::RAS_RECEIVED].contains(&event),
         _ => false,
     };
     if !known {
@@ -142,7 +133,7 @@ pub(super) fn part_of<'a>(store: &'a SchemaStore, record: &Record<'a>) -> Option
             let reason = number("DropReason").zip(number("DropLocation"));
             part.dropped = reason.filter(|_| event == id::DROPPED);
         }
-        RAS => {
+        RAS_PACKET_CAPTURE => {
             part.place = Place::RemoteAccess {
                 domain: fields.text("RoutingDomainID"),
                 user: fields.text("RRASUserName"),

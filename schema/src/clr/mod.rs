@@ -1,5 +1,6 @@
 //! Keywords and enumerations of the CLR's providers.
 
+pub mod collection;
 pub mod keyword;
 
 /// The two enumerations of the rundown provider. With both keywords the start one comes first.

@@ -14,7 +14,6 @@ mod schemas;
 use std::collections::BTreeMap;
 
 pub(crate) use capture_file::packets;
-pub(crate) use pktmon::PKTMON;
 
 use crate::error::Result;
 use crate::etw::{Etw, Origin};

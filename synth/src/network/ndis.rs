@@ -1,7 +1,7 @@
 //! Microsoft-Windows-NDIS-PacketCapture: the filter driver of `netsh trace start capture=yes`.
 
-use etl_format::Guid;
 use etl_schema::encode::OwnedValue;
+use etl_schema::providers::NDIS_PACKET_CAPTURE;
 
 use super::BETWEEN_LAYERS;
 use super::card::FIRST_INDEX;
@@ -9,9 +9,6 @@ use super::schemas::Driver;
 use crate::error::Result;
 use crate::etw::{Etw, Origin};
 use crate::model::{MachinePlan, Packet, PacketMedium};
-
-const NDIS_CAPTURE: Guid =
-    Guid::new(0x2ed6_006e, 0x4729, 0x4609, [0xb4, 0x23, 0x3e, 0xe7, 0xbc, 0xd6, 0x78, 0xef]);
 
 /// Ids: a packet or a part of it, and how a Wi-Fi packet was received.
 const FRAGMENT: u16 = 1001;
@@ -46,7 +43,7 @@ impl Ndis {
     pub fn new(machine: &MachinePlan) -> Self {
         let build = machine.os.2;
         Ndis {
-            driver: Driver::new(NDIS_CAPTURE, &[FRAGMENT, METADATA], build),
+            driver: Driver::new(NDIS_PACKET_CAPTURE, &[FRAGMENT, METADATA], build),
             in_parts: build < FIRST_WITH_WHOLE_PACKETS,
         }
     }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use etl_format::Guid;
 use etl_schema::encode::OwnedValue;
+use etl_schema::providers::PKTMON;
 
 use super::BETWEEN_LAYERS;
 use super::card::{Card, FIRST_INDEX};
@@ -14,10 +15,6 @@ use crate::error::Result;
 use crate::etw::{Etw, Origin};
 use crate::model::{MachinePlan, Packet, PacketMedium};
 use crate::time::Nanos;
-
-/// The provider.
-pub(crate) const PKTMON: Guid =
-    Guid::new(0x4d4f_80d9, 0xc8bd, 0x4d73, [0xbb, 0x5b, 0x19, 0xc9, 0x04, 0x02, 0xc5, 0xac]);
 
 /// Ids of events.
 mod id {

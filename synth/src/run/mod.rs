@@ -31,12 +31,12 @@ use crate::file_faults;
 use crate::file_system::FileSystem;
 use crate::machine::{Machine, Queue, Thread};
 use crate::model::{Action, Scenario, SessionPlan};
-use crate::network::{Network, PKTMON};
+use crate::network::Network;
 use crate::provider_text::description_file;
 use crate::rng::{Rng, Source};
 use crate::time::Nanos;
 use crate::truth::{ExpectedFiles, Fact, Observer};
-use etl_schema::providers::{CLR_PRIVATE, CLR_RUNDOWN, CLR_RUNTIME};
+use etl_schema::providers::{CLR_PRIVATE, CLR_RUNDOWN, CLR_RUNTIME, PKTMON};
 
 use command::FailedLines;
 use op_queue::{Op, OpQueue};

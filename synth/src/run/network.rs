@@ -3,7 +3,8 @@
 use crate::error::Result;
 use crate::etw::{Origin, Registrant};
 use crate::model::{Action, Packet, Scenario, Work};
-use crate::network::{PKTMON, Passing};
+use crate::network::Passing;
+use etl_schema::providers::PKTMON;
 
 use super::{Simulator, Task};
 

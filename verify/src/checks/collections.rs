@@ -4,22 +4,13 @@ use std::collections::BTreeMap;
 
 use etl_format::cursor::Bytes;
 use etl_format::read::EventHeader;
+use etl_schema::clr::collection::{
+    ALLOCATED, BACKGROUND, END, RESTARTED, RESTARTING, START, SUSPEND, SUSPENDED,
+};
 use etl_schema::providers::CLR_RUNTIME;
 use foldhash::HashMap;
 
 use etl_analysis::machine::Counted;
-
-const START: u16 = 1;
-const END: u16 = 2;
-const RESTARTED: u16 = 3;
-const RESTARTING: u16 = 7;
-const SUSPENDED: u16 = 8;
-const SUSPEND: u16 = 9;
-/// A hundred KB were allocated.
-const ALLOCATED: u16 = 10;
-
-/// The type of a collection that runs beside the process and other collections.
-const BACKGROUND: u32 = 1;
 
 /// What is missing of the collections of a CLR.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
