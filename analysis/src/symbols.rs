@@ -33,7 +33,7 @@ use std::fmt;
 use crate::Machine;
 use crate::address::{History, Range, Tag};
 use crate::machine::images::ImageId;
-use crate::machine::names::{ClrKey, Names};
+use crate::machine::names::{ClrKey, Names, tier_of};
 
 /// What is at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,9 @@ pub struct Method<'a> {
     pub version: Option<u64>,
     /// Whether the code was compiled at run time.
     pub jitted: bool,
+    /// Number of the tier of its code ([`tier_name`](crate::machine::names::tier_name)), 0 where
+    /// none is stated.
+    pub tier: u8,
     /// Whether the method was made at run time and has no metadata.
     pub dynamic: bool,
     /// First address of this piece of code: a method may have a hot and a cold one.
@@ -210,6 +213,7 @@ impl<'a> Symbols<'a> {
             signature,
             version: method.version,
             jitted: range.tag.has(Tag::JITTED),
+            tier: tier_of(method.flags),
             dynamic: range.tag.has(Tag::DYNAMIC),
             start: range.start,
             end: range.end,

@@ -7,9 +7,11 @@
 //! | [`flamegraph`] | a browser: one HTML page without external resources |
 //! | [`speedscope`] | speedscope: a profile for each thread, in time order |
 //! | [`pprof`] | pprof, with addresses and identities of images |
+//! | [`firefox`] | the Firefox Profiler: samples and markers of each thread |
 //! | [`pcapng`] | Wireshark: the packets that Windows captured, and events |
 #![forbid(unsafe_code)]
 
+pub mod firefox;
 pub mod flamegraph;
 pub mod folded;
 pub mod pcapng;

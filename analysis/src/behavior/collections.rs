@@ -42,6 +42,8 @@ pub struct Collection {
     pub started: i64,
     /// When it ended; `None` where the recording does not show it.
     pub ended: Option<i64>,
+    /// The thread that collected: the one that reports the end, or the start if there is no end.
+    pub tid: Option<u32>,
     /// How often the threads of the process were suspended for it.
     pub pauses: u32,
     /// For how many ticks: from the beginning of each suspension to the end of the restart.
@@ -67,6 +69,24 @@ impl Collection {
     pub fn heap_size(&self) -> Option<u64> {
         self.heap.map(|heap| heap.iter().sum())
     }
+}
+
+/// A suspension of the threads of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pause {
+    /// Index of the process in the machine.
+    pub process: usize,
+    /// The thread that suspended the others.
+    pub tid: Option<u32>,
+    /// When the suspension began, in ticks.
+    pub since: i64,
+    /// When the restart ended.
+    pub until: i64,
+    /// Why, as a value of the event; [`Collections::suspension_name`] names it.
+    pub reason: u32,
+    /// Index of its collection in [`Collections::list`]; `None` for something else.
+    pub collection: Option<usize>,
 }
 
 /// Suspensions for something else than a collection.
@@ -100,6 +120,7 @@ struct Collector {
 #[derive(Clone, Debug)]
 pub struct Collections {
     list: Vec<Collection>,
+    pauses: Vec<Pause>,
     collectors: BTreeMap<(usize, u16), Collector>,
     start: FieldReader<5>,
     end: FieldReader<2>,
@@ -122,6 +143,7 @@ impl Collections {
         const CLR: &str = "ClrInstanceID";
         Collections {
             list: Vec::new(),
+            pauses: Vec::new(),
             collectors: BTreeMap::new(),
             start: FieldReader::of_event(
                 CLR_RUNTIME,
@@ -162,6 +184,12 @@ impl Collections {
         &self.list
     }
 
+    /// The suspensions of threads, in the order in which they ended.
+    #[must_use]
+    pub fn pauses(&self) -> &[Pause] {
+        &self.pauses
+    }
+
     /// Suspensions for something else, by index of the process and CLR.
     pub fn other_pauses(&self) -> impl Iterator<Item = ((usize, u16), OtherPauses)> + '_ {
         let used = self.collectors.iter().filter(|(_, collector)| collector.other.count > 0);
@@ -180,7 +208,13 @@ impl Collections {
         self.start.value_name(4, kind.into())
     }
 
-    fn start(&mut self, process: usize, record: &Record<'_>, time: i64) {
+    /// The name of a reason of a suspension.
+    #[must_use]
+    pub fn suspension_name(&self, reason: u32) -> Option<&'static str> {
+        self.suspend.value_name(1, reason.into())
+    }
+
+    fn start(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
         let Some(fields) = self.start.read(record) else { return };
         let value = |index| fields.uint(index).unwrap_or(0) as u32;
         let clr = value(0) as u16;
@@ -199,7 +233,8 @@ impl Collections {
             generation: value(2),
             reason: value(3),
             kind: value(4),
-            started: time,
+            started: event.time,
+            tid: event.tid,
             allocated: std::mem::take(&mut collector.allocated),
             ..Collection::default()
         });
@@ -209,7 +244,7 @@ impl Collections {
         }
     }
 
-    fn end(&mut self, process: usize, record: &Record<'_>, time: i64) {
+    fn end(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
         let Some(fields) = self.end.read(record) else { return };
         let clr = fields.uint(0).unwrap_or(0) as u16;
         let Some(collector) = self.collectors.get_mut(&(process, clr)) else { return };
@@ -221,18 +256,19 @@ impl Collections {
         let index = collector.open.remove(at);
         collector.ended = Some(index);
         if let Some(collection) = list.get_mut(index) {
-            collection.ended = Some(time);
+            collection.ended = Some(event.time);
+            collection.tid = event.tid.or(collection.tid);
         }
     }
 
     /// Threads run again: the pause belongs to the collection that started in it, or to one that
     /// runs beside the process.
-    fn restarted(&mut self, process: usize, record: &Record<'_>, time: i64) {
+    fn restarted(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
         let clr = self.restarted.read(record).and_then(|fields| fields.uint(0));
         let clr = clr.unwrap_or(0) as u16;
         let Some(collector) = self.collectors.get_mut(&(process, clr)) else { return };
         let Some((since, reason)) = collector.suspended.take() else { return };
-        let paused = u64::try_from(time.saturating_sub(since)).unwrap_or(0);
+        let paused = u64::try_from(event.time.saturating_sub(since)).unwrap_or(0);
         let list = &mut self.list;
         let beside = || {
             let is_beside = |index: &&usize| list.get(**index).is_some_and(|c| c.is_background());
@@ -241,6 +277,14 @@ impl Collections {
         let is_for_collection = FOR_COLLECTION.contains(&reason);
         let owner = collector.started.take();
         let owner = owner.or_else(|| beside().filter(|_| is_for_collection));
+        self.pauses.push(Pause {
+            process,
+            tid: event.tid,
+            since,
+            until: event.time,
+            reason: reason as u32,
+            collection: owner,
+        });
         match owner.and_then(|index| list.get_mut(index)) {
             Some(collection) => {
                 collection.pauses += 1;
@@ -284,9 +328,9 @@ impl Observer for Collections {
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
         let (Some(id), Some(process)) = (runtime_event(record), event.process) else { return };
         match id {
-            START => self.start(process, record, event.time),
-            END => self.end(process, record, event.time),
-            RESTARTED => self.restarted(process, record, event.time),
+            START => self.start(process, record, event),
+            END => self.end(process, record, event),
+            RESTARTED => self.restarted(process, record, event),
             HEAP_STATS => self.stats(process, record),
             SUSPEND => {
                 let Some(fields) = self.suspend.read(record) else { return };

@@ -10,26 +10,10 @@ use foldhash::HashMap;
 
 use super::runtime_event;
 use crate::machine::Machine;
-use crate::machine::names::text;
+use crate::machine::names::{text, tier_name, tier_of};
 use crate::observe::{EventRef, Observer};
 
 pub(super) const JITTING: u16 = 145;
-
-/// Bits of the flags of a method that hold its tier.
-const TIER_SHIFT: u32 = 7;
-const TIER_MASK: u32 = 0b111;
-
-/// Names of tiers, by number.
-const TIERS: [&str; 8] = [
-    "unknown",
-    "minimum optimization",
-    "optimized",
-    "tier 0",
-    "tier 1",
-    "ready to run",
-    "tier 0 instrumented",
-    "tier 1 instrumented",
-];
 
 /// A method that was compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +41,7 @@ impl Compilation {
     /// The name of the tier.
     #[must_use]
     pub fn tier_name(&self) -> &'static str {
-        TIERS.get(usize::from(self.tier)).copied().unwrap_or("unknown")
+        tier_name(self.tier)
     }
 }
 
@@ -104,7 +88,7 @@ impl Compilations {
             duration: started.map(|(at, _)| since(at)),
             il_size: started.map(|(_, size)| size),
             code_size: method.size,
-            tier: ((method.flags >> TIER_SHIFT) & TIER_MASK) as u8,
+            tier: tier_of(method.flags),
         });
     }
 }

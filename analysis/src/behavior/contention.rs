@@ -14,10 +14,10 @@ use crate::machine::Machine;
 use crate::observe::{EventRef, Observer};
 
 pub(super) const START: u16 = 81;
-const STOP: u16 = 91;
+pub(super) const STOP: u16 = 91;
 
 /// The flag of waits in native code of the runtime.
-const NATIVE: u64 = 1;
+pub(super) const NATIVE: u64 = 1;
 
 /// The waits of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

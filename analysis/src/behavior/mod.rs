@@ -5,6 +5,7 @@
 //! its results name processes by their indices in the machine. What it needs of a trace is part of
 //! its documentation.
 
+pub mod activities;
 pub mod collections;
 pub mod compilations;
 pub mod contention;
@@ -13,6 +14,7 @@ pub mod exceptions;
 mod histogram;
 pub mod io;
 pub mod network;
+pub mod occurrences;
 pub mod presence;
 pub mod waits;
 

@@ -11,6 +11,34 @@ use etl_schema::views::Pdb;
 use etl_schema::views::clr::{self, Method, Module};
 use foldhash::HashMap;
 
+/// Bits of the flags of a method that hold its tier.
+const TIER_SHIFT: u32 = 7;
+const TIER_MASK: u32 = 0b111;
+
+/// Names of tiers, by number.
+const TIERS: [&str; 8] = [
+    "unknown",
+    "minimum optimization",
+    "optimized",
+    "tier 0",
+    "tier 1",
+    "ready to run",
+    "tier 0 instrumented",
+    "tier 1 instrumented",
+];
+
+/// The number of the tier in the flags of a method, 0 where none is stated.
+#[must_use]
+pub const fn tier_of(flags: u32) -> u8 {
+    ((flags >> TIER_SHIFT) & TIER_MASK) as u8
+}
+
+/// The name of a tier, by its number.
+#[must_use]
+pub fn tier_name(tier: u8) -> &'static str {
+    TIERS.get(usize::from(tier)).copied().unwrap_or("unknown")
+}
+
 /// A CLR: index of its process, and its instance.
 pub type ClrKey = (usize, u16);
 

@@ -61,7 +61,10 @@ impl ProfileOptions {
         ProfileOptions { idle, ..self }
     }
 
-    fn admits(&self, process: Option<usize>, pid: Option<u32>, tid: u32) -> bool {
+    /// Whether the samples of a thread are part of the profile; `process` is the index in the
+    /// machine.
+    #[must_use]
+    pub fn admits(&self, process: Option<usize>, pid: Option<u32>, tid: u32) -> bool {
         let is_process = match &self.processes {
             Some(processes) => process.is_some_and(|process| processes.contains(&process)),
             None => self.idle || pid != Some(IDLE),

@@ -12,11 +12,11 @@ const UNKNOWN: &str = "?";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum FrameKind {
-    /// A method of a CLR.
+    /// A method of a CLR; only with [`Detail::Methods`].
     Managed,
-    /// Code of a method that was compiled at run time; only with [`Detail::Addresses`].
+    /// Code of a method that was compiled at run time; not with [`Detail::Methods`].
     Jitted,
-    /// Code of a method that was compiled before; only with [`Detail::Addresses`].
+    /// Code of a method that was compiled before; not with [`Detail::Methods`].
     Precompiled,
     /// An image of the process, and no known method.
     Native,
@@ -53,7 +53,7 @@ impl FrameKind {
 pub struct ModuleInfo {
     /// File name; `?` where it is not known.
     pub name: Box<str>,
-    /// Path; only with [`Detail::Addresses`], like the others.
+    /// Path; not with [`Detail::Methods`], like the others.
     pub path: Box<str>,
     /// PDB, where it is known.
     pub pdb: Option<Pdb>,
@@ -71,7 +71,9 @@ pub struct Frame {
     pub method: Box<str>,
     /// What it is.
     pub kind: FrameKind,
-    /// Its address, where frames have one: see [`Detail::Addresses`].
+    /// Tier of jitted code, as [`Method::tier`](crate::symbols::Method::tier); 0 of all else.
+    pub tier: u8,
+    /// Its address, where frames have one: see [`Detail`].
     pub address: Option<u64>,
 }
 
@@ -85,6 +87,9 @@ pub enum Detail {
     Methods,
     /// Each address.
     Addresses,
+    /// Each address that is in no method; all addresses of a method with one tier, by its name and
+    /// its module.
+    NativeAddresses,
 }
 
 /// Frames and modules, each kept once.
@@ -104,11 +109,15 @@ impl FrameTable {
         (address, is_kernel): (u64, bool),
         detail: Detail,
     ) -> usize {
-        let is_exact = detail == Detail::Addresses;
+        let is_exact = detail != Detail::Methods;
+        let mut tier = 0;
         let (module, method, kind) = match symbol {
             Some(Symbol::Method(method)) => {
                 let (path, pdb) = method.module.map_or(("", None), |m| (m.path, m.il_pdb));
                 let module = self.module(path, pdb, None, is_exact);
+                if is_exact && method.jitted {
+                    tier = method.tier;
+                }
                 let kind = match (is_exact, method.jitted) {
                     (false, _) => FrameKind::Managed,
                     (true, true) => FrameKind::Jitted,
@@ -129,8 +138,13 @@ impl FrameTable {
             }
             None => (self.module("", None, None, false), UNKNOWN.to_owned(), FrameKind::Unknown),
         };
-        let address = is_exact.then_some(address);
-        let frame = Frame { module, method: method.into(), kind, address };
+        let has_address = match detail {
+            Detail::Methods => false,
+            Detail::Addresses => true,
+            Detail::NativeAddresses => !kind.is_managed(),
+        };
+        let address = has_address.then_some(address);
+        let frame = Frame { module, method: method.into(), kind, tier, address };
         if let Some(&number) = self.numbers.get(&frame) {
             return number;
         }

@@ -1,5 +1,6 @@
 //! `etlkit export`: writes the CPU samples and the packets of a recording for other viewers.
 
+mod firefox;
 mod pcapng;
 
 use std::io::BufWriter;
@@ -41,6 +42,8 @@ enum Format {
     Speedscope(StackArgs),
     /// pprof: addresses with identities of images.
     Pprof(PprofArgs),
+    /// Firefox Profiler: samples and markers of each thread.
+    Firefox(firefox::Args),
     /// pcapng: captured packets for Wireshark, and events.
     Pcapng(pcapng::Args),
 }
@@ -112,6 +115,7 @@ impl StackArgs {
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let by_thread = |by_thread| ProfileOptions::new().by_thread(by_thread);
     match &args.format {
+        Format::Firefox(args) => firefox::run(args),
         Format::Pcapng(args) => pcapng::run(args),
         Format::Folded(args) => {
             let export = args.samples.collect(false, by_thread(args.by_thread))?;
@@ -170,11 +174,8 @@ impl SampleArgs {
 }
 
 impl Export {
-    /// The name of the recording: that of its first file.
     fn title(&self) -> String {
-        let name = self.analyzed.names.first().map_or("", String::as_str);
-        let name = Path::new(name).file_name().map(|name| name.to_string_lossy().into_owned());
-        name.unwrap_or_default()
+        title(&self.analyzed.names)
     }
 
     /// When the recording began, and how long it lasted.
@@ -202,6 +203,13 @@ impl Export {
         self.sink.finish(&text)?;
         Ok(self.analyzed.outcome)
     }
+}
+
+/// The name of a recording: that of its first file.
+fn title(names: &[String]) -> String {
+    let name = names.first().map_or("", String::as_str);
+    let name = Path::new(name).file_name().map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_default()
 }
 
 fn no_interval(export: &Export) -> Failure {

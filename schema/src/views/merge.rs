@@ -35,17 +35,46 @@ pub enum ImageIdentity {
     Other,
 }
 
+/// What an event states of an image besides its identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImageDetails<'a> {
+    /// Path of its PDB as the image states it, in an 8-bit encoding.
+    pub pdb_path: Option<&'a [u8]>,
+    /// When it was linked, as its header states it.
+    pub link_time: Option<u32>,
+}
+
+/// The layout of the event of a record; `None` for other records.
+fn layout_of(record: &Record<'_>) -> Option<&'static EventLayout> {
+    let Header::Full(header) = record.header() else { return None };
+    if header.class != IMAGE_ID {
+        return None;
+    }
+    let version = u8::try_from(header.version).unwrap_or(u8::MAX);
+    let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
+    EVENTS.event(header.opcode.into(), version, pointers).map(|(event, _)| event)
+}
+
+impl<'a> ImageDetails<'a> {
+    /// What the event of a record states; `None` for other records.
+    #[must_use]
+    pub fn of(record: &Record<'a>) -> Option<Self> {
+        let event = layout_of(record)?;
+        let payload = record.payload();
+        let [pdb_path, link_time] = event.details;
+        Some(ImageDetails {
+            pdb_path: event.layout.read(payload, pdb_path),
+            link_time: event.layout.read(payload, link_time),
+        })
+    }
+}
+
 impl ImageId {
     /// The event of a record; `None` for other records.
     #[must_use]
     pub fn of(record: &Record<'_>) -> Option<Self> {
-        let Header::Full(header) = record.header() else { return None };
-        if header.class != IMAGE_ID {
-            return None;
-        }
-        let version = u8::try_from(header.version).unwrap_or(u8::MAX);
-        let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
-        let (event, _) = EVENTS.event(header.opcode.into(), version, pointers)?;
+        let event = layout_of(record)?;
         let (layout, payload) = (&event.layout, record.payload());
         let [base, process, signature, age] = event.fields;
         let identity = match (layout.read(payload, signature), layout.read(payload, age)) {
@@ -65,6 +94,8 @@ struct EventLayout {
     is_none: bool,
     layout: Layout,
     fields: [Position; 4],
+    /// Of [`ImageDetails`].
+    details: [Position; 2],
 }
 
 /// Opcodes of these events end here.
@@ -82,6 +113,7 @@ static EVENTS: LazyLock<Catalogue<EventLayout>> = LazyLock::new(|| {
             is_none: &*decoder.schema().name == "None",
             layout: Layout::new(decoder, pointers),
             fields: ["ImageBase", "ProcessId", "GuidSig", "Age"].map(find),
+            details: ["PDBFileName", "TimeDateStamp"].map(find),
         })
     })
 });

@@ -1,0 +1,244 @@
+//! Activities: what lies between a start event and the stop event with the same activity id, such as
+//! a request that a program handles.
+//!
+//! Needs events of manifest providers, EventSources or TraceLogging providers with activity ids and
+//! the opcodes Start (1) and Stop (2). Those of the CLR's own providers do not count: they have the
+//! id of the activity in which they were logged.
+
+use etl_format::Guid;
+use etl_format::constants::EventFlags;
+use etl_format::read::{EventHeader, ExtendedItem, Record};
+use etl_schema::store::SchemaStore;
+use etl_schema::views::clr;
+use etl_schema::{EventSchema, Identity};
+use foldhash::HashMap;
+
+use crate::machine::Machine;
+use crate::observe::{EventRef, Observer};
+
+const START: u8 = 1;
+const STOP: u8 = 2;
+
+/// Activities that are open at a time; later ones are not collected until some have stopped.
+const MAX_OPEN: usize = 1 << 20;
+
+/// An activity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Activity {
+    /// Index of the process in the machine.
+    pub process: Option<usize>,
+    /// The thread that started it.
+    pub tid: Option<u32>,
+    /// When it started, in ticks.
+    pub started: i64,
+    /// When it stopped; `None` where the recording does not show it.
+    pub stopped: Option<i64>,
+    /// Its id.
+    pub id: Guid,
+    /// Id of the activity in which it was started; zero where the start event does not state one.
+    pub parent: Guid,
+    /// The number of its name, for [`Activities::name`].
+    pub name: u32,
+}
+
+/// What tells start events apart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    /// Id and version.
+    Modern(Guid, u16, u8),
+    /// The name of a self-describing event.
+    Named(Guid, Box<str>),
+}
+
+/// The name of an activity.
+#[derive(Clone, Debug, Default)]
+struct Name {
+    provider: Box<str>,
+    event: Box<str>,
+}
+
+/// Collects the activities of a recording; 88 bytes for each.
+#[derive(Clone, Debug)]
+pub struct Activities {
+    list: Vec<Activity>,
+    /// Indices of activities that did not stop yet, by id, provider and task.
+    open: HashMap<(Guid, Guid, u16), Vec<u32>>,
+    numbers: HashMap<Kind, u32>,
+    kinds: Vec<Kind>,
+    /// By number, as far as they were known at the time of the event.
+    names: Vec<Option<Name>>,
+    store: SchemaStore,
+}
+
+impl Activities {
+    /// Nothing is collected yet. `store` has the schemas that name events; those of the recording
+    /// itself are added.
+    #[must_use]
+    pub fn new(store: SchemaStore) -> Self {
+        Activities {
+            list: Vec::new(),
+            open: HashMap::default(),
+            numbers: HashMap::default(),
+            kinds: Vec::new(),
+            names: Vec::new(),
+            store,
+        }
+    }
+
+    /// The activities, in the order in which they started.
+    #[must_use]
+    pub fn list(&self) -> &[Activity] {
+        &self.list
+    }
+
+    /// The names of a provider and of an activity: `Contoso-Orders` and `Request` of the start event
+    /// `RequestStart`. What no schema names is a GUID and `event 12`.
+    #[must_use]
+    pub fn name(&self, number: u32) -> (String, String) {
+        let Some(kind) = self.kinds.get(number as usize) else { return Default::default() };
+        let known = self.names.get(number as usize).and_then(Option::as_ref);
+        let (Kind::Modern(provider, ..) | Kind::Named(provider, _)) = *kind;
+        // A manifest may come after the events.
+        let late = match *kind {
+            Kind::Modern(_, id, version) if known.is_none() => {
+                let decoder = self.store.by_identity(provider, Identity::Modern { id, version });
+                decoder.map(|decoder| self.named(decoder.schema(), provider))
+            }
+            _ => None,
+        };
+        let name = known.or(late.as_ref()).cloned().unwrap_or_default();
+        let provider = if name.provider.is_empty() {
+            self.provider_name(provider)
+        } else {
+            name.provider.into_string()
+        };
+        let event = match kind {
+            Kind::Modern(_, id, _) if name.event.is_empty() => format!("event {id}"),
+            _ => name.event.into_string(),
+        };
+        (provider, event)
+    }
+
+    fn provider_name(&self, provider: Guid) -> String {
+        self.store.provider_name(provider).map_or_else(|| format!("{{{provider}}}"), str::to_owned)
+    }
+
+    /// The names in the schema of a start event.
+    fn named(&self, schema: &EventSchema, provider: Guid) -> Name {
+        let task = &*schema.task.name;
+        let event = stem(if schema.name.is_empty() { task } else { &schema.name });
+        let provider = if schema.provider_name.is_empty() {
+            self.provider_name(provider)
+        } else {
+            schema.provider_name.to_string()
+        };
+        Name { provider: provider.into(), event: event.into() }
+    }
+
+    /// The number of the name of a start event.
+    fn number(&mut self, record: &Record<'_>, header: &EventHeader) -> u32 {
+        let (id, version) = (header.descriptor.id, header.descriptor.version);
+        let schema = self.store.decoder(record).map(|decoder| decoder.schema().clone());
+        let is_named = schema.as_ref().is_some_and(|s| s.identity == Identity::SelfDescribing);
+        let kind = match &schema {
+            Some(schema) if is_named => Kind::Named(header.provider, schema.name.as_ref().into()),
+            _ => Kind::Modern(header.provider, id, version),
+        };
+        if let Some(&number) = self.numbers.get(&kind) {
+            return number;
+        }
+        let number = u32::try_from(self.kinds.len()).unwrap_or(u32::MAX);
+        self.names.push(schema.map(|schema| self.named(&schema, header.provider)));
+        self.kinds.push(kind.clone());
+        self.numbers.insert(kind, number);
+        number
+    }
+
+    fn start(&mut self, record: &Record<'_>, header: &EventHeader, event: &EventRef) {
+        if self.open.len() >= MAX_OPEN {
+            return;
+        }
+        let name = self.number(record, header);
+        let index = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        self.list.push(Activity {
+            process: event.process,
+            tid: event.tid,
+            started: event.time,
+            stopped: None,
+            id: header.activity,
+            parent: parent(record, header),
+            name,
+        });
+        let key = (header.activity, header.provider, header.descriptor.task);
+        self.open.entry(key).or_default().push(index);
+    }
+
+    fn stop(&mut self, header: &EventHeader, event: &EventRef) {
+        let key = (header.activity, header.provider, header.descriptor.task);
+        let Some(open) = self.open.get_mut(&key) else { return };
+        let index = open.pop();
+        if open.is_empty() {
+            self.open.remove(&key);
+        }
+        let activity = index.and_then(|index| self.list.get_mut(index as usize));
+        if let Some(activity) = activity {
+            activity.stopped = Some(event.time);
+        }
+    }
+}
+
+/// The activity in which a start event was logged.
+fn parent(record: &Record<'_>, header: &EventHeader) -> Guid {
+    if !header.flags.has(EventFlags::EXTENDED_INFO) {
+        return Guid::ZERO;
+    }
+    let related = record.extended().find_map(|item| match item {
+        ExtendedItem::RelatedActivity(activity) => Some(activity),
+        _ => None,
+    });
+    related.unwrap_or(Guid::ZERO)
+}
+
+/// The name of a start event without its end: `Request` of `RequestStart` and `Request/Start`.
+fn stem(name: &str) -> &str {
+    let stem = name.strip_suffix("Start").or_else(|| name.strip_suffix("_start"));
+    let stem = stem.map(|stem| stem.trim_end_matches(['/', '_', '.', ' ']));
+    stem.filter(|stem| !stem.is_empty()).unwrap_or(name)
+}
+
+impl Observer for Activities {
+    const JOINS_STACKS: bool = false;
+
+    fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
+        let Some(header) = record.event() else { return };
+        self.store.learn_event(&header, record);
+        if header.activity == Guid::ZERO || clr::rundown_of(header.provider).is_some() {
+            return;
+        }
+        match header.descriptor.opcode {
+            START => self.start(record, &header, event),
+            STOP => self.stop(&header, event),
+            _ => {}
+        }
+    }
+
+    fn restart(&mut self) {
+        // What the recording says of schemas stays the same.
+        self.list.clear();
+        self.open.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stem;
+
+    #[test]
+    fn stem_is_the_name_without_start() {
+        for name in ["RequestStart", "Request/Start", "Request_start", "Request"] {
+            assert_eq!(stem(name), "Request", "{name}");
+        }
+        assert_eq!([stem("Start"), stem("")], ["Start", ""]);
+    }
+}

@@ -1,0 +1,167 @@
+//! Single events with their threads and times: exceptions, waits for locks, loads of modules and of
+//! images.
+//!
+//! Needs the events of the CLR's runtime provider with the keywords Exception (0x8000) at level 2,
+//! Contention (0x4000) at level 4, Loader (0x8) at level 4, and the kernel's with the flag LOADER.
+
+use etl_format::read::Record;
+use etl_schema::providers::CLR_RUNTIME;
+use etl_schema::views::{FieldReader, clr};
+use foldhash::HashMap;
+
+use super::{contention, exceptions, runtime_event};
+use crate::machine::names::text;
+use crate::machine::{Change, Life, Machine};
+use crate::observe::{EventRef, Observer};
+
+/// A module was loaded.
+const MODULE_LOADED: u16 = 152;
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Occurred {
+    /// An exception was thrown: the numbers of its type and of its message.
+    Exception {
+        /// The type, with its namespace.
+        exception: u32,
+        /// The message.
+        message: u32,
+    },
+    /// A thread waited for a lock.
+    LockWait {
+        /// Whether it is a lock of the runtime itself.
+        is_native: bool,
+    },
+    /// A module was loaded: the number of the path of its IL.
+    Module(u32),
+    /// An image was loaded: its index in the machine.
+    Image(u64),
+}
+
+/// Something that happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Occurrence {
+    /// Index of the process in the machine.
+    pub process: usize,
+    /// Its thread.
+    pub tid: Option<u32>,
+    /// When it began, in ticks.
+    pub since: i64,
+    /// When it ended: the same for what has no duration.
+    pub until: i64,
+    /// What it is.
+    pub what: Occurred,
+}
+
+/// Collects what happened; 48 bytes for each occurrence, and each text once.
+#[derive(Clone, Debug)]
+pub struct Occurrences {
+    list: Vec<Occurrence>,
+    texts: Vec<Box<str>>,
+    numbers: HashMap<Box<str>, u32>,
+    /// Beginnings of waits, by process, thread, and whether the lock is native.
+    waits: HashMap<(usize, u32, bool), i64>,
+    thrown: FieldReader<2>,
+    contention: FieldReader<1>,
+}
+
+impl Default for Occurrences {
+    fn default() -> Self {
+        Occurrences::new()
+    }
+}
+
+impl Occurrences {
+    /// Nothing is collected yet.
+    #[must_use]
+    pub fn new() -> Self {
+        let thrown = ["ExceptionType", "ExceptionMessage"];
+        Occurrences {
+            list: Vec::new(),
+            texts: Vec::new(),
+            numbers: HashMap::default(),
+            waits: HashMap::default(),
+            thrown: FieldReader::of_event(CLR_RUNTIME, exceptions::THROWN, thrown),
+            contention: FieldReader::of_event(CLR_RUNTIME, contention::START, ["ContentionFlags"]),
+        }
+    }
+
+    /// What happened, in the order in which it ended.
+    #[must_use]
+    pub fn list(&self) -> &[Occurrence] {
+        &self.list
+    }
+
+    /// The text with a number.
+    #[must_use]
+    pub fn text(&self, number: u32) -> &str {
+        self.texts.get(number as usize).map_or("", |text| text)
+    }
+
+    fn number(&mut self, units: &[u8]) -> u32 {
+        let text = text(units).into_boxed_str();
+        if let Some(&number) = self.numbers.get(&text) {
+            return number;
+        }
+        let number = u32::try_from(self.texts.len()).unwrap_or(u32::MAX);
+        self.texts.push(text.clone());
+        self.numbers.insert(text, number);
+        number
+    }
+
+    fn add(&mut self, process: usize, event: &EventRef, since: i64, what: Occurred) {
+        let (tid, until) = (event.tid, event.time);
+        self.list.push(Occurrence { process, tid, since, until, what });
+    }
+
+    fn contention(&mut self, id: u16, process: usize, record: &Record<'_>, event: &EventRef) {
+        let Some(tid) = event.tid else { return };
+        // Both events begin with the flags.
+        let flags = self.contention.read(record).and_then(|fields| fields.uint(0));
+        let is_native = flags.unwrap_or(0) & contention::NATIVE != 0;
+        if id == contention::START {
+            self.waits.insert((process, tid, is_native), event.time);
+        } else if let Some(since) = self.waits.remove(&(process, tid, is_native)) {
+            self.add(process, event, since, Occurred::LockWait { is_native });
+        }
+    }
+
+    fn exception(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
+        let Some(fields) = self.thrown.read(record) else { return };
+        let exception = self.number(fields.text(0).unwrap_or_default());
+        let message = self.number(fields.text(1).unwrap_or_default());
+        self.add(process, event, event.time, Occurred::Exception { exception, message });
+    }
+}
+
+impl Observer for Occurrences {
+    const JOINS_STACKS: bool = false;
+
+    fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
+        let (Some(id), Some(process)) = (runtime_event(record), event.process) else { return };
+        match id {
+            exceptions::THROWN => self.exception(process, record, event),
+            contention::START | contention::STOP => self.contention(id, process, record, event),
+            MODULE_LOADED => {
+                let decoded = clr::decode(record).map(|decoded| decoded.event);
+                if let Some(clr::Event::Module(_, module)) = decoded {
+                    let path = self.number(module.text().il_path);
+                    self.add(process, event, event.time, Occurred::Module(path));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn change(&mut self, _: &Machine, change: &Change, event: &EventRef) {
+        if let Change::Image(Life::Begun, process, image) = *change {
+            self.add(process, event, event.time, Occurred::Image(image));
+        }
+    }
+
+    fn restart(&mut self) {
+        *self = Occurrences::new();
+    }
+}

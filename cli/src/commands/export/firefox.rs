@@ -1,0 +1,71 @@
+//! `etlkit export firefox`: a profile for the Firefox Profiler.
+
+use std::io::Write;
+use std::path::Path;
+
+use etl_analysis::profile::ProfileOptions;
+use etl_export::firefox::{Collector, FirefoxProfile};
+
+use super::title;
+use crate::Outcome;
+use crate::commands::analyze::profile_options;
+use crate::diagnostics::plural;
+use crate::error::Failure;
+use crate::recording::RecordingArgs;
+use crate::schemas::SchemaArgs;
+use crate::sink::{Sink, SinkArgs};
+
+/// Arguments of `etlkit export firefox`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A name that ends in .gz makes a compressed file, which the viewer reads too. Open the file at
+https://profiler.firefox.com: it stays on your computer.
+
+Exit codes: 0 success, 1 the trace is damaged or lost buffers and what is left was read, 2 error.
+
+Examples:
+  etlkit export firefox trace.etl -o trace.json.gz
+  etlkit export firefox kernel.etl clr.etl rundown.etl -o trace.json
+  etlkit export firefox --process Orders --from 2 --to 2.5 trace.etl -o orders.json.gz")]
+pub(super) struct Args {
+    /// Include the samples of idle processors
+    #[arg(long)]
+    idle: bool,
+    #[command(flatten)]
+    sink: SinkArgs,
+    #[command(flatten)]
+    recording: RecordingArgs,
+    #[command(flatten)]
+    schemas: SchemaArgs,
+}
+
+pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
+    let inputs = args.recording.files.iter().map(std::path::PathBuf::as_path);
+    let mut sink = Sink::create(&args.sink, inputs)?;
+    let store = args.schemas.store()?;
+    let analyzed = args.recording.analyze(|(from, to)| Collector::new(store).between(from, to))?;
+    let options = profile_options(&args.recording, &analyzed, ProfileOptions::new())?;
+    let profile =
+        FirefoxProfile::new(&analyzed.observer, &analyzed.machine, options.idle(args.idle));
+    if profile.is_empty() {
+        let names = analyzed.names.join(", ");
+        return Err(Failure::new(names, "no CPU sample and no marker is selected").hint(
+            "record samples with `xperf -on PROC_THREAD+LOADER+PROFILE -stackwalk Profile`, and \
+             .NET with Microsoft-Windows-DotNETRuntime; `etlkit analyze summary` shows what there is",
+        ));
+    }
+    let name = sink.name().to_owned();
+    let is_gzip = Path::new(&name).extension().is_some_and(|end| end.eq_ignore_ascii_case("gz"));
+    let title = title(&analyzed.names);
+    let failed = |error| Failure::io(&name, &error);
+    let written = profile.write(&title, is_gzip, sink.file()).map_err(failed)?;
+    sink.file().flush().map_err(failed)?;
+    let report = format!(
+        "{name}: {}, {}, {}\n",
+        plural(written.samples, "sample", "samples"),
+        plural(written.markers, "marker", "markers"),
+        plural(written.threads, "thread", "threads"),
+    );
+    sink.finish(&report)?;
+    Ok(analyzed.outcome)
+}

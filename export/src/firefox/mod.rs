@@ -1,0 +1,252 @@
+//! The processed profile of the [Firefox Profiler](https://profiler.firefox.com): samples and
+//! markers of each thread, and libraries with the identities by which symbol servers find symbols.
+//!
+//! A [`Collector`] observes the pass over a recording, and [`write`] writes the profile. What is in
+//! it:
+//!
+//! * CPU samples with a stack and the processor time that each stands for. Categories tell kernel,
+//!   native, precompiled and jitted code (by tier) apart; native code that ran while its thread
+//!   collected garbage is of the category GC.
+//! * Markers: collections, suspensions of threads, compilations, exceptions, waits for locks, loads
+//!   of modules and images, and [activities](etl_analysis::behavior::activities).
+//!
+//! Memory: that of the [`SampleCollector`] with its samples, and some 100 bytes for each marker.
+
+mod categories;
+mod json;
+mod libraries;
+mod markers;
+mod tables;
+mod threads;
+mod times;
+
+use std::io::{self, BufWriter, Write};
+
+use etl_analysis::behavior::activities::Activities;
+use etl_analysis::behavior::collections::Collections;
+use etl_analysis::behavior::compilations::Compilations;
+use etl_analysis::behavior::occurrences::Occurrences;
+use etl_analysis::profile::{Detail, Profile, ProfileOptions, SampleCollector};
+use etl_analysis::{Change, EventRef, Machine, Observer, Sample};
+use etl_format::constants::PointerSize;
+use etl_format::read::Record;
+use etl_schema::providers::CLR_RUNTIME;
+use etl_schema::store::SchemaStore;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::json;
+
+use categories::Category;
+use json::Json;
+use libraries::{Identities, Libraries};
+use tables::{Texts, Twins};
+use threads::Threads;
+use times::Times;
+
+/// The version of the format. Later versions of the viewer read it too.
+const FORMAT: u32 = 66;
+
+/// Index of a process in the machine, and a thread.
+type ThreadKey = (Option<usize>, Option<u32>);
+
+/// Collects what is part of a profile; an [`Observer`] for
+/// [`Analysis::run`](etl_analysis::Analysis::run).
+#[derive(Clone, Debug)]
+pub struct Collector {
+    samples: SampleCollector,
+    collections: Collections,
+    compilations: Compilations,
+    occurrences: Occurrences,
+    activities: Activities,
+    identities: Identities,
+    span: (Option<i64>, Option<i64>),
+}
+
+impl Collector {
+    /// Nothing is collected yet. `store` has the schemas that name activities.
+    #[must_use]
+    pub fn new(store: SchemaStore) -> Self {
+        Collector {
+            samples: SampleCollector::new().keep_samples(true),
+            collections: Collections::new(),
+            compilations: Compilations::new(),
+            occurrences: Occurrences::new(),
+            activities: Activities::new(store),
+            identities: Identities::default(),
+            span: (None, None),
+        }
+    }
+
+    /// Takes only what began from one timestamp to before another one, in ticks of the recording's
+    /// clock.
+    #[must_use]
+    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
+        Collector { samples: self.samples.between(from, to), span: (from, to), ..self }
+    }
+
+    fn admits(&self, time: i64) -> bool {
+        let (from, to) = self.span;
+        from.is_none_or(|from| from <= time) && to.is_none_or(|to| time < to)
+    }
+}
+
+impl Observer for Collector {
+    fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
+        let Some(header) = record.event() else {
+            self.samples.record(machine, record, event);
+            self.identities.record(record);
+            return;
+        };
+        if header.provider != CLR_RUNTIME {
+            self.activities.record(machine, record, event);
+        } else if self.admits(event.time) {
+            self.collections.record(machine, record, event);
+            self.compilations.record(machine, record, event);
+            self.occurrences.record(machine, record, event);
+        }
+    }
+
+    fn change(&mut self, machine: &Machine, change: &Change, event: &EventRef) {
+        self.samples.change(machine, change, event);
+        self.occurrences.change(machine, change, event);
+    }
+
+    fn sample(&mut self, machine: &Machine, sample: &Sample<'_>) {
+        self.samples.sample(machine, sample);
+    }
+
+    fn restart(&mut self) {
+        self.samples.restart();
+        self.collections.restart();
+        self.compilations.restart();
+        self.occurrences.restart();
+        self.activities.restart();
+        self.identities = Identities::default();
+    }
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Written {
+    /// Samples.
+    pub samples: u64,
+    /// Markers.
+    pub markers: u64,
+    /// Threads.
+    pub threads: u64,
+}
+
+/// A profile that is ready to be written.
+#[derive(Debug)]
+pub struct FirefoxProfile<'a> {
+    collected: &'a Collector,
+    machine: &'a Machine,
+    profile: Profile,
+    markers: Vec<markers::Marker>,
+}
+
+impl<'a> FirefoxProfile<'a> {
+    /// The selected part of what was collected. `machine` is that of the pass that the collector
+    /// observed, with [names](etl_analysis::Analysis::names).
+    #[must_use]
+    pub fn new(collected: &'a Collector, machine: &'a Machine, options: ProfileOptions) -> Self {
+        let options = options.by_thread(true).detail(Detail::NativeAddresses);
+        let profile = collected.samples.profile(machine, &options);
+        let markers = markers::markers(collected, machine, &options);
+        FirefoxProfile { collected, machine, profile, markers }
+    }
+
+    /// Whether it has neither samples nor markers.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.profile.samples().is_empty() && self.markers.is_empty()
+    }
+
+    /// Writes it as JSON, or as JSON in a gzip file. `name` is that of the recording.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn write(&self, name: &str, is_gzip: bool, out: impl Write) -> io::Result<Written> {
+        if is_gzip {
+            let out = GzEncoder::new(out, Compression::fast());
+            let (written, out) = self.json(name, BufWriter::with_capacity(CHUNK, out))?;
+            let out = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+            out.finish()?.flush()?;
+            return Ok(written);
+        }
+        let (written, _) = self.json(name, BufWriter::with_capacity(CHUNK, out))?;
+        Ok(written)
+    }
+
+    fn json<W: Write>(&self, name: &str, out: W) -> io::Result<(Written, W)> {
+        let (profile, machine, collected) = (&self.profile, self.machine, self.collected);
+        let times = Times::new(machine);
+        let libraries = Libraries::new(profile, &collected.identities, architecture(machine));
+        let mut json = Json::new(out);
+        let (mut texts, mut twins) = (Texts::default(), Twins::new(profile));
+        json.raw("{\"meta\":")?;
+        json.value(&self.meta(name, &times))?;
+        json.raw(",\n\"libs\":")?;
+        json.value(&libraries.list().into())?;
+        json.raw(",\n\"pages\":[],\n\"threads\":[")?;
+        let threads = Threads::new(collected, machine, profile, &times);
+        let threads = threads.write(&mut json, &self.markers, &mut twins, &mut texts)?;
+        json.raw("],\n\"shared\":")?;
+        tables::write(&mut json, profile, &libraries, &twins, &mut texts)?;
+        json.raw("}\n")?;
+        json.flush()?;
+        let written = Written {
+            samples: profile.samples().len() as u64,
+            markers: self.markers.len() as u64,
+            threads: threads as u64,
+        };
+        Ok((written, json.into_inner()))
+    }
+
+    fn meta(&self, name: &str, times: &Times) -> serde_json::Value {
+        let millis = |time: u64| time as f64 / 1e4;
+        let header = self.machine.files().first().map(|file| &file.header);
+        let system = header.map(|h| format!("Windows {}.{}.{}", h.os_major, h.os_minor, h.build));
+        let interval = self.profile.interval().unwrap_or(ASSUMED_INTERVAL);
+        json!({
+            "preprocessedProfileVersion": FORMAT,
+            "version": 24,
+            "product": name,
+            "importedFrom": concat!("etlkit ", env!("CARGO_PKG_VERSION")),
+            "startTime": millis(times.unix_start()),
+            "profilingStartTime": 0,
+            "profilingEndTime": millis(times.duration()),
+            "interval": millis(interval.into()),
+            "processType": 0,
+            "stackwalk": 1,
+            "debug": false,
+            "symbolicated": false,
+            "usesOnlyOneStackType": true,
+            "sourceCodeIsNotOnSearchfox": true,
+            "platform": "Windows",
+            "oscpu": system,
+            "abi": architecture(self.machine),
+            "logicalCPUs": header.map(|header| header.processors),
+            "sampleUnits": { "time": "ms", "eventDelay": "ms", "threadCPUDelta": "µs" },
+            "extensions": { "id": [], "name": [], "baseURL": [], "length": 0 },
+            "categories": Category::all(),
+            "markerSchema": markers::schemas(),
+        })
+    }
+}
+
+/// Bytes that are collected before they are written.
+const CHUNK: usize = 1 << 16;
+
+/// The interval that the viewer is given where the recording states none, in 100 ns.
+const ASSUMED_INTERVAL: u32 = 10_000;
+
+/// The architecture of the machine, by the width of its pointers.
+fn architecture(machine: &Machine) -> &'static str {
+    let header = machine.files().first().map(|file| &file.header);
+    match header.map(|header| header.pointer_size) {
+        Some(PointerSize::P4) => "x86",
+        _ => "x86_64",
+    }
+}

@@ -1,0 +1,269 @@
+//! Threads: their samples in time order, and their markers.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use etl_analysis::Machine;
+use etl_analysis::machine::Thread;
+use etl_analysis::profile::{FrameKind, Profile, Root, TimedSample};
+use serde_json::json;
+
+use super::json::Json;
+use super::markers::{Describer, Marker};
+use super::tables::{Texts, Twins, stack_of};
+use super::times::Times;
+use super::{Collector, ThreadKey};
+
+/// The samples of each root, in time order: their indices, and where those of each root end.
+#[derive(Debug, Default)]
+struct ByRoot {
+    order: Vec<u32>,
+    ends: Vec<usize>,
+}
+
+impl ByRoot {
+    fn new(profile: &Profile) -> Self {
+        let root_of =
+            |sample: &TimedSample| profile.roots().partition_point(|root| root.end <= sample.node);
+        let mut ends = vec![0; profile.roots().len()];
+        for sample in profile.samples() {
+            if let Some(count) = ends.get_mut(root_of(sample)) {
+                *count += 1;
+            }
+        }
+        // First where those of each root begin: placing them moves that to the end.
+        let mut next = 0;
+        for end in &mut ends {
+            next += std::mem::replace(end, next);
+        }
+        let mut order = vec![0; profile.samples().len()];
+        for (at, sample) in profile.samples().iter().enumerate() {
+            let Some(end) = ends.get_mut(root_of(sample)) else { continue };
+            if let Some(place) = order.get_mut(*end) {
+                *place = at as u32;
+            }
+            *end += 1;
+        }
+        ByRoot { order, ends }
+    }
+
+    /// The indices of the samples of a root.
+    fn of(&self, root: usize) -> &[u32] {
+        let end = |root: usize| self.ends.get(root).copied().unwrap_or(0);
+        let begin = root.checked_sub(1).map_or(0, end);
+        self.order.get(begin..end(root)).unwrap_or_default()
+    }
+}
+
+/// A row of the table of samples.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    /// 100 ns after the row before.
+    after: u64,
+    stack: Option<u64>,
+    /// Processor time in µs.
+    cpu: u64,
+}
+
+/// The selected threads of a profile.
+pub(super) struct Threads<'a> {
+    collected: &'a Collector,
+    machine: &'a Machine,
+    profile: &'a Profile,
+    times: &'a Times,
+    by_root: ByRoot,
+    /// When a thread was collecting garbage.
+    collecting: BTreeMap<ThreadKey, Vec<(i64, i64)>>,
+    /// Threads that began first in their processes.
+    first: BTreeMap<u32, u32>,
+}
+
+impl<'a> Threads<'a> {
+    pub fn new(
+        collected: &'a Collector,
+        machine: &'a Machine,
+        profile: &'a Profile,
+        times: &'a Times,
+    ) -> Self {
+        let mut collecting: BTreeMap<ThreadKey, Vec<(i64, i64)>> = BTreeMap::new();
+        for gc in collected.collections.list() {
+            if let Some(ended) = gc.ended {
+                let thread = (Some(gc.process), gc.tid);
+                collecting.entry(thread).or_default().push((gc.started, ended));
+            }
+        }
+        let mut first = BTreeMap::new();
+        for thread in machine.threads() {
+            first.entry(thread.pid).or_insert(thread.tid);
+        }
+        let by_root = ByRoot::new(profile);
+        Threads { collected, machine, profile, times, by_root, collecting, first }
+    }
+
+    /// Writes all threads: those with samples, the one with the most first, then those that only
+    /// have markers. Returns how many there are.
+    pub fn write<W: Write>(
+        &self,
+        json: &mut Json<W>,
+        markers: &[Marker],
+        twins: &mut Twins,
+        texts: &mut Texts,
+    ) -> io::Result<usize> {
+        let mut of_threads: BTreeMap<ThreadKey, &[Marker]> = BTreeMap::new();
+        for same in markers.chunk_by(|a, b| a.thread == b.thread) {
+            of_threads.extend(same.first().map(|marker| (marker.thread, same)));
+        }
+        let describer = Describer::new(self.collected, self.machine, self.times);
+        let mut written = 0;
+        let roots = self.profile.roots().iter().enumerate();
+        let with_samples: Vec<(ThreadKey, Option<usize>)> =
+            roots.map(|(at, root)| (key_of(root), Some(at))).collect();
+        let mut rest: BTreeMap<ThreadKey, &[Marker]> = of_threads.clone();
+        for (thread, _) in &with_samples {
+            rest.remove(thread);
+        }
+        let all = with_samples.into_iter().chain(rest.keys().map(|&thread| (thread, None)));
+        for (thread, root) in all {
+            json.raw(if written > 0 { ",\n" } else { "\n" })?;
+            self.describe(json, thread)?;
+            json.raw(",\"samples\":{")?;
+            self.samples(json, root, thread, twins)?;
+            json.raw(",\"markers\":{")?;
+            let markers = of_threads.get(&thread).copied().unwrap_or_default();
+            describer.write(json, markers, texts)?;
+            json.raw("}")?;
+            written += 1;
+        }
+        Ok(written)
+    }
+
+    /// Writes what is known of a thread; the object stays open.
+    fn describe<W: Write>(&self, json: &mut Json<W>, thread: ThreadKey) -> io::Result<()> {
+        let (process, tid) = thread;
+        let index = process;
+        let process = process.and_then(|at| self.machine.processes().get(at));
+        let of = tid.and_then(|tid| self.machine.thread_at(tid, i64::MAX));
+        let of: Option<&Thread> = of.filter(|of| process.is_some_and(|p| p.pid() == of.pid));
+        let label = match (of.map_or("", |of| &*of.name), tid) {
+            ("", Some(tid)) => format!("Thread {tid}"),
+            ("", None) => "unknown thread".to_owned(),
+            (name, _) => name.to_owned(),
+        };
+        let pid = match (process, index) {
+            (Some(process), Some(index)) => self.pid(process.pid(), index),
+            _ => "unknown".to_owned(),
+        };
+        let is_main =
+            process.is_some_and(|p| tid.is_some() && self.first.get(&p.pid()) == tid.as_ref());
+        let started = |time: Option<i64>| time.map_or(0, |time| self.times.since_start(time));
+        let millis = |time: u64| time as f64 / 1e4;
+        let ended = |time: Option<i64>| time.map(|time| millis(self.times.since_start(time)));
+        let name = process.map_or("", |process| process.name());
+        let head = json!({
+            "processType": "default",
+            "processName": if name.is_empty() { "unknown process" } else { name },
+            "processStartupTime": millis(started(process.and_then(|p| p.started()))),
+            "processShutdownTime": ended(process.and_then(|p| p.ended())),
+            "registerTime": millis(started(of.and_then(|of| of.started))),
+            "unregisterTime": ended(of.and_then(|of| of.ended)),
+            "pausedRanges": [],
+            "showMarkersInTimeline": true,
+            "name": label,
+            "isMainThread": is_main,
+            "pid": pid,
+            "tid": tid,
+        });
+        let head = head.to_string();
+        json.raw(head.strip_suffix('}').unwrap_or(&head))
+    }
+
+    /// The id of a process as a text: a later process with the same id has another one.
+    fn pid(&self, pid: u32, index: usize) -> String {
+        let before = self.machine.processes().get(..index).unwrap_or_default();
+        match before.iter().filter(|process| process.pid() == pid).count() {
+            0 => pid.to_string(),
+            earlier => format!("{pid}.{earlier}"),
+        }
+    }
+
+    fn samples<W: Write>(
+        &self,
+        json: &mut Json<W>,
+        root: Option<usize>,
+        thread: ThreadKey,
+        twins: &mut Twins,
+    ) -> io::Result<()> {
+        let rows = root.map(|root| self.rows(root, thread, twins)).unwrap_or_default();
+        json.column("stack", &rows, |out, row| out.optional(row.stack))?;
+        json.column("timeDeltas", &rows, |out, row| out.millis(row.after))?;
+        if self.profile.interval().is_some() {
+            json.column("threadCPUDelta", &rows, |out, row| out.number(row.cpu))?;
+        }
+        json.raw("\"weight\":null,\"weightType\":\"samples\",")?;
+        json.end(rows.len())
+    }
+
+    /// The samples of a root. The viewer takes a thread to be busy until its next sample: where
+    /// that comes late, rows without a stack end the one before, and begin the one after.
+    fn rows(&self, root: usize, thread: ThreadKey, twins: &mut Twins) -> Vec<Row> {
+        let samples = self.by_root.of(root);
+        let mut rows = Vec::with_capacity(samples.len());
+        let collecting = self.collecting.get(&thread).map_or(&[][..], Vec::as_slice);
+        let (mut now, mut latest) = (0u64, 0u64);
+        for &index in samples {
+            let Some(sample) = self.profile.samples().get(index as usize) else { continue };
+            let stack = stack_of(self.profile, root, sample.node);
+            let stack = match stack {
+                Some(stack) if is_within(collecting, sample.time) => {
+                    Some(self.collecting_stack(root, sample, stack, twins))
+                }
+                stack => stack,
+            };
+            let (time, interval) = (self.times.since_start(sample.time), sample.weight.time);
+            let time = time.max(now);
+            if interval > 0 && time - now > 2 * interval {
+                let ends = if latest > 0 { [Some(now + latest), None] } else { [None, None] };
+                for at in [ends[0], Some(time - interval)].into_iter().flatten() {
+                    rows.push(Row { after: at.saturating_sub(now), stack: None, cpu: 0 });
+                    now = now.max(at);
+                }
+            }
+            rows.push(Row { after: time - now, stack, cpu: interval / 10 });
+            (now, latest) = (time, interval);
+        }
+        rows
+    }
+
+    /// The stack of a sample that was taken while its thread collected garbage: native code in it
+    /// is that of the collector.
+    fn collecting_stack(
+        &self,
+        root: usize,
+        sample: &TimedSample,
+        stack: u64,
+        twins: &mut Twins,
+    ) -> u64 {
+        let node = self.profile.nodes().get(sample.node);
+        let frame = node.and_then(|node| node.frame);
+        let kind = frame.and_then(|frame| self.profile.frames().get(frame)).map(|f| f.kind);
+        match (node, frame, kind) {
+            (Some(node), Some(frame), Some(FrameKind::Native)) => {
+                let parent = node.parent.and_then(|parent| stack_of(self.profile, root, parent));
+                twins.stack(stack, frame, parent)
+            }
+            _ => stack,
+        }
+    }
+}
+
+fn key_of(root: &Root) -> ThreadKey {
+    (root.process, root.tid.filter(|&tid| tid != u32::MAX))
+}
+
+/// Whether a time is in one of the spans, which are in the order of their beginnings.
+fn is_within(spans: &[(i64, i64)], time: i64) -> bool {
+    let after = spans.partition_point(|&(since, _)| since <= time);
+    // A collection in the background is interrupted by others.
+    let before = spans.get(..after).unwrap_or_default();
+    before.iter().rev().take(2).any(|&(_, until)| time < until)
+}
