@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 /// Identity of a PDB that is not known: 32 digits of a signature, and an age.
 const NO_PDB: &str = "000000000000000000000000000000000";
 
+/// The architecture of 32-bit machines.
+pub(super) const NARROW: &str = "x86";
+
 /// Range and path of an image.
 type ImageKey = (u64, u64, Box<str>);
 
@@ -17,6 +20,8 @@ type ImageKey = (u64, u64, Box<str>);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Identities {
     link_times: HashMap<ImageKey, u32>,
+    /// Link times by a merge, by range: `None` for different ones of several processes.
+    merged: HashMap<(u64, u64), Option<u32>>,
     /// File names of PDBs.
     pdb_names: HashMap<Pdb, Box<str>>,
 }
@@ -26,12 +31,18 @@ impl Identities {
         if record.hook().is_some() {
             self.image(record);
         } else if let Some(details) = merge::ImageDetails::of(record)
-            && let Some(path) = details.pdb_path
             && let Some(id) = merge::ImageId::of(record)
-            && let merge::ImageIdentity::Pdb(pdb) = id.identity
         {
-            let path = String::from_utf8_lossy(path);
-            self.pdb_names.entry(pdb).or_insert_with(|| file_name(&path).into());
+            if let (Some(path), merge::ImageIdentity::Pdb(pdb)) = (details.pdb_path, id.identity) {
+                let path = String::from_utf8_lossy(path);
+                self.pdb_names.entry(pdb).or_insert_with(|| file_name(&path).into());
+            }
+            if let (Some(base), Some(size), Some(time)) = (id.base, details.size, details.link_time)
+            {
+                let range = (base, base.saturating_add(size));
+                let known = self.merged.entry(range).or_insert(Some(time));
+                *known = known.filter(|&known| known == time);
+            }
         }
     }
 
@@ -111,8 +122,12 @@ fn library(
         },
     );
     let key = (start, end, module.path.clone());
-    let link_time = identities.link_times.get(&key).filter(|&&time| time != 0);
+    let merged = || identities.merged.get(&(start, end)).copied().flatten();
+    let link_time = identities.link_times.get(&key).copied().filter(|&time| time != 0);
+    let link_time = link_time.or_else(merged).filter(|&time| time != 0);
     let code_id = link_time.map(|time| format!("{time:08X}{:x}", end.saturating_sub(start)));
+    // 32-bit programs run on 64-bit machines, too.
+    let arch = (arch == NARROW || end > 1 << 32).then_some(arch);
     json!({
         "arch": arch,
         "name": module.name,

@@ -246,7 +246,7 @@ const ASSUMED_INTERVAL: u32 = 10_000;
 fn architecture(machine: &Machine) -> &'static str {
     let header = machine.files().first().map(|file| &file.header);
     match header.map(|header| header.pointer_size) {
-        Some(PointerSize::P4) => "x86",
+        Some(PointerSize::P4) => libraries::NARROW,
         _ => "x86_64",
     }
 }

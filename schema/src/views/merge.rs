@@ -43,6 +43,8 @@ pub struct ImageDetails<'a> {
     pub pdb_path: Option<&'a [u8]>,
     /// When it was linked, as its header states it.
     pub link_time: Option<u32>,
+    /// Bytes.
+    pub size: Option<u64>,
 }
 
 /// The layout of the event of a record; `None` for other records.
@@ -62,10 +64,11 @@ impl<'a> ImageDetails<'a> {
     pub fn of(record: &Record<'a>) -> Option<Self> {
         let event = layout_of(record)?;
         let payload = record.payload();
-        let [pdb_path, link_time] = event.details;
+        let [pdb_path, link_time, size] = event.details;
         Some(ImageDetails {
             pdb_path: event.layout.read(payload, pdb_path),
             link_time: event.layout.read(payload, link_time),
+            size: event.layout.read(payload, size),
         })
     }
 }
@@ -95,7 +98,7 @@ struct EventLayout {
     layout: Layout,
     fields: [Position; 4],
     /// Of [`ImageDetails`].
-    details: [Position; 2],
+    details: [Position; 3],
 }
 
 /// Opcodes of these events end here.
@@ -113,7 +116,7 @@ static EVENTS: LazyLock<Catalogue<EventLayout>> = LazyLock::new(|| {
             is_none: &*decoder.schema().name == "None",
             layout: Layout::new(decoder, pointers),
             fields: ["ImageBase", "ProcessId", "GuidSig", "Age"].map(find),
-            details: ["PDBFileName", "TimeDateStamp"].map(find),
+            details: ["PDBFileName", "TimeDateStamp", "ImageSize"].map(find),
         })
     })
 });

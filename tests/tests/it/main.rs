@@ -16,6 +16,7 @@ mod dissected;
 mod enable_rule;
 mod event_log;
 mod exports;
+mod firefox;
 mod format_page;
 mod hostile;
 mod kernel;

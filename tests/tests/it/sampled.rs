@@ -42,11 +42,15 @@ pub fn sampled(simulated: &Simulated) -> Vec<Sampled> {
     let index = simulated.truth.sessions.iter().find(|s| s.name == SESSION).unwrap().index;
     let recorded = (index, EventOutcome::Recorded);
     // Of several parts, that of the kernel comes first.
-    let mut stacks: BTreeMap<(i64, u32), Vec<u64>> = BTreeMap::new();
+    let mut stacks: BTreeMap<(i64, u32), Vec<Vec<u64>>> = BTreeMap::new();
     for event in simulated.truth.events.iter().filter(|e| e.name == "Stack") {
         let of = (number(event, "EventTimeStamp") as i64, number(event, "StackThread") as u32);
         let (_, OwnedValue::Array(list)) = event.fields.last().unwrap() else { panic!("no stack") };
-        stacks.entry(of).or_default().extend(list.iter().map(unsigned));
+        let (parts, part) = (stacks.entry(of).or_default(), list.iter().map(unsigned).collect());
+        // A context switch of the same time has the stack as well.
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
     }
     let mut sampled = Vec::new();
     for event in simulated.truth.events.iter().filter(|e| e.name == "SampleProf") {
@@ -55,7 +59,8 @@ pub fn sampled(simulated: &Simulated) -> Vec<Sampled> {
         }
         assert_eq!(u64::from(event.tid), number(event, "ThreadId"));
         let alone = vec![number(event, "InstructionPointer")];
-        let stack = stacks.get(&(event.timestamp, event.tid)).unwrap_or(&alone);
+        let stack = stacks.get(&(event.timestamp, event.tid));
+        let stack = &stack.map_or(alone.clone(), |parts| parts.concat());
         assert_eq!(stack[0], alone[0]);
         let labels = stack.iter().map(|&address| symbols.label(event.pid, address, event.at));
         let process = format!("{} ({})", symbols.names[&event.pid], event.pid);
