@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use etl_analysis::{
-    Analysis, Change, EventRef, Machine, Observer, Recording, Sample, Stack, UnknownProcess,
+    Analysis, Change, EventRef, Machine, Observer, ProcessLife, Recording, Sample, Stack, UnknownProcess,
 };
 use etl_format::Clock;
 use etl_format::read::Record;
@@ -64,6 +64,23 @@ impl RecordingArgs {
         &self,
         observer: impl FnOnce(TimeSpan) -> O,
     ) -> Result<Analyzed<O>, Failure> {
+        self.read(false, |span, _| observer(span))
+    }
+
+    /// The same for an observer that has to know the selected processes while it observes: if there
+    /// are any, the recording is read for them before.
+    pub fn analyze_selected<O: Observer>(
+        &self,
+        observer: impl FnOnce(TimeSpan, Option<Vec<ProcessLife>>) -> O,
+    ) -> Result<Analyzed<O>, Failure> {
+        self.read(true, observer)
+    }
+
+    fn read<O: Observer>(
+        &self,
+        selects: bool,
+        observer: impl FnOnce(TimeSpan, Option<Vec<ProcessLife>>) -> O,
+    ) -> Result<Analyzed<O>, Failure> {
         if self.files.len() > 1
             && let Some(stdin) = self.files.iter().find(|f| input::is_stdin(f))
         {
@@ -90,7 +107,14 @@ impl RecordingArgs {
         let traces = recording.files().iter();
         let used: u64 =
             traces.flat_map(|(trace, _)| trace.buffers()).map(|b| u64::from(b.fill)).sum();
-        let observer = observer(self.span(&recording.timeline().clock())?);
+        let selector = self.processes.selector();
+        let lives = if selects && !selector.is_empty() {
+            let machine = Analysis::new().run_for_owners(&mut recording).map_err(failed)?;
+            Some(selector.lives(&machine).map_err(|error| self.no_process(&error))?)
+        } else {
+            None
+        };
+        let observer = observer(self.span(&recording.timeline().clock())?, lives);
         let mut observer = WithProgress { observer, progress: Progress::new(used, false) };
         let analysis = Analysis::new().names(true).threads(self.threads.count());
         let machine = analysis.run(&mut recording, &mut observer).map_err(failed)?;

@@ -534,12 +534,40 @@ pub mod hook {
     pub const FILE_DELETE: u16 = 0x0423;
     /// Names of open files, at the end of a session.
     pub const FILE_RUNDOWN: u16 = 0x0424;
+    /// A process opens or creates a file.
+    pub const FILE_OPEN: u16 = 0x0440;
+    /// The last handle of a file is closed.
+    pub const FILE_CLEANUP: u16 = 0x0441;
+    /// A file object is closed.
+    pub const FILE_CLOSE: u16 = 0x0442;
     /// A process reads from a file.
     pub const FILE_READ: u16 = 0x0443;
     /// A process writes to a file.
     pub const FILE_WRITE: u16 = 0x0444;
+    /// A process changes what is known about a file.
+    pub const FILE_SET_INFO: u16 = 0x0445;
+    /// A process marks a file to be deleted.
+    pub const FILE_SET_DELETE: u16 = 0x0446;
+    /// A process renames a file.
+    pub const FILE_RENAME: u16 = 0x0447;
+    /// A process lists a directory.
+    pub const FILE_DIR_ENUM: u16 = 0x0448;
+    /// A process flushes a file.
+    pub const FILE_FLUSH: u16 = 0x0449;
+    /// A process asks what is known about a file.
+    pub const FILE_QUERY_INFO: u16 = 0x044a;
+    /// A process sends a control code to a file system.
+    pub const FILE_FS_CONTROL: u16 = 0x044b;
     /// An operation on a file ended.
     pub const FILE_OPERATION_END: u16 = 0x044c;
+    /// A process asks to be notified of changes in a directory.
+    pub const FILE_DIR_NOTIFY: u16 = 0x044d;
+    /// A process deletes a file, with its path.
+    pub const FILE_DELETE_PATH: u16 = 0x044f;
+    /// A process renames a file, with its path.
+    pub const FILE_RENAME_PATH: u16 = 0x0450;
+    /// A process makes a link to a file, with its path.
+    pub const FILE_LINK_PATH: u16 = 0x0451;
     /// Group of the events of TCP: the high byte of their hooks.
     pub const GROUP_TCP: u8 = 0x06;
     /// Group of the events of UDP.

@@ -8,6 +8,7 @@
 //! | [`speedscope`] | speedscope: a profile for each thread, in time order |
 //! | [`pprof`] | pprof, with addresses and identities of images |
 //! | [`firefox`] | the Firefox Profiler: samples and markers of each thread |
+//! | [`perfetto`] | Perfetto: processors and threads over time, samples, slices, counters |
 //! | [`pcapng`] | Wireshark: the packets that Windows captured, and events |
 #![forbid(unsafe_code)]
 
@@ -15,9 +16,11 @@ pub mod firefox;
 pub mod flamegraph;
 pub mod folded;
 pub mod pcapng;
+pub mod perfetto;
 pub mod pprof;
 mod protobuf;
 pub mod speedscope;
+mod text;
 
 use etl_analysis::profile::Weight;
 

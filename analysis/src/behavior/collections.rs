@@ -77,6 +77,8 @@ impl Collection {
 pub struct Pause {
     /// Index of the process in the machine.
     pub process: usize,
+    /// The CLR of the process.
+    pub clr: u16,
     /// The thread that suspended the others.
     pub tid: Option<u32>,
     /// When the suspension began, in ticks.
@@ -279,6 +281,7 @@ impl Collections {
         let owner = owner.or_else(|| beside().filter(|_| is_for_collection));
         self.pauses.push(Pause {
             process,
+            clr,
             tid: event.tid,
             since,
             until: event.time,

@@ -74,6 +74,11 @@ impl Compilations {
         &self.list
     }
 
+    /// Takes the methods out of the list, for programs that keep them elsewhere.
+    pub fn take(&mut self) -> Vec<Compilation> {
+        std::mem::take(&mut self.list)
+    }
+
     fn loaded(&mut self, process: usize, method: &clr::Method<'_>, event: &EventRef) {
         let names = method.text().unwrap_or_default();
         let (namespace, name) = (text(names.namespace), text(names.name));

@@ -13,11 +13,13 @@ use super::runtime_event;
 use crate::machine::Machine;
 use crate::observe::{EventRef, Observer};
 
-pub(super) const START: u16 = 81;
-pub(super) const STOP: u16 = 91;
+/// Id of the event that a wait begins.
+pub const START: u16 = 81;
+/// Id of the event that it ends.
+pub const STOP: u16 = 91;
 
 /// The flag of waits in native code of the runtime.
-pub(super) const NATIVE: u64 = 1;
+pub const NATIVE: u64 = 1;
 
 /// The waits of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

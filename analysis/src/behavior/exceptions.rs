@@ -13,7 +13,8 @@ use crate::machine::Machine;
 use crate::machine::names::text;
 use crate::observe::{EventRef, Observer};
 
-pub(super) const THROWN: u16 = 80;
+/// Id of the event that an exception was thrown.
+pub const THROWN: u16 = 80;
 
 /// Exceptions of one type that were thrown at one place of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]

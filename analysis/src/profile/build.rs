@@ -164,6 +164,8 @@ impl SampleCollector {
         profile.frames = table.frames;
         profile.modules = table.modules;
         let places = profile.arrange(&tree);
+        let place = |number: &u32| places.get(*number as usize).map_or(NONE, |&at| at as u32);
+        profile.stacks = mapped.iter().map(place).collect();
         for kept in &self.kept {
             let number = mapped.get(kept.node as usize).copied().unwrap_or(NONE);
             if let Some(&node) = places.get(number as usize) {

@@ -16,6 +16,11 @@ pub(super) struct Kept {
     pub processor: u16,
 }
 
+/// The thread and the stack of a sample: a number that many samples share.
+/// [`Profile::node_of`](super::Profile::node_of) finds them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SampleStack(pub u32);
+
 /// Collects the CPU samples of a recording with their stacks; an [`Observer`] for
 /// [`Analysis::run`](crate::Analysis::run). [`SampleCollector::profile`] then finds the names.
 ///
@@ -86,10 +91,23 @@ impl Observer for SampleCollector {
     }
 
     fn sample(&mut self, _: &Machine, sample: &Sample<'_>) {
+        self.add(sample);
+    }
+
+    fn restart(&mut self) {
+        let SampleCollector { span, keeps_samples, .. } = *self;
+        *self = SampleCollector { span, keeps_samples, ..SampleCollector::default() };
+    }
+}
+
+impl SampleCollector {
+    /// Adds a sample, for observers that have a collector. Returns what stands for its thread and
+    /// its stack; `None` where it is outside the time that is collected.
+    pub fn add(&mut self, sample: &Sample<'_>) -> Option<SampleStack> {
         let event = &sample.event;
         let (from, to) = self.span;
         if from.is_some_and(|from| event.time < from) || to.is_some_and(|to| event.time >= to) {
-            return;
+            return None;
         }
         let owner = Owner { process: event.process, tid: event.tid.unwrap_or(u32::MAX) };
         let frames = sample.frames;
@@ -102,17 +120,12 @@ impl Observer for SampleCollector {
         if self.keeps_samples {
             self.kept.push(Kept { time: event.time, node, processor: event.processor });
         }
+        Some(SampleStack(node))
     }
 
-    fn restart(&mut self) {
-        let SampleCollector { span, keeps_samples, .. } = *self;
-        *self = SampleCollector { span, keeps_samples, ..SampleCollector::default() };
-    }
-}
-
-impl SampleCollector {
     /// The weight of a sample at a time.
-    pub(super) fn weight(&self, time: i64) -> Weight {
+    #[must_use]
+    pub fn weight(&self, time: i64) -> Weight {
         self.intervals.weight(time)
     }
 }

@@ -29,7 +29,7 @@ mod tree;
 mod weight;
 
 pub use build::ProfileOptions;
-pub use collector::SampleCollector;
+pub use collector::{SampleCollector, SampleStack};
 pub use frames::{Detail, Frame, FrameKind, ModuleInfo};
 pub use totals::{Focus, Total};
 pub use tree::{CallNode, Root, TimedSample};
@@ -60,11 +60,22 @@ with_accessors! {
             /// [kept](SampleCollector::keep_samples).
             samples: Vec<TimedSample> => [TimedSample],
         }
-        own {}
+        own {
+            /// Indices of nodes by the number of a collected stack; none is [`u32::MAX`].
+            stacks: Vec<u32>,
+        }
     }
 }
 
 impl Profile {
+    /// Index of the node of a stack that was
+    /// [collected](SampleCollector::add); `None` where it is not part of the profile.
+    #[must_use]
+    pub fn node_of(&self, stack: SampleStack) -> Option<usize> {
+        let node = self.stacks.get(stack.0 as usize).copied().filter(|&node| node != u32::MAX);
+        node.map(|node| node as usize)
+    }
+
     /// The weight of all samples.
     #[must_use]
     pub fn total(&self) -> Weight {

@@ -2,6 +2,7 @@
 
 mod firefox;
 mod pcapng;
+mod perfetto;
 
 use std::io::BufWriter;
 use std::path::Path;
@@ -26,6 +27,7 @@ Several files are read as one recording.
 Examples:
   etlkit export flamegraph trace.etl -o flame.html
   etlkit export speedscope kernel.etl clr.etl -o trace.speedscope.json
+  etlkit export perfetto trace.etl -o trace.perfetto-trace
   etlkit export pcapng NetTrace.etl -o net.pcapng")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -44,6 +46,8 @@ enum Format {
     Pprof(PprofArgs),
     /// Firefox Profiler: samples and markers of each thread.
     Firefox(firefox::Args),
+    /// Perfetto: processors and threads over time, samples, collections, heaps.
+    Perfetto(perfetto::Args),
     /// pcapng: captured packets for Wireshark, and events.
     Pcapng(pcapng::Args),
 }
@@ -117,6 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     match &args.format {
         Format::Firefox(args) => firefox::run(args),
         Format::Pcapng(args) => pcapng::run(args),
+        Format::Perfetto(args) => perfetto::run(args),
         Format::Folded(args) => {
             let export = args.samples.collect(false, by_thread(args.by_thread))?;
             // Without an interval there is no time to count in.

@@ -1,0 +1,81 @@
+//! `etlkit export perfetto`: a recording as a trace of Perfetto.
+
+use std::path::PathBuf;
+
+use etl_export::perfetto::{Perfetto, Selection, Written};
+
+use crate::Outcome;
+use crate::diagnostics::plural;
+use crate::error::Failure;
+use crate::recording::{Analyzed, RecordingArgs};
+use crate::schemas::SchemaArgs;
+use crate::sink::{Sink, SinkArgs};
+
+/// Arguments of `etlkit export perfetto`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Open the file at https://ui.perfetto.dev, which reads it in the browser, or query it with
+trace_processor. docs/perfetto.md shows what is where.
+
+Exit codes: 0 success, 1 the trace is damaged or lost buffers and what is left was read, 2 error.
+
+Examples:
+  etlkit export perfetto trace.etl -o trace.perfetto-trace
+  etlkit export perfetto kernel.etl clr.etl -o trace.perfetto-trace
+  etlkit export perfetto --process Orders --from 2 --to 2.5 trace.etl -o orders.perfetto-trace
+  etlkit export perfetto trace.etl -o - | gzip > trace.perfetto-trace.gz")]
+pub(super) struct Args {
+    /// Include the samples of idle processors
+    #[arg(long)]
+    idle: bool,
+    #[command(flatten)]
+    sink: SinkArgs,
+    #[command(flatten)]
+    recording: RecordingArgs,
+    #[command(flatten)]
+    schemas: SchemaArgs,
+}
+
+pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
+    let recording = &args.recording;
+    let mut sink = Sink::create(&args.sink, recording.files.iter().map(PathBuf::as_path))?;
+    let name = sink.name().to_owned();
+    let failed = |error| Failure::io(&name, &error);
+    let store = args.schemas.store()?;
+    let spool = tempfile::tempfile().map_err(failed)?;
+    let out = sink.file();
+    let Analyzed { names, machine, observer, outcome } = recording.analyze_selected(|(from, to), lives| {
+        let selection = Selection::new().between(from, to).threads(recording.thread.clone());
+        let selection = match lives {
+            Some(lives) => selection.processes(lives),
+            None => selection,
+        };
+        Perfetto::new(out, spool, store, selection).idle(args.idle)
+    })?;
+    let written = observer.finish(&machine).map_err(failed)?;
+    if written.is_empty() {
+        let name = names.join(", ");
+        let message = "no sample, context switch, operation of a file or disk, or event of a CLR \
+                       is selected";
+        return Err(Failure::new(name, message).hint(
+            "record with `xperf -on PROC_THREAD+LOADER+PROFILE+CSWITCH+DISPATCHER -stackwalk \
+             Profile` and the CLR's events; `etlkit analyze summary` shows what there is",
+        ));
+    }
+    sink.finish(&report(&name, &written))?;
+    Ok(outcome)
+}
+
+fn report(name: &str, written: &Written) -> String {
+    let mut out = format!(
+        "{name}: {}, {} of the kernel, {}\n",
+        plural(written.samples, "sample", "samples"),
+        plural(written.kernel_events, "event", "events"),
+        plural(written.slices, "slice", "slices"),
+    );
+    if written.left_out > 0 {
+        let what = plural(written.left_out, "event", "events");
+        out += &format!("note: {what} of processors after the 1024th left out\n");
+    }
+    out
+}

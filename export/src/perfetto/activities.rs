@@ -1,0 +1,198 @@
+//! Activities: from an event that starts one to the event that stops it, on whatever thread.
+
+use etl_analysis::EventRef;
+use etl_format::Guid;
+use etl_format::read::{EventHeader, Record};
+use etl_schema::model::Identity;
+use etl_schema::providers::CLR_RUNTIME;
+use etl_schema::store::SchemaStore;
+use foldhash::HashMap;
+
+use super::spool::{KeptActivity, Spool};
+use super::storage::Storage;
+
+/// Opcodes of events.
+const START: u8 = 1;
+const STOP: u8 = 2;
+
+/// Activities whose end is awaited.
+const MAX_OPEN: usize = 1 << 16;
+
+/// An event that starts activities.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Started {
+    provider: Guid,
+    id: u16,
+    version: u8,
+    /// Its name, where the event says it itself or it was known by then.
+    name: Option<Box<str>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    task: u16,
+    activity: KeptActivity,
+}
+
+/// Collects activities.
+#[derive(Debug)]
+pub(super) struct Activities {
+    store: SchemaStore,
+    given: SchemaStore,
+    names: HashMap<Started, u32>,
+    list: Vec<Started>,
+    /// By provider and activity id.
+    open: HashMap<(Guid, Guid), Vec<Open>>,
+    count: usize,
+}
+
+impl Activities {
+    /// `store` has the schemas that are known before the recording is read.
+    pub fn new(store: SchemaStore) -> Self {
+        Activities {
+            given: store.clone(),
+            store,
+            names: HashMap::default(),
+            list: Vec::new(),
+            open: HashMap::default(),
+            count: 0,
+        }
+    }
+
+    pub fn restart(&mut self) {
+        *self = Activities::new(self.given.clone());
+    }
+
+    /// Takes in what a record says about events. Names count for all activities.
+    #[inline]
+    pub fn learn(&mut self, record: &Record<'_>) {
+        if self.store.may_learn(record) {
+            self.store.learn(record);
+        }
+    }
+
+    /// Takes in an event of a selected process and thread.
+    #[inline]
+    pub fn record<S: Storage>(
+        &mut self,
+        record: &Record<'_>,
+        header: &EventHeader,
+        event: &EventRef,
+        spool: &mut Spool<S>,
+    ) {
+        // The CLR's have slices of their own.
+        if matches!(header.descriptor.opcode, START | STOP)
+            && header.activity != Guid::ZERO
+            && header.provider != CLR_RUNTIME
+        {
+            self.event(record, header, event, spool);
+        }
+    }
+
+    fn event<S: Storage>(
+        &mut self,
+        record: &Record<'_>,
+        header: &EventHeader,
+        event: &EventRef,
+        spool: &mut Spool<S>,
+    ) {
+        let key = (header.provider, header.activity);
+        let task = header.descriptor.task;
+        if header.descriptor.opcode == START {
+            let (Some(process), true) = (event.process, self.count < MAX_OPEN) else { return };
+            let activity = KeptActivity {
+                from: event.time,
+                to: None,
+                process: process as u32,
+                tid: header.thread_id,
+                name: self.name(record, header),
+                id: header.activity,
+            };
+            self.open.entry(key).or_default().push(Open { task, activity });
+            self.count += 1;
+            return;
+        }
+        let Some(open) = self.open.get_mut(&key) else { return };
+        // Tasks differ where a provider states none and both events have their own.
+        let at = open.iter().rposition(|open| open.task == task).unwrap_or(open.len() - 1);
+        let Open { activity, .. } = open.remove(at);
+        if open.is_empty() {
+            self.open.remove(&key);
+        }
+        self.count -= 1;
+        spool.activity(KeptActivity { to: Some(event.time), ..activity });
+    }
+
+    /// Keeps the activities that have not ended.
+    pub fn finish<S: Storage>(&mut self, spool: &mut Spool<S>) {
+        let open = std::mem::take(&mut self.open).into_values().flatten();
+        let mut open: Vec<KeptActivity> = open.map(|open| open.activity).collect();
+        open.sort_unstable_by_key(|of| (of.from, of.process, of.tid, of.name, of.id));
+        for activity in open {
+            spool.activity(activity);
+        }
+    }
+
+    /// The number of the name of an event.
+    fn name(&mut self, record: &Record<'_>, header: &EventHeader) -> u32 {
+        let known = self.store.decoder(record).map(|decoder| &*decoder.schema().name);
+        let known = known.filter(|name| !name.is_empty());
+        let descriptor = header.descriptor;
+        let started = Started {
+            provider: header.provider,
+            id: descriptor.id,
+            version: descriptor.version,
+            name: known.map(Into::into),
+        };
+        if let Some(&number) = self.names.get(&started) {
+            return number;
+        }
+        let number = self.list.len() as u32;
+        self.list.push(started.clone());
+        self.names.insert(started, number);
+        number
+    }
+
+    /// The name of an activity by its number, and that of its provider.
+    pub fn name_of(&self, number: u32) -> (String, String) {
+        let Some(started) = self.list.get(number as usize) else { return Default::default() };
+        let identity = Identity::Modern { id: started.id, version: started.version };
+        let late = || self.store.by_identity(started.provider, identity);
+        let name = match &started.name {
+            Some(name) => activity_name(name).to_owned(),
+            None => match late() {
+                Some(decoder) => activity_name(&decoder.schema().name).to_owned(),
+                None => format!("event {}", started.id),
+            },
+        };
+        let provider = self.store.provider_name(started.provider).map(str::to_owned);
+        (name, provider.unwrap_or_else(|| started.provider.to_string()))
+    }
+}
+
+/// `RequestStart` starts a `Request`.
+fn activity_name(event: &str) -> &str {
+    let end = event.len().saturating_sub(5);
+    let is_start = event.get(end..).is_some_and(|end| end.eq_ignore_ascii_case("start"));
+    let name = if is_start { event.get(..end).unwrap_or(event) } else { event };
+    let name = name.trim_end_matches(['/', '_', '.', ' ', ':']);
+    if name.is_empty() { event } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn activity_is_named_by_what_starts() {
+        for (event, name) in [
+            ("RequestStart", "Request"),
+            ("Request/Start", "Request"),
+            ("Start", "Start"),
+            ("Started", "Started"),
+            ("é_start", "é"),
+        ] {
+            assert_eq!(activity_name(event), name);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! What the CLR did, as slices: collections and suspensions, compilations, exceptions, waits for
+//! locks; and sizes of the heap as counters.
+
+use etl_analysis::behavior::collections::Collections;
+use etl_analysis::behavior::compilations::Compilations;
+use etl_analysis::behavior::{contention, exceptions};
+use etl_analysis::{EventRef, Machine, Observer};
+use etl_format::read::Record;
+use etl_schema::providers::CLR_RUNTIME;
+use etl_schema::views::FieldReader;
+use foldhash::HashMap;
+
+use super::packets::Packets;
+use super::selection::Selection;
+use super::storage::Storage;
+use super::time::TraceTime;
+use super::tracks::{Count, Owner, Row, Tracks, Value};
+use crate::text::utf16;
+
+/// A process, a thread, and whether the wait is in native code.
+type Wait = (usize, u32, u64);
+
+/// Collects what the CLRs do.
+#[derive(Debug)]
+pub(super) struct Behavior {
+    collections: Collections,
+    compilations: Compilations,
+    waits: HashMap<Wait, i64>,
+    contended: FieldReader<1>,
+    thrown: FieldReader<3>,
+}
+
+impl Behavior {
+    pub fn new() -> Self {
+        let thrown = ["ExceptionType", "ExceptionMessage", "ExceptionEIP"];
+        let contended = ["ContentionFlags"];
+        Behavior {
+            collections: Collections::new(),
+            compilations: Compilations::new(),
+            waits: HashMap::default(),
+            contended: FieldReader::of_event(CLR_RUNTIME, contention::START, contended),
+            thrown: FieldReader::of_event(CLR_RUNTIME, exceptions::THROWN, thrown),
+        }
+    }
+
+    /// Takes in an event of the CLR's runtime provider.
+    pub fn record<S: Storage>(
+        &mut self,
+        machine: &Machine,
+        record: &Record<'_>,
+        (id, event, time): (u16, &EventRef, TraceTime),
+        selection: &Selection,
+        (tracks, packets): (&mut Tracks, &mut Packets<S>),
+    ) {
+        let Some(process) = event.process else { return };
+        let is_selected = selection.admits(machine, Some(process), event.tid, event.time);
+        let owner = Owner { process, tid: event.tid, clr: 0 };
+        match id {
+            contention::START | contention::STOP => {
+                let Some(tid) = event.tid.filter(|_| is_selected) else { return };
+                // Both events begin with the flags.
+                let flags = self.contended.read(record).and_then(|fields| fields.uint(0));
+                let key = (process, tid, flags.unwrap_or(0) & contention::NATIVE);
+                if id == contention::START {
+                    self.waits.insert(key, event.time);
+                } else if let Some(since) = self.waits.remove(&key) {
+                    let span = (time.nanos(since), Some(time.nanos(event.time)));
+                    let row = (owner, Row::Contention);
+                    tracks.slice((machine, packets), row, span, wait_name(key), &[]);
+                }
+            }
+            exceptions::THROWN if is_selected => {
+                let Some(fields) = self.thrown.read(record) else { return };
+                let text = |at| utf16(fields.text(at).unwrap_or_default());
+                let (kind, message) = (text(0), text(1));
+                let values = [
+                    ("message", Value::Text(&message)),
+                    ("address", Value::Pointer(fields.uint(2).unwrap_or(0))),
+                ];
+                let row = (owner, Row::Exceptions);
+                tracks.instant((machine, packets), row, time.nanos(event.time), &kind, &values);
+            }
+            _ => {
+                self.collections.record(machine, record, event);
+                self.compilations.record(machine, record, event);
+                for done in self.compilations.take() {
+                    if !is_selected {
+                        continue;
+                    }
+                    let row = (Owner { tid: done.tid, ..owner }, Row::Compilations);
+                    let to = time.nanos(done.loaded);
+                    let values = [
+                        ("tier", Value::Text(done.tier_name())),
+                        ("code_size", Value::Uint(done.code_size.into())),
+                        ("il_size", Value::Uint(done.il_size.unwrap_or(0).into())),
+                    ];
+                    match done.duration {
+                        Some(ticks) => {
+                            let since = done.loaded.saturating_sub_unsigned(ticks);
+                            let span = (time.nanos(since), Some(to));
+                            tracks.slice((machine, packets), row, span, &done.method, &values);
+                        }
+                        None => {
+                            let known = values.get(..2).unwrap_or_default();
+                            tracks.instant((machine, packets), row, to, &done.method, known);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes what is complete only now.
+    pub fn finish<S: Storage>(
+        &self,
+        (machine, time): (&Machine, TraceTime),
+        selection: &Selection,
+        (tracks, packets): (&mut Tracks, &mut Packets<S>),
+    ) {
+        let mut waits: Vec<(i64, Wait)> = self.waits.iter().map(|(key, at)| (*at, *key)).collect();
+        waits.sort_unstable();
+        for (since, key) in waits {
+            let row = (Owner { process: key.0, tid: Some(key.1), clr: 0 }, Row::Contention);
+            let span = (time.nanos(since), None);
+            tracks.slice((machine, packets), row, span, wait_name(key), &[]);
+        }
+        // Collections belong to processes, not to threads.
+        if !selection.selected_threads().is_empty() {
+            return;
+        }
+        self.collections(machine, time, selection, (tracks, packets));
+        let list = self.collections.list();
+        for pause in self.collections.pauses() {
+            if !selection.admits_process(machine, pause.process, pause.since) {
+                continue;
+            }
+            let owner = Owner { process: pause.process, clr: pause.clr, tid: None };
+            let span = (time.nanos(pause.since), Some(time.nanos(pause.until)));
+            let name = match pause.collection.and_then(|index| list.get(index)) {
+                Some(of) => format!("Suspended for GC #{}", of.number),
+                None => "Suspended".to_owned(),
+            };
+            tracks.slice((machine, packets), (owner, Row::Suspensions), span, &name, &[]);
+        }
+    }
+
+    fn collections<S: Storage>(
+        &self,
+        machine: &Machine,
+        time: TraceTime,
+        selection: &Selection,
+        (tracks, packets): (&mut Tracks, &mut Packets<S>),
+    ) {
+        let list = self.collections.list();
+        // In the order of their ends, as slices have to be.
+        let mut order: Vec<usize> = (0..list.len()).collect();
+        let ended = |index: &usize| list.get(*index).and_then(|of| of.ended).unwrap_or(i64::MAX);
+        order.sort_by_key(ended);
+        for of in order.into_iter().filter_map(|index| list.get(index)) {
+            if !selection.admits_process(machine, of.process, of.started) {
+                continue;
+            }
+            let owner = Owner { process: of.process, clr: of.clr, tid: None };
+            let reason = self.collections.reason_name(of.reason).unwrap_or("unknown reason");
+            let kind = self.collections.type_name(of.kind).unwrap_or("unknown type");
+            let paused = time.nanos_of(of.paused);
+            let mut values = vec![
+                ("number", Value::Uint(of.number.into())),
+                ("generation", Value::Uint(of.generation.into())),
+                ("reason", Value::Text(reason)),
+                ("type", Value::Text(kind)),
+                ("pauses", Value::Uint(of.pauses.into())),
+                ("paused_ns", Value::Uint(paused)),
+            ];
+            values.extend(of.promoted.map(|bytes| ("promoted_bytes", Value::Uint(bytes))));
+            values.extend(of.heap_size().map(|bytes| ("heap_bytes", Value::Uint(bytes))));
+            let name = match of.is_background() {
+                true => format!("Background GC #{} gen {}", of.number, of.generation),
+                false => format!("GC #{} gen {}", of.number, of.generation),
+            };
+            let span = (time.nanos(of.started), of.ended.map(|at| time.nanos(at)));
+            tracks.slice((machine, packets), (owner, Row::Collections), span, &name, &values);
+            let (Some(heap), Some(ended)) = (of.heap, of.ended) else { continue };
+            let at = time.nanos(ended);
+            let total = heap.iter().sum();
+            tracks.bytes((machine, packets), (owner, Count::Heap), at, total);
+            for (generation, bytes) in (0..).zip(heap) {
+                let count = (owner, Count::Generation(generation));
+                tracks.bytes((machine, packets), count, at, bytes);
+            }
+        }
+    }
+}
+
+fn wait_name((_, _, native): Wait) -> &'static str {
+    if native == 0 { "Waiting for a lock" } else { "Waiting for a lock of the runtime" }
+}

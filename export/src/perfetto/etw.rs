@@ -1,0 +1,387 @@
+//! The kernel's events that Perfetto knows as such: context switches, threads that become ready,
+//! operations of files and disks.
+
+use etl_analysis::{EventRef, Machine};
+use etl_format::constants::hook;
+use etl_format::read::Record;
+use etl_schema::views::{FieldReader, FieldValues};
+use foldhash::{HashMap, HashSet};
+
+use super::fields::{etw_bundle, etw_event, packet};
+use super::packets::Packets;
+use super::selection::Selection;
+use super::storage::Storage;
+use crate::protobuf::Message;
+use crate::text::utf16;
+
+/// Fields of an event, at most.
+const FIELDS: usize = 11;
+
+/// Bytes of events in a packet.
+const BUNDLE: usize = 1 << 14;
+
+/// Perfetto takes no events of other processors.
+const MAX_PROCESSORS: u16 = 1024;
+
+/// Operations of selected threads whose end is awaited.
+const MAX_OPEN: usize = 1 << 16;
+
+/// How a field is encoded.
+#[derive(Clone, Copy, Debug)]
+enum Coding {
+    Uint,
+    /// A signed byte, as `int32`.
+    Byte,
+    /// A signed byte, as `sint32`.
+    ByteZigzag,
+    Text,
+}
+use Coding::{Byte, ByteZigzag, Text, Uint};
+
+/// A kind of event: its message, and its fields by name and number.
+#[derive(Debug)]
+struct Kind {
+    message: u32,
+    /// The field with the opcode, where several kinds share a message.
+    opcode: Option<u32>,
+    /// The field with the thread that is meant, and that of the request.
+    thread: &'static str,
+    request: &'static str,
+    fields: &'static [(&'static str, u32, Coding)],
+}
+
+const SWITCH: Kind = Kind {
+    message: etw_event::C_SWITCH,
+    opcode: None,
+    thread: "",
+    request: "",
+    // Importers read reason, mode and state from the numbers, not from the enumerations.
+    fields: &[
+        ("NewThreadId", 1, Uint),
+        ("OldThreadId", 2, Uint),
+        ("NewThreadPriority", 3, ByteZigzag),
+        ("OldThreadPriority", 4, ByteZigzag),
+        ("PreviousCState", 5, Uint),
+        ("OldThreadWaitReason", 11, Byte),
+        ("OldThreadWaitMode", 12, Byte),
+        ("OldThreadState", 13, ByteZigzag),
+        ("OldThreadWaitIdealProcessor", 9, ByteZigzag),
+        ("NewThreadWaitTime", 10, Uint),
+    ],
+};
+const READY: Kind = Kind {
+    message: etw_event::READY_THREAD,
+    opcode: None,
+    thread: "TThreadId",
+    request: "",
+    fields: &[
+        ("TThreadId", 1, Uint),
+        ("AdjustReason", 5, Byte),
+        ("AdjustIncrement", 3, ByteZigzag),
+        ("Flag", 6, Byte),
+    ],
+};
+const DISK: Kind = Kind {
+    message: etw_event::DISK_IO,
+    opcode: Some(9),
+    thread: "IssuingThreadId",
+    request: "",
+    fields: &[
+        ("DiskNumber", 1, Uint),
+        ("IrpFlags", 2, Uint),
+        ("TransferSize", 3, Uint),
+        ("ByteOffset", 4, Uint),
+        ("FileObject", 5, Uint),
+        ("Irp", 6, Uint),
+        ("HighResResponseTime", 7, Uint),
+        ("IssuingThreadId", 8, Uint),
+    ],
+};
+const OPEN: Kind = Kind {
+    message: etw_event::FILE_CREATE,
+    opcode: None,
+    thread: "TTID",
+    request: "IrpPtr",
+    fields: &[
+        ("IrpPtr", 1, Uint),
+        ("FileObject", 2, Uint),
+        ("TTID", 3, Uint),
+        ("CreateOptions", 4, Uint),
+        ("FileAttributes", 5, Uint),
+        ("ShareAccess", 6, Uint),
+        ("OpenPath", 7, Text),
+    ],
+};
+const ENUMERATE: Kind = Kind {
+    message: etw_event::FILE_ENUMERATE,
+    opcode: Some(9),
+    thread: "TTID",
+    request: "IrpPtr",
+    fields: &[
+        ("IrpPtr", 1, Uint),
+        ("FileObject", 2, Uint),
+        ("FileKey", 3, Uint),
+        ("TTID", 4, Uint),
+        ("Length", 5, Uint),
+        ("InfoClass", 6, Uint),
+        ("FileIndex", 7, Uint),
+        ("FileName", 8, Text),
+    ],
+};
+const INFO: Kind = Kind {
+    message: etw_event::FILE_INFO,
+    opcode: Some(7),
+    thread: "TTID",
+    request: "IrpPtr",
+    fields: &[
+        ("IrpPtr", 1, Uint),
+        ("FileObject", 2, Uint),
+        ("FileKey", 3, Uint),
+        ("ExtraInfo", 4, Uint),
+        ("TTID", 5, Uint),
+        ("InfoClass", 6, Uint),
+    ],
+};
+const READ_WRITE: Kind = Kind {
+    message: etw_event::FILE_READ_WRITE,
+    opcode: Some(8),
+    thread: "TTID",
+    request: "IrpPtr",
+    fields: &[
+        ("Offset", 1, Uint),
+        ("IrpPtr", 2, Uint),
+        ("FileObject", 3, Uint),
+        ("FileKey", 4, Uint),
+        ("TTID", 5, Uint),
+        ("IoSize", 6, Uint),
+        ("IoFlags", 7, Uint),
+    ],
+};
+const SIMPLE: Kind = Kind {
+    message: etw_event::FILE_SIMPLE,
+    opcode: Some(5),
+    thread: "TTID",
+    request: "IrpPtr",
+    fields: &[
+        ("IrpPtr", 1, Uint),
+        ("FileObject", 2, Uint),
+        ("FileKey", 3, Uint),
+        ("TTID", 4, Uint),
+    ],
+};
+const END: Kind = Kind {
+    message: etw_event::FILE_END,
+    opcode: None,
+    thread: "",
+    request: "IrpPtr",
+    fields: &[("IrpPtr", 1, Uint), ("ExtraInfo", 2, Uint), ("NtStatus", 3, Uint)],
+};
+const PATH: Kind = Kind {
+    message: etw_event::FILE_PATH,
+    opcode: Some(8),
+    thread: "TTID",
+    request: "IrpPtr",
+    fields: &[
+        ("IrpPtr", 1, Uint),
+        ("FileObject", 2, Uint),
+        ("FileKey", 3, Uint),
+        ("ExtraInfo", 4, Uint),
+        ("TTID", 5, Uint),
+        ("InfoClass", 6, Uint),
+        ("FileName", 7, Text),
+    ],
+};
+
+/// The kind of the events of a hook.
+#[inline]
+fn kind_of(hook: u16) -> Option<&'static Kind> {
+    Some(match hook {
+        hook::CSWITCH => &SWITCH,
+        hook::READY_THREAD => &READY,
+        hook::DISK_READ | hook::DISK_WRITE | hook::DISK_FLUSH => &DISK,
+        hook::FILE_OPEN => &OPEN,
+        hook::FILE_DIR_ENUM | hook::FILE_DIR_NOTIFY => &ENUMERATE,
+        hook::FILE_SET_INFO
+        | hook::FILE_SET_DELETE
+        | hook::FILE_RENAME
+        | hook::FILE_QUERY_INFO
+        | hook::FILE_FS_CONTROL => &INFO,
+        hook::FILE_READ | hook::FILE_WRITE => &READ_WRITE,
+        hook::FILE_CLEANUP | hook::FILE_CLOSE | hook::FILE_FLUSH => &SIMPLE,
+        hook::FILE_OPERATION_END => &END,
+        hook::FILE_DELETE_PATH | hook::FILE_RENAME_PATH | hook::FILE_LINK_PATH => &PATH,
+        _ => return None,
+    })
+}
+
+/// Reads the events of a hook.
+#[derive(Clone, Debug)]
+struct Reader {
+    fields: FieldReader<FIELDS>,
+    thread: Option<usize>,
+    request: Option<usize>,
+}
+
+impl Reader {
+    fn new(kind: &'static Kind, hook: u16) -> Self {
+        let mut names = [""; FIELDS];
+        for (name, field) in names.iter_mut().zip(kind.fields) {
+            *name = field.0;
+        }
+        let place = |wanted: &str| kind.fields.iter().position(|field| field.0 == wanted);
+        Reader {
+            fields: FieldReader::of_hook(hook, names),
+            thread: place(kind.thread),
+            request: place(kind.request),
+        }
+    }
+}
+
+/// Collects the kernel's events and writes them in packets.
+#[derive(Debug)]
+pub(super) struct Etw {
+    readers: HashMap<u16, Reader>,
+    /// The thread that runs on a processor.
+    current: HashMap<u16, u32>,
+    /// Requests of selected threads that have not ended.
+    requests: HashSet<u64>,
+    bundle: Message,
+    event: Message,
+    values: Message,
+    /// Events that were written.
+    pub events: u64,
+    /// Events that were left out as Perfetto takes none of their processors.
+    pub left_out: u64,
+}
+
+impl Default for Etw {
+    fn default() -> Self {
+        Etw {
+            readers: HashMap::default(),
+            current: HashMap::default(),
+            requests: HashSet::default(),
+            bundle: Message::default(),
+            event: Message::default(),
+            values: Message::default(),
+            events: 0,
+            left_out: 0,
+        }
+    }
+}
+
+impl Etw {
+    /// Takes in a record of the kernel.
+    pub fn record<S: Storage>(
+        &mut self,
+        machine: &Machine,
+        record: &Record<'_>,
+        (hook, event, nanos): (u16, &EventRef, u64),
+        selection: &Selection,
+        packets: &mut Packets<S>,
+    ) {
+        let Some(kind) = kind_of(hook) else { return };
+        let reader = self.readers.entry(hook).or_insert_with(|| Reader::new(kind, hook));
+        let (thread, request) = (reader.thread, reader.request);
+        let Some(values) = reader.fields.read(record) else { return };
+        let value = |at: Option<usize>| at.and_then(|at| values.uint(at));
+        let admits = |tid: Option<u64>| {
+            let tid = tid.map(|tid| tid as u32);
+            let process = tid.and_then(|tid| machine.process_of_thread(tid));
+            selection.admits(machine, process, tid, event.time)
+        };
+        let mut tid = event.tid;
+        let mut others = [false; 2];
+        match hook {
+            hook::CSWITCH => {
+                self.current.insert(event.processor, value(Some(0)).unwrap_or(0) as u32);
+                if !selection.is_everything() {
+                    others = [0, 1].map(|at| !admits(value(Some(at))));
+                    if others == [true; 2] {
+                        return;
+                    }
+                }
+            }
+            hook::READY_THREAD => {
+                // It is logged by whoever runs on the processor.
+                tid = self.current.get(&event.processor).copied().or(tid);
+                if !admits(value(thread)) {
+                    return;
+                }
+            }
+            _ if selection.is_everything() => tid = value(thread).map(|tid| tid as u32).or(tid),
+            hook::FILE_OPERATION_END => {
+                if !value(request).is_some_and(|request| self.requests.remove(&request)) {
+                    return;
+                }
+            }
+            _ => {
+                if !admits(value(thread)) {
+                    return;
+                }
+                tid = value(thread).map(|tid| tid as u32);
+                if let Some(request) = value(request)
+                    && self.requests.len() < MAX_OPEN
+                {
+                    self.requests.insert(request);
+                }
+            }
+        }
+        if event.processor >= MAX_PROCESSORS {
+            self.left_out += 1;
+            return;
+        }
+        encode(kind, &values, others, &mut self.values);
+        if let Some(opcode) = kind.opcode {
+            self.values.uint(opcode, (hook & 0xff).into());
+        }
+        self.event.clear();
+        self.event.uint(etw_event::TIMESTAMP, nanos);
+        self.event.message(kind.message, &self.values);
+        self.event.uint(etw_event::CPU, event.processor.into());
+        if let Some(tid) = tid {
+            self.event.uint(etw_event::THREAD, tid.into());
+        }
+        self.bundle.message(etw_bundle::EVENT, &self.event);
+        self.events += 1;
+        if self.bundle.bytes().len() >= BUNDLE {
+            self.flush(packets);
+        }
+    }
+
+    /// Writes what was collected.
+    pub fn flush<S: Storage>(&mut self, packets: &mut Packets<S>) {
+        if !self.bundle.bytes().is_empty() {
+            packets.write(None, packet::ETW_EVENTS, &self.bundle);
+            self.bundle.clear();
+        }
+    }
+}
+
+/// The message of an event. The threads of a switch that are `others` get no id.
+#[inline]
+fn encode(
+    kind: &Kind,
+    values: &FieldValues<'_, FIELDS>,
+    others: [bool; 2],
+    out: &mut Message,
+) {
+    out.clear();
+    for (at, &(_, number, coding)) in kind.fields.iter().enumerate() {
+        if others.get(at) == Some(&true) {
+            continue;
+        }
+        if matches!(coding, Text) {
+            if let Some(units) = values.text(at) {
+                out.text(number, &utf16(units));
+            }
+            continue;
+        }
+        let Some(value) = values.uint(at) else { continue };
+        let byte = i64::from(value as u8 as i8);
+        match coding {
+            Byte => out.uint(number, byte.cast_unsigned()),
+            ByteZigzag => out.zigzag(number, byte),
+            Uint | Text => out.uint(number, value),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Which processes, threads and times are exported.
+
+use std::collections::BTreeSet;
+
+use etl_analysis::{Machine, ProcessLife};
+
+/// Which processes, threads and times are exported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    lives: Option<Vec<ProcessLife>>,
+    threads: Vec<u32>,
+    span: (Option<i64>, Option<i64>),
+}
+
+impl Selection {
+    /// Everything.
+    #[must_use]
+    pub fn new() -> Self {
+        Selection::default()
+    }
+
+    /// Only these processes, while they have their ids.
+    #[must_use]
+    pub fn processes(self, lives: Vec<ProcessLife>) -> Self {
+        Selection { lives: Some(lives), ..self }
+    }
+
+    /// Only the threads with these ids; all if there is none.
+    #[must_use]
+    pub fn threads(self, threads: Vec<u32>) -> Self {
+        Selection { threads, ..self }
+    }
+
+    /// Only what happened from one timestamp to before another one, in ticks of the recording's
+    /// clock.
+    #[must_use]
+    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
+        Selection { span: (from, to), ..self }
+    }
+
+    /// Whether all processes and threads are selected.
+    #[inline]
+    pub(super) fn is_everything(&self) -> bool {
+        self.lives.is_none() && self.threads.is_empty()
+    }
+
+    /// The ids of threads that are selected one by one.
+    pub(super) fn selected_threads(&self) -> &[u32] {
+        &self.threads
+    }
+
+    /// The indices of the processes that are selected one by one.
+    pub(super) fn selected_processes(&self, machine: &Machine) -> Option<BTreeSet<usize>> {
+        self.lives.as_ref()?;
+        let first = machine.span().map_or(0, |(first, _)| first);
+        let selected = machine.processes().iter().enumerate().filter(|(index, process)| {
+            self.admits_process(machine, *index, process.started().unwrap_or(first))
+        });
+        Some(selected.map(|(index, _)| index).collect())
+    }
+
+    pub(super) fn span(&self) -> (Option<i64>, Option<i64>) {
+        self.span
+    }
+
+    /// Whether a time is selected.
+    #[inline]
+    pub(super) fn admits_time(&self, time: i64) -> bool {
+        let (from, to) = self.span;
+        from.is_none_or(|from| from <= time) && to.is_none_or(|to| time < to)
+    }
+
+    /// Whether a process is selected, by its index.
+    pub(super) fn admits_process(&self, machine: &Machine, process: usize, time: i64) -> bool {
+        let Some(lives) = &self.lives else { return true };
+        let pid = machine.processes().get(process).map(|process| process.pid());
+        pid.is_some_and(|pid| lives.iter().any(|life| life.has(pid, time)))
+    }
+
+    /// Whether a thread is selected, by its id and the index of its process.
+    pub(super) fn admits(
+        &self,
+        machine: &Machine,
+        process: Option<usize>,
+        tid: Option<u32>,
+        time: i64,
+    ) -> bool {
+        let is_process = match process {
+            Some(process) => self.admits_process(machine, process, time),
+            None => self.lives.is_none(),
+        };
+        is_process && (self.threads.is_empty() || tid.is_some_and(|t| self.threads.contains(&t)))
+    }
+}

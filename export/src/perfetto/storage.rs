@@ -1,0 +1,33 @@
+//! Where a trace for Perfetto is written, and where samples are kept until their names are known.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek, Write};
+
+/// Bytes that can be read back, and be written again from the beginning.
+pub trait Storage: Read + Write + Seek {
+    /// Removes all bytes.
+    ///
+    /// # Errors
+    /// When the storage cannot be written.
+    fn clear(&mut self) -> io::Result<()>;
+}
+
+impl Storage for File {
+    fn clear(&mut self) -> io::Result<()> {
+        self.set_len(0)?;
+        self.rewind()
+    }
+}
+
+impl Storage for Cursor<Vec<u8>> {
+    fn clear(&mut self) -> io::Result<()> {
+        self.get_mut().clear();
+        self.rewind()
+    }
+}
+
+impl<S: Storage + ?Sized> Storage for &mut S {
+    fn clear(&mut self) -> io::Result<()> {
+        (**self).clear()
+    }
+}

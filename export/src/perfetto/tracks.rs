@@ -1,0 +1,270 @@
+//! Tracks: what slices, instants and counters stand on.
+
+use etl_analysis::Machine;
+use foldhash::HashMap;
+
+use super::fields::{
+    annotation, counter, event_type, packet, process_descriptor, thread_descriptor, track,
+    track_event,
+};
+use super::packets::Packets;
+use super::storage::Storage;
+use crate::protobuf::Message;
+
+/// A row of slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Row {
+    Collections,
+    Suspensions,
+    Compilations,
+    Exceptions,
+    Contention,
+    Activities,
+}
+
+impl Row {
+    const fn name(self) -> &'static str {
+        match self {
+            Row::Collections => "GC",
+            Row::Suspensions => "GC suspensions",
+            Row::Compilations => "JIT",
+            Row::Exceptions => "Exceptions",
+            Row::Contention => "Lock contention",
+            Row::Activities => "Activities",
+        }
+    }
+
+    /// The category of its events.
+    const fn category(self) -> &'static str {
+        match self {
+            Row::Collections | Row::Suspensions => "gc",
+            Row::Compilations => "jit",
+            Row::Exceptions => "exception",
+            Row::Contention => "contention",
+            Row::Activities => "activity",
+        }
+    }
+}
+
+/// What a counter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Count {
+    /// Percent of a processor, by samples.
+    Cpu,
+    /// Bytes of all generations, or of one of them.
+    Heap,
+    Generation(u8),
+}
+
+impl Count {
+    const fn name(self) -> &'static str {
+        match self {
+            Count::Cpu => "CPU by samples",
+            Count::Heap => "GC heap",
+            Count::Generation(0) => "GC heap: generation 0",
+            Count::Generation(1) => "GC heap: generation 1",
+            Count::Generation(2) => "GC heap: generation 2",
+            Count::Generation(3) => "GC heap: large objects",
+            Count::Generation(_) => "GC heap: pinned objects",
+        }
+    }
+}
+
+/// A process by its index, its CLR where it may have several, and a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Owner {
+    pub process: usize,
+    pub clr: u16,
+    pub tid: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Track {
+    Process(usize),
+    Thread(usize, u32),
+    /// Slices of one track never overlap: those that would are in another lane.
+    Slices(Owner, Row, usize),
+    Counter(Owner, Count),
+}
+
+/// What is known about a slice besides its name.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Value<'a> {
+    Uint(u64),
+    Text(&'a str),
+    Pointer(u64),
+}
+
+/// Values with their names.
+pub(super) type Values<'a> = [(&'a str, Value<'a>)];
+
+/// The tracks that were used, by number.
+#[derive(Debug, Default)]
+pub(super) struct Tracks {
+    numbers: HashMap<Track, u64>,
+    /// When the last slice of each lane ended.
+    lanes: HashMap<(Owner, Row), Vec<u64>>,
+    message: Message,
+    part: Message,
+    /// Slices and instants that were written.
+    pub slices: u64,
+}
+
+impl Tracks {
+    /// Writes a slice, in nanoseconds, that ended after those that were written before; `None` as
+    /// its end if it has none.
+    pub fn slice<S: Storage>(
+        &mut self,
+        (machine, packets): (&Machine, &mut Packets<S>),
+        (owner, row): (Owner, Row),
+        (from, to): (u64, Option<u64>),
+        name: &str,
+        values: &Values<'_>,
+    ) {
+        let lanes = self.lanes.entry((owner, row)).or_default();
+        let free = lanes.iter().position(|&ended| ended <= from);
+        let lane = free.unwrap_or(lanes.len());
+        let end = to.unwrap_or(u64::MAX);
+        match lanes.get_mut(lane) {
+            Some(ended) => *ended = end,
+            None => lanes.push(end),
+        }
+        let number = self.number(Track::Slices(owner, row, lane), machine, packets);
+        self.begin(event_type::BEGIN, number, row, name, values);
+        packets.write(Some(from), packet::TRACK_EVENT, &self.message);
+        if let Some(to) = to {
+            self.message.clear();
+            self.message.uint(track_event::TYPE, event_type::END);
+            self.message.uint(track_event::TRACK, number);
+            packets.write(Some(to), packet::TRACK_EVENT, &self.message);
+        }
+    }
+
+    /// Writes what has no duration.
+    pub fn instant<S: Storage>(
+        &mut self,
+        (machine, packets): (&Machine, &mut Packets<S>),
+        (owner, row): (Owner, Row),
+        at: u64,
+        name: &str,
+        values: &Values<'_>,
+    ) {
+        let number = self.number(Track::Slices(owner, row, 0), machine, packets);
+        self.begin(event_type::INSTANT, number, row, name, values);
+        packets.write(Some(at), packet::TRACK_EVENT, &self.message);
+    }
+
+    /// Writes a value of a counter in bytes.
+    pub fn bytes<S: Storage>(
+        &mut self,
+        (machine, packets): (&Machine, &mut Packets<S>),
+        (owner, count): (Owner, Count),
+        at: u64,
+        bytes: u64,
+    ) {
+        self.counter(machine, packets, owner, count);
+        self.message.uint(track_event::COUNTER, bytes);
+        packets.write(Some(at), packet::TRACK_EVENT, &self.message);
+    }
+
+    /// Writes a value of a counter in percent.
+    pub fn percent<S: Storage>(
+        &mut self,
+        (machine, packets): (&Machine, &mut Packets<S>),
+        (owner, count): (Owner, Count),
+        at: u64,
+        percent: f64,
+    ) {
+        self.counter(machine, packets, owner, count);
+        self.message.double(track_event::DOUBLE_COUNTER, percent);
+        packets.write(Some(at), packet::TRACK_EVENT, &self.message);
+    }
+
+    fn counter<S: Storage>(
+        &mut self,
+        machine: &Machine,
+        packets: &mut Packets<S>,
+        owner: Owner,
+        count: Count,
+    ) {
+        let number = self.number(Track::Counter(owner, count), machine, packets);
+        self.message.clear();
+        self.message.uint(track_event::TYPE, event_type::COUNTER);
+        self.message.uint(track_event::TRACK, number);
+    }
+
+    fn begin(&mut self, kind: u64, number: u64, row: Row, name: &str, values: &Values<'_>) {
+        self.slices += 1;
+        self.message.clear();
+        self.message.uint(track_event::TYPE, kind);
+        self.message.uint(track_event::TRACK, number);
+        self.message.text(track_event::CATEGORY, row.category());
+        self.message.text(track_event::NAME, name);
+        for (name, value) in values {
+            self.part.clear();
+            self.part.text(annotation::NAME, name);
+            match value {
+                Value::Uint(value) => self.part.uint(annotation::UINT, *value),
+                Value::Text(text) => self.part.text(annotation::TEXT, text),
+                Value::Pointer(value) => self.part.uint(annotation::POINTER, *value),
+            }
+            self.message.message(track_event::ANNOTATION, &self.part);
+        }
+    }
+
+    /// The number of a track, which is described when it is used first.
+    fn number<S: Storage>(
+        &mut self,
+        of: Track,
+        machine: &Machine,
+        packets: &mut Packets<S>,
+    ) -> u64 {
+        if let Some(&number) = self.numbers.get(&of) {
+            return number;
+        }
+        let pid = |process: usize| machine.processes().get(process).map_or(0, |p| p.pid());
+        let mut described = Message::default();
+        match of {
+            Track::Process(process) => {
+                let mut part = Message::default();
+                part.uint(process_descriptor::PID, pid(process).into());
+                described.message(track::PROCESS, &part);
+            }
+            Track::Thread(process, tid) => {
+                let mut part = Message::default();
+                part.uint(thread_descriptor::PID, pid(process).into());
+                part.uint(thread_descriptor::TID, tid.into());
+                described.message(track::THREAD, &part);
+            }
+            Track::Slices(owner, row, _) => {
+                let above = match owner.tid {
+                    Some(tid) => Track::Thread(owner.process, tid),
+                    None => Track::Process(owner.process),
+                };
+                let parent = self.number(above, machine, packets);
+                described.uint(track::PARENT, parent);
+                described.text(track::NAME, row.name());
+            }
+            Track::Counter(owner, count) => {
+                let parent = self.number(Track::Process(owner.process), machine, packets);
+                described.uint(track::PARENT, parent);
+                described.text(track::NAME, count.name());
+                let mut part = Message::default();
+                match count {
+                    Count::Cpu => part.text(counter::UNIT_NAME, "%"),
+                    Count::Heap | Count::Generation(_) => {
+                        part.uint(counter::UNIT, counter::SIZE_BYTES);
+                    }
+                }
+                described.message(track::COUNTER, &part);
+            }
+        }
+        let number = self.numbers.len() as u64 + 1;
+        self.numbers.insert(of, number);
+        let mut message = Message::default();
+        message.uint(track::UUID, number);
+        message.append(&described);
+        packets.write(None, packet::TRACK_DESCRIPTOR, &message);
+        number
+    }
+}
