@@ -4,7 +4,7 @@
 //! |---|---|
 //! | native ETW packets | context switches, threads that become ready, operations of files and disks |
 //! | samples with stacks, mappings and build ids | the kernel's samples |
-//! | slices | collections and suspensions of the CLR, compilations, waits for locks, activities |
+//! | slices | lives of processes, collections and suspensions of the CLR, compilations, waits for locks, activities |
 //! | instants | exceptions |
 //! | counters | heaps of the CLR, and the CPU by samples |
 //! | names of processes and threads | the whole recording |
@@ -159,7 +159,7 @@ impl<O: Storage, S: Storage> Perfetto<O, S> {
         self.etw.flush(&mut packets);
         self.behavior.finish((machine, time), &selection, (&mut tracks, &mut packets));
         self.activities.finish(&mut spool);
-        names::write(machine, &selection, time, &mut packets);
+        names::write(machine, &selection, time, (&mut tracks, &mut packets));
         let options = ProfileOptions::new().by_thread(true).detail(Detail::Addresses);
         let options = options.idle(self.idle).threads(selection.selected_threads().to_vec());
         // The process of a thread may have become known after its samples.

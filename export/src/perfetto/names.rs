@@ -8,6 +8,7 @@ use super::packets::Packets;
 use super::selection::Selection;
 use super::storage::Storage;
 use super::time::TraceTime;
+use super::tracks::{Owner, Row, Tracks, Value};
 use crate::protobuf::Message;
 
 /// Writes all selected processes and threads: each with the time at which it started, so that an id
@@ -16,7 +17,7 @@ pub(super) fn write<S: Storage>(
     machine: &Machine,
     selection: &Selection,
     time: TraceTime,
-    packets: &mut Packets<S>,
+    (tracks, packets): (&mut Tracks, &mut Packets<S>),
 ) {
     let first = machine.span().map_or(0, |(first, _)| first);
     let started = |at: Option<i64>| {
@@ -52,6 +53,9 @@ pub(super) fn write<S: Storage>(
         let mut message = Message::default();
         message.message(process_tree::PROCESSES, &part);
         packets.write(Some(at), packet::PROCESS_TREE, &message);
+        if of.started().is_some() || of.ended().is_some() {
+            lifetime((machine, time), (index, of), first, (tracks, packets));
+        }
     }
     let (mut message, mut size) = (Message::default(), 0);
     let mut at_start = None;
@@ -74,6 +78,25 @@ pub(super) fn write<S: Storage>(
     if size > 0 {
         packets.write(at_start, packet::PROCESS_TREE, &message);
     }
+}
+
+/// Writes the life of a process that started or ended in the recording, as a slice.
+fn lifetime<S: Storage>(
+    (machine, time): (&Machine, TraceTime),
+    (index, of): (usize, &Process),
+    first: i64,
+    (tracks, packets): (&mut Tracks, &mut Packets<S>),
+) {
+    let mut values = Vec::new();
+    if !of.command_line().is_empty() {
+        values.push(("command_line", Value::Text(of.command_line())));
+    }
+    let status = of.exit_status().map(|status| i64::from(status).to_string());
+    values.extend(status.as_deref().map(|status| ("exit_status", Value::Text(status))));
+    let owner = Owner { process: index, ..Owner::default() };
+    let span = (time.nanos(of.started().unwrap_or(first)), of.ended().map(|at| time.nanos(at)));
+    let name = if of.name().is_empty() { "(unknown name)" } else { of.name() };
+    tracks.slice((machine, packets), (owner, Row::Lifetime), span, name, &values);
 }
 
 fn thread_message(of: &Thread) -> Message {

@@ -14,6 +14,7 @@ use crate::protobuf::Message;
 /// A row of slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Row {
+    Lifetime,
     Collections,
     Suspensions,
     Compilations,
@@ -25,6 +26,7 @@ pub(super) enum Row {
 impl Row {
     const fn name(self) -> &'static str {
         match self {
+            Row::Lifetime => "Process",
             Row::Collections => "GC",
             Row::Suspensions => "GC suspensions",
             Row::Compilations => "JIT",
@@ -37,6 +39,7 @@ impl Row {
     /// The category of its events.
     const fn category(self) -> &'static str {
         match self {
+            Row::Lifetime => "process",
             Row::Collections | Row::Suspensions => "gc",
             Row::Compilations => "jit",
             Row::Exceptions => "exception",
