@@ -73,6 +73,41 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     }
 }
 
+/// Sees everything, if there is one.
+impl<O: Observer> Observer for Option<O> {
+    const JOINS_STACKS: bool = O::JOINS_STACKS;
+
+    fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
+        if let Some(observer) = self {
+            observer.record(machine, record, event);
+        }
+    }
+
+    fn change(&mut self, machine: &Machine, change: &Change, event: &EventRef) {
+        if let Some(observer) = self {
+            observer.change(machine, change, event);
+        }
+    }
+
+    fn sample(&mut self, machine: &Machine, sample: &Sample<'_>) {
+        if let Some(observer) = self {
+            observer.sample(machine, sample);
+        }
+    }
+
+    fn stack(&mut self, machine: &Machine, stack: &Stack<'_>) {
+        if let Some(observer) = self {
+            observer.stack(machine, stack);
+        }
+    }
+
+    fn restart(&mut self) {
+        if let Some(observer) = self {
+            observer.restart();
+        }
+    }
+}
+
 /// An event of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

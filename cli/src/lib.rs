@@ -34,6 +34,7 @@ mod recording;
 mod rewrite;
 mod schemas;
 mod sink;
+mod symbols;
 mod table;
 mod threads;
 mod tool;

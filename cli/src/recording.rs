@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 
 use etl_analysis::{
-    Analysis, Change, EventRef, Machine, Observer, ProcessLife, Recording, Sample, Stack, UnknownProcess,
+    Analysis, Change, EventRef, Machine, Observer, ProcessLife, Recording, Sample, Stack,
+    UnknownProcess,
 };
 use etl_format::Clock;
 use etl_format::read::Record;

@@ -48,6 +48,8 @@ mod mapping_field {
     pub const FILE: u32 = 5;
     pub const BUILD_ID: u32 = 6;
     pub const HAS_FUNCTIONS: u32 = 7;
+    pub const HAS_FILES: u32 = 8;
+    pub const HAS_LINES: u32 = 9;
 }
 mod location_field {
     pub const ID: u32 = 1;
@@ -57,6 +59,7 @@ mod location_field {
 }
 mod line_field {
     pub const FUNCTION: u32 = 1;
+    pub const LINE: u32 = 2;
 }
 mod function_field {
     pub const ID: u32 = 1;
@@ -154,30 +157,38 @@ impl<W: Write> Writer<W> {
                 format!("{}{:X}", pdb.signature, pdb.age).replace('-', "").to_uppercase();
             message.uint(mapping_field::BUILD_ID, self.strings.number(&build_id));
         }
-        let is_managed = |frame: &Frame| frame.module == at && frame.kind.is_managed();
-        if profile.frames().iter().any(is_managed) {
+        let own = || profile.frames().iter().filter(|frame| frame.module == at);
+        let has_name = |frame: &Frame| frame.kind.is_managed() || &*frame.method != "?";
+        if own().any(has_name) {
             message.uint(mapping_field::HAS_FUNCTIONS, 1);
+        }
+        if own().any(|frame| frame.line.is_some()) {
+            message.uint(mapping_field::HAS_FILES, 1);
+            message.uint(mapping_field::HAS_LINES, 1);
         }
         self.field(profile_field::MAPPING, &message)
     }
 
     /// Writes locations, and the functions that they are in.
     fn functions(&mut self, profile: &Profile) -> io::Result<()> {
-        let mut functions: HashMap<(u64, usize), u64> = HashMap::default();
+        let mut functions: HashMap<(u64, usize, u64), u64> = HashMap::default();
         for (at, frame) in profile.frames().iter().enumerate() {
             let name = self.strings.number(&profile.label(at));
             let next = functions.len() as u64 + 1;
-            let function = *functions.entry((name, frame.module)).or_insert(next);
+            let module = profile.modules().get(frame.module);
+            let file = frame.file.as_deref().or(module.map(|module| &*module.path));
+            let file = self.strings.number(file.unwrap_or_default());
+            let function = *functions.entry((name, frame.module, file)).or_insert(next);
             if function == next {
-                let file = profile.modules().get(frame.module).map_or("", |module| &module.path);
                 let mut message = Message::default();
                 message.uint(function_field::ID, function);
                 message.uint(function_field::NAME, name);
-                message.uint(function_field::FILE, self.strings.number(file));
+                message.uint(function_field::FILE, file);
                 self.field(profile_field::FUNCTION, &message)?;
             }
             let (mut message, mut line) = (Message::default(), Message::default());
             line.uint(line_field::FUNCTION, function);
+            line.uint_unless_zero(line_field::LINE, frame.line.unwrap_or(0).into());
             message.uint(location_field::ID, id(at));
             message.uint(location_field::MAPPING, id(frame.module));
             message.uint_unless_zero(location_field::ADDRESS, frame.address.unwrap_or(0));

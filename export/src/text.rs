@@ -2,7 +2,8 @@
 
 /// A text in UTF-16, up to its NUL. What is no character is replaced.
 pub(crate) fn utf16(units: &[u8]) -> String {
-    let units = units.chunks_exact(2).filter_map(|unit| Some(u16::from_le_bytes(*unit.first_chunk()?)));
+    let units =
+        units.chunks_exact(2).filter_map(|unit| Some(u16::from_le_bytes(*unit.first_chunk()?)));
     let units = units.take_while(|&unit| unit != 0);
     char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }

@@ -8,7 +8,8 @@ fn main() -> etl_symbols::Result<()> {
     let found = etl_symbols::functions(path.as_ref(), &offsets)?;
     for (offset, functions) in offsets.iter().zip(found) {
         for function in functions {
-            let (file, line) = (function.file.as_deref().unwrap_or("?"), function.line.unwrap_or(0));
+            let (file, line) =
+                (function.file.as_deref().unwrap_or("?"), function.line.unwrap_or(0));
             println!("{offset:#x} {} {file}:{line}", function.name);
         }
     }

@@ -5,7 +5,7 @@ use foldhash::HashMap;
 use etl_format::read::Record;
 use etl_schema::views::{Pdb, merge};
 
-use super::names::file_name;
+use super::names::{Names, file_name};
 use crate::address::Origin;
 
 /// An image in the address space of a process.
@@ -123,10 +123,19 @@ impl Images {
     }
 
     /// Takes in a record, if it is one by which a merge adds an identity.
-    pub(crate) fn identity(&mut self, record: &Record<'_>) {
+    pub(crate) fn identity(&mut self, record: &Record<'_>, names: Option<&mut Names>) {
         let Some(event) = merge::ImageId::of(record) else { return };
         self.identities += 1;
-        let (Some(base), Some(pid)) = (event.base, event.process_id) else { return };
+        let at = event.process_id.zip(event.base);
+        if let Some(names) = names {
+            if let merge::ImageIdentity::Pdb(pdb) = event.identity {
+                names.pdb(pdb, event.pdb_path);
+            }
+            if let Some((at, linked)) = at.zip(event.link_time_and_size) {
+                names.linked(at, linked);
+            }
+        }
+        let Some((pid, base)) = at else { return };
         let id = match event.identity {
             merge::ImageIdentity::None => ImageId::None,
             merge::ImageIdentity::Pdb(pdb) => ImageId::Pdb(pdb),

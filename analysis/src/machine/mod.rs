@@ -40,7 +40,7 @@ pub use changes::{Change, ClrEvent, Life, StateObserver};
 pub use counted::Counted;
 pub use drives::Volume;
 pub use finish::UnresolvedAddress;
-pub use image_lives::ImageLife;
+pub use image_lives::{ImageLife, ModulePdbs};
 pub use listed::Listed;
 pub use process::{Process, UnfinishedJit, UnresolvedCause};
 pub use runtime::{Bracket, Clr, Counts, Item, Items, ModuleFacts};
@@ -323,7 +323,7 @@ impl Machine {
             }
         } else if let Header::Full(header) = record.header() {
             match header.class {
-                IMAGE_ID => self.images.identity(record),
+                IMAGE_ID => self.images.identity(record, self.names.as_mut()),
                 SYSTEM_CONFIG_EX => self.volumes.record(header.opcode, record.payload()),
                 kernel_class::PROCESS | kernel_class::THREAD => {
                     let fields = |hook| kernel::Fields::of(record, hook);

@@ -140,6 +140,10 @@ pub struct Names {
     domains: HashMap<(ClrKey, u64), Text>,
     /// Paths of images, by index.
     images: Vec<Text>,
+    /// Paths of PDBs.
+    pdbs: HashMap<Pdb, Text>,
+    /// Times of linking and sizes of images, by process and first address.
+    linked: HashMap<(u32, u64), (u32, u64)>,
 }
 
 impl Names {
@@ -213,6 +217,14 @@ impl Names {
             path: self.texts.number(text.il_path),
             native_path: self.texts.number(text.native_path),
         };
+        for (pdb, path) in
+            [text.il_pdb, text.native_pdb].into_iter().zip([text.il_pdb_path, text.native_pdb_path])
+        {
+            if let Some(pdb) = pdb.filter(|_| !path.is_empty()) {
+                let path = self.texts.number(path);
+                self.pdbs.entry(pdb).or_insert(path);
+            }
+        }
         let spans = self.modules.entry((clr, module.id)).or_default();
         match spans.last_mut().filter(|last| last.to.is_none() && last.path == new.path) {
             // Listed again, it is what it was.
@@ -238,6 +250,38 @@ impl Names {
         if let Some(known) = self.images.get_mut(index).filter(|known| **known == 0) {
             *known = path;
         }
+    }
+
+    /// Takes in the path of a PDB, in the encoding of a linker.
+    pub fn pdb(&mut self, pdb: Pdb, path: &[u8]) {
+        if !path.is_empty() && !self.pdbs.contains_key(&pdb) {
+            let path = String::from_utf8_lossy(path);
+            let units: Vec<u8> = path.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            let path = self.texts.number(&units);
+            self.pdbs.insert(pdb, path);
+        }
+    }
+
+    /// Takes in when the image at an address of a process was linked, and its size.
+    pub fn linked(&mut self, at: (u32, u64), link_time_and_size: (u32, u64)) {
+        self.linked.entry(at).or_insert(link_time_and_size);
+    }
+
+    /// Path of a PDB; empty where no event states it.
+    #[must_use]
+    pub fn pdb_path(&self, pdb: Pdb) -> &str {
+        self.pdbs.get(&pdb).map_or("", |&path| self.texts.get(path))
+    }
+
+    /// When the image at an address of a process was linked, and its size.
+    #[must_use]
+    pub fn link_time_and_size(&self, at: (u32, u64)) -> Option<(u32, u64)> {
+        self.linked.get(&at).copied()
+    }
+
+    /// All modules of CLRs with their paths.
+    pub fn modules(&self) -> impl Iterator<Item = (ClrKey, &ModuleNames)> {
+        self.modules.iter().flat_map(|((clr, _), spans)| spans.iter().map(|span| (*clr, span)))
     }
 
     /// The method with a number.

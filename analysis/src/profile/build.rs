@@ -1,11 +1,13 @@
 //! Makes the profile of what was collected: names for addresses, and one tree of frames.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use foldhash::HashMap;
 
+use super::code::{CodeNames, Namer, symbol};
 use super::collector::SampleCollector;
-use super::frames::{Detail, FrameKind, FrameTable};
+use super::frames::{Detail, FrameTable, UNKNOWN};
 use super::stacks::{NONE, Owner, Stacks};
 use super::tree::{CallNode, Root, TimedSample};
 use super::{Profile, Weight};
@@ -22,6 +24,7 @@ pub struct ProfileOptions {
     processes: Option<BTreeSet<usize>>,
     threads: Vec<u32>,
     idle: bool,
+    code_names: Option<Arc<CodeNames>>,
 }
 
 impl ProfileOptions {
@@ -61,6 +64,13 @@ impl ProfileOptions {
         ProfileOptions { idle, ..self }
     }
 
+    /// Names of functions in images, and source lines: those of what
+    /// [`SampleCollector::wanted_code`] returned.
+    #[must_use]
+    pub fn code_names(self, names: Arc<CodeNames>) -> Self {
+        ProfileOptions { code_names: Some(names), ..self }
+    }
+
     /// Whether the samples of a thread are part of the profile; `process` is the index in the
     /// machine.
     #[must_use]
@@ -95,6 +105,9 @@ impl SampleCollector {
         };
         let mut table = FrameTable::default();
         let mut frames = vec![usize::MAX; stacks.locations.len()];
+        let namer = options.code_names.as_deref().map(|names| Namer::new(names, stacks));
+        // Frames of functions that were inlined at a location, outermost first.
+        let mut inlined: HashMap<u32, Vec<usize>> = HashMap::default();
         let mut tree: Vec<Growing> = Vec::new();
         let mut children: HashMap<(u32, usize), u32> = HashMap::default();
         let mut roots: HashMap<(Option<usize>, Option<u32>), u32> = HashMap::default();
@@ -144,15 +157,25 @@ impl SampleCollector {
                     let Some(location) = stacks.locations.get(node.location as usize) else {
                         continue;
                     };
-                    let owner = owners.get(location.root as usize);
-                    let pid = owner.and_then(|owner| machine.processes().get(owner.process?));
-                    // Addresses of the kernel are the same in all processes.
-                    let pid = pid.map_or(u32::MAX, |process| process.pid());
-                    let symbol = symbols.at(pid, location.address, location.time);
+                    let symbol = symbol(machine, &symbols, &owners, location);
+                    let symbol = symbol.as_ref();
                     let at = (location.address, location.address >= machine.kernel_begins());
-                    *frame = table.number(symbol.as_ref(), at, options.detail);
+                    let place = (node.location as usize, location);
+                    let process = owners.get(location.root as usize).and_then(|o| o.process);
+                    let known = namer.as_ref().map(|namer| namer.names(place, symbol, process));
+                    let (functions, line) = known.unwrap_or_default();
+                    *frame = table.number(symbol, at, (functions.first(), line), options.detail);
+                    if let Some(inner @ [_, ..]) = functions.get(1..) {
+                        let number = |f| table.number(symbol, at, (Some(f), None), options.detail);
+                        inlined.insert(node.location, inner.iter().map(number).collect());
+                    }
                 }
-                number = child(&mut tree, &mut children, &table, (parent, *frame), options.detail);
+                let mut add = |parent, frame| {
+                    child(&mut tree, &mut children, &table, (parent, frame), options.detail)
+                };
+                let inner = inlined.get(&node.location).map_or(&[][..], Vec::as_slice);
+                let outer = add(parent, *frame);
+                number = inner.iter().fold(outer, |parent, &frame| add(parent, frame));
             }
             if let Some(mapped) = mapped.get_mut(index) {
                 *mapped = number;
@@ -185,7 +208,7 @@ impl SampleCollector {
 }
 
 /// The owners of roots, now that the whole recording is known.
-fn owners(machine: &Machine, stacks: &Stacks) -> Vec<Owner> {
+pub(super) fn owners(machine: &Machine, stacks: &Stacks) -> Vec<Owner> {
     let late = |tid| {
         let thread = machine.thread_at(tid, i64::MIN)?;
         machine.process_at(thread.pid, thread.started.unwrap_or(i64::MIN))
@@ -208,10 +231,9 @@ fn child(
     let above = tree.get(parent as usize).filter(|above| above.parent != NONE);
     let is_same = above.is_some_and(|above| above.frame == frame);
     let is_open = |frame: usize| {
-        let kind = table.frames.get(frame).map(|frame| frame.kind);
-        matches!(kind, Some(FrameKind::Native | FrameKind::Kernel | FrameKind::Unknown))
+        table.frames.get(frame).is_some_and(|f| !f.kind.is_managed() && &*f.method == UNKNOWN)
     };
-    if is_same && detail == Detail::Methods && is_open(frame) {
+    if is_same && matches!(detail, Detail::Methods | Detail::Lines) && is_open(frame) {
         return parent;
     }
     let next = tree.len() as u32;

@@ -1,12 +1,15 @@
 //! Frames: what addresses of stacks are, by name.
 
+use std::sync::Arc;
+
 use etl_schema::views::Pdb;
 use foldhash::HashMap;
 
+use super::code::{FunctionName, SourceLine};
 use crate::symbols::Symbol;
 
 /// The name of what is not in any known method, module or image.
-const UNKNOWN: &str = "?";
+pub(super) const UNKNOWN: &str = "?";
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,6 +78,10 @@ pub struct Frame {
     pub tier: u8,
     /// Its address, where frames have one: see [`Detail`].
     pub address: Option<u64>,
+    /// Path of its source file, where that is known and frames have one: see [`Detail::Lines`].
+    pub file: Option<Arc<str>>,
+    /// Line in the source file, from 1.
+    pub line: Option<u32>,
 }
 
 /// What is one frame.
@@ -85,7 +92,11 @@ pub enum Detail {
     /// known method, are one frame.
     #[default]
     Methods,
-    /// Each address.
+    /// As [`Detail::Methods`], with a frame for each source line of a method that
+    /// [`CodeNames`](super::CodeNames) have.
+    Lines,
+    /// Each address, with its source line. Where functions were inlined, an address is several
+    /// frames.
     Addresses,
     /// Each address that is in no method; all addresses of a method with one tier, by its name and
     /// its module.
@@ -102,14 +113,16 @@ pub(super) struct FrameTable {
 }
 
 impl FrameTable {
-    /// The number of the frame of an address; `is_kernel` is whether it is one of the kernel.
+    /// The number of the frame of an address; `is_kernel` is whether it is one of the kernel. The
+    /// function in the image there, or the source line in the method, are those of a PDB.
     pub fn number(
         &mut self,
         symbol: Option<&Symbol<'_>>,
         (address, is_kernel): (u64, bool),
+        (function, line): (Option<&FunctionName>, Option<&SourceLine>),
         detail: Detail,
     ) -> usize {
-        let is_exact = detail != Detail::Methods;
+        let is_exact = matches!(detail, Detail::Addresses | Detail::NativeAddresses);
         let mut tier = 0;
         let (module, method, kind) = match symbol {
             Some(Symbol::Method(method)) => {
@@ -134,17 +147,21 @@ impl FrameTable {
                 let range = Some((image.start, image.end));
                 let module = self.module(image.path, image.pdb, range, is_exact);
                 let kind = if is_kernel { FrameKind::Kernel } else { FrameKind::Native };
-                (module, UNKNOWN.to_owned(), kind)
+                let name = function.map_or(UNKNOWN, |function| &function.name);
+                (module, name.to_owned(), kind)
             }
             None => (self.module("", None, None, false), UNKNOWN.to_owned(), FrameKind::Unknown),
         };
         let has_address = match detail {
-            Detail::Methods => false,
+            Detail::Methods | Detail::Lines => false,
             Detail::Addresses => true,
             Detail::NativeAddresses => !kind.is_managed(),
         };
         let address = has_address.then_some(address);
-        let frame = Frame { module, method: method.into(), kind, tier, address };
+        let line = line.or(function.and_then(|function| function.line.as_ref()));
+        let line = line.filter(|_| detail == Detail::Lines || address.is_some());
+        let (file, line) = (line.map(|line| Arc::clone(&line.file)), line.map(|line| line.line));
+        let frame = Frame { module, method: method.into(), kind, tier, address, file, line };
         if let Some(&number) = self.numbers.get(&frame) {
             return number;
         }

@@ -21,16 +21,20 @@
 
 mod build;
 mod changes;
+mod code;
 mod collector;
 mod frames;
+mod il_maps;
 mod stacks;
 mod totals;
 mod tree;
 mod weight;
 
 pub use build::ProfileOptions;
+pub use code::{CodeNames, FunctionName, IlPoint, SourceLine, WantedCode};
 pub use collector::{SampleCollector, SampleStack};
 pub use frames::{Detail, Frame, FrameKind, ModuleInfo};
+pub use il_maps::IlMaps;
 pub use totals::{Focus, Total};
 pub use tree::{CallNode, Root, TimedSample};
 pub use weight::Weight;
@@ -91,6 +95,15 @@ impl Profile {
             return "?".to_owned();
         }
         format!("{}!{}", self.module_name(frame.module), frame.method)
+    }
+
+    /// File name and line of the source of a frame by its index: `Cart.cs:12`; `None` where it is
+    /// not known.
+    #[must_use]
+    pub fn source(&self, frame: usize) -> Option<String> {
+        let frame = self.frames.get(frame)?;
+        let name = frame.file.as_deref()?.rsplit(['\\', '/']).next()?;
+        Some(frame.line.map_or_else(|| name.to_owned(), |line| format!("{name}:{line}")))
     }
 
     /// File name of a module by its index.

@@ -45,6 +45,13 @@ pub(super) struct Node {
     pub weight: Weight,
 }
 
+impl Node {
+    /// Whether it is the node of a thread, which has no location.
+    pub fn is_root(&self) -> bool {
+        self.parent == NONE
+    }
+}
+
 /// The last stack of a thread.
 #[derive(Clone, Debug, Default)]
 struct Recent {

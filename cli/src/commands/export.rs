@@ -17,6 +17,7 @@ use crate::commands::analyze::profile_options;
 use crate::error::Failure;
 use crate::recording::{Analyzed, RecordingArgs};
 use crate::sink::{Sink, SinkArgs};
+use crate::symbols::SymbolArgs;
 
 /// Arguments of `etlkit export`.
 #[derive(Debug, clap::Args)]
@@ -81,6 +82,8 @@ struct SampleArgs {
     /// Include the samples of idle processors
     #[arg(long)]
     idle: bool,
+    #[command(flatten)]
+    symbols: SymbolArgs,
     #[command(flatten)]
     sink: SinkArgs,
     #[command(flatten)]
@@ -162,10 +165,11 @@ impl SampleArgs {
     fn collect(&self, keep_samples: bool, options: ProfileOptions) -> Result<Export, Failure> {
         let inputs = self.recording.files.iter().map(std::path::PathBuf::as_path);
         let sink = Sink::create(&self.sink, inputs)?;
-        let analyzed = self.recording.analyze(|(from, to)| {
+        let (analyzed, names) = self.symbols.collect(&self.recording, |(from, to)| {
             SampleCollector::new().between(from, to).keep_samples(keep_samples)
         })?;
         let options = profile_options(&self.recording, &analyzed, options)?.idle(self.idle);
+        let options = names.apply(options);
         let profile = analyzed.observer.profile(&analyzed.machine, &options);
         if profile.total().samples == 0 {
             let name = analyzed.names.join(", ");

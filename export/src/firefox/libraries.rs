@@ -1,9 +1,7 @@
 //! Libraries: images with the identities by which symbol servers find their symbols.
 
+use etl_analysis::Machine;
 use etl_analysis::profile::{ModuleInfo, Profile};
-use etl_format::constants::hook;
-use etl_format::read::Record;
-use etl_schema::views::{Pdb, kernel, merge};
 use foldhash::HashMap;
 use serde_json::{Value, json};
 
@@ -14,54 +12,18 @@ const NO_PDB: &str = "000000000000000000000000000000000";
 pub(super) const NARROW: &str = "x86";
 
 /// Range and path of an image.
-type ImageKey = (u64, u64, Box<str>);
+type ImageKey<'m> = (u64, u64, &'m str);
 
-/// What events state of images beyond what the machine keeps.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Identities {
-    link_times: HashMap<ImageKey, u32>,
-    /// Link times by a merge, by range: `None` for different ones of several processes.
-    merged: HashMap<(u64, u64), Option<u32>>,
-    /// File names of PDBs.
-    pdb_names: HashMap<Pdb, Box<str>>,
-}
-
-impl Identities {
-    pub fn record(&mut self, record: &Record<'_>) {
-        if record.hook().is_some() {
-            self.image(record);
-        } else if let Some(details) = merge::ImageDetails::of(record)
-            && let Some(id) = merge::ImageId::of(record)
-        {
-            if let (Some(path), merge::ImageIdentity::Pdb(pdb)) = (details.pdb_path, id.identity) {
-                let path = String::from_utf8_lossy(path);
-                self.pdb_names.entry(pdb).or_insert_with(|| file_name(&path).into());
-            }
-            if let (Some(base), Some(size), Some(time)) = (id.base, details.size, details.link_time)
-            {
-                let range = (base, base.saturating_add(size));
-                let known = self.merged.entry(range).or_insert(Some(time));
-                *known = known.filter(|&known| known == time);
-            }
+/// When the images of a machine were linked; `None` where processes have different ones at a range.
+fn link_times(machine: &Machine) -> HashMap<ImageKey<'_>, Option<u32>> {
+    let mut times = HashMap::default();
+    for image in machine.image_lives() {
+        if let Some((time, _)) = image.link_time_and_size.filter(|&(time, _)| time != 0) {
+            let known = times.entry((image.start, image.end, image.path)).or_insert(Some(time));
+            *known = known.filter(|&known| known == time);
         }
     }
-
-    /// An image of the kernel's events; others are left alone.
-    fn image(&mut self, record: &Record<'_>) {
-        let Some(hook::IMAGE_LOAD | hook::IMAGE_UNLOAD..=hook::IMAGE_DC_END) = record.hook() else {
-            return;
-        };
-        let Some(kernel::Event::Image(_, image)) = kernel::decode(record) else { return };
-        if let (Some(path), Some(time)) = (image.path(), image.link_time()) {
-            let end = image.base.saturating_add(image.size);
-            self.link_times.insert((image.base, end, utf16(path).into()), time);
-        }
-    }
-}
-
-fn utf16(units: &[u8]) -> String {
-    let units = units.as_chunks().0.iter().map(|&unit| u16::from_le_bytes(unit));
-    char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+    times
 }
 
 fn file_name(path: &str) -> &str {
@@ -78,12 +40,13 @@ pub(super) struct Libraries {
 
 impl Libraries {
     /// The images among the modules. `arch` is that of the machine.
-    pub fn new(profile: &Profile, identities: &Identities, arch: &str) -> Self {
+    pub fn new(profile: &Profile, machine: &Machine, arch: &str) -> Self {
+        let link_times = link_times(machine);
         let mut libraries = Libraries::default();
         let mut numbers: HashMap<String, u32> = HashMap::default();
         for module in profile.modules() {
             let library = module.addresses.map(|range| {
-                let library = library(module, range, identities, arch);
+                let library = library(module, range, (machine, &link_times), arch);
                 // Processes may have an image at different addresses.
                 let next = libraries.list.len() as u32;
                 let number = *numbers.entry(library.to_string()).or_insert(next);
@@ -110,10 +73,11 @@ impl Libraries {
 fn library(
     module: &ModuleInfo,
     (start, end): (u64, u64),
-    identities: &Identities,
+    (machine, link_times): (&Machine, &HashMap<ImageKey<'_>, Option<u32>>),
     arch: &str,
 ) -> Value {
-    let pdb_name = module.pdb.and_then(|pdb| identities.pdb_names.get(&pdb));
+    let pdb_name = module.pdb.map(|pdb| file_name(machine.pdb_path(pdb)));
+    let pdb_name = pdb_name.filter(|name| !name.is_empty());
     let breakpad_id = module.pdb.map_or_else(
         || NO_PDB.to_owned(),
         |pdb| {
@@ -121,10 +85,7 @@ fn library(
             format!("{signature}{:x}", pdb.age)
         },
     );
-    let key = (start, end, module.path.clone());
-    let merged = || identities.merged.get(&(start, end)).copied().flatten();
-    let link_time = identities.link_times.get(&key).copied().filter(|&time| time != 0);
-    let link_time = link_time.or_else(merged).filter(|&time| time != 0);
+    let link_time = link_times.get(&(start, end, &*module.path)).copied().flatten();
     let code_id = link_time.map(|time| format!("{time:08X}{:x}", end.saturating_sub(start)));
     // 32-bit programs run on 64-bit machines, too.
     let arch = (arch == NARROW || end > 1 << 32).then_some(arch);

@@ -38,7 +38,7 @@ use serde_json::json;
 
 use categories::Category;
 use json::Json;
-use libraries::{Identities, Libraries};
+use libraries::Libraries;
 use tables::{Texts, Twins};
 use threads::Threads;
 use times::Times;
@@ -58,7 +58,6 @@ pub struct Collector {
     compilations: Compilations,
     occurrences: Occurrences,
     activities: Activities,
-    identities: Identities,
     span: (Option<i64>, Option<i64>),
 }
 
@@ -72,7 +71,6 @@ impl Collector {
             compilations: Compilations::new(),
             occurrences: Occurrences::new(),
             activities: Activities::new(store),
-            identities: Identities::default(),
             span: (None, None),
         }
     }
@@ -94,7 +92,6 @@ impl Observer for Collector {
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         let Some(header) = record.event() else {
             self.samples.record(machine, record, event);
-            self.identities.record(record);
             return;
         };
         if header.provider != CLR_RUNTIME {
@@ -121,7 +118,6 @@ impl Observer for Collector {
         self.compilations.restart();
         self.occurrences.restart();
         self.activities.restart();
-        self.identities = Identities::default();
     }
 }
 
@@ -182,7 +178,7 @@ impl<'a> FirefoxProfile<'a> {
     fn json<W: Write>(&self, name: &str, out: W) -> io::Result<(Written, W)> {
         let (profile, machine, collected) = (&self.profile, self.machine, self.collected);
         let times = Times::new(machine);
-        let libraries = Libraries::new(profile, &collected.identities, architecture(machine));
+        let libraries = Libraries::new(profile, machine, architecture(machine));
         let mut json = Json::new(out);
         let (mut texts, mut twins) = (Texts::default(), Twins::new(profile));
         json.raw("{\"meta\":")?;

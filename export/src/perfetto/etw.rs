@@ -359,12 +359,7 @@ impl Etw {
 
 /// The message of an event. The threads of a switch that are `others` get no id.
 #[inline]
-fn encode(
-    kind: &Kind,
-    values: &FieldValues<'_, FIELDS>,
-    others: [bool; 2],
-    out: &mut Message,
-) {
+fn encode(kind: &Kind, values: &FieldValues<'_, FIELDS>, others: [bool; 2], out: &mut Message) {
     out.clear();
     for (at, &(_, number, coding)) in kind.fields.iter().enumerate() {
         if others.get(at) == Some(&true) {

@@ -246,9 +246,10 @@ impl<O: Storage, S: Storage> Observer for Perfetto<O, S> {
     fn sample(&mut self, machine: &Machine, sample: &Sample<'_>) {
         let event = &sample.event;
         let Some(stack) = self.samples.add(sample) else { return };
-        let is_wide = machine.files().get(event.file).is_none_or(|file| {
-            file.header.pointer_size != PointerSize::P4
-        });
+        let is_wide = machine
+            .files()
+            .get(event.file)
+            .is_none_or(|file| file.header.pointer_size != PointerSize::P4);
         let kernel_begins: u64 = if is_wide { 1 << 63 } else { 1 << 31 };
         self.spool.sample(KeptSample {
             time: event.time,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use etl_analysis::Machine;
 use etl_analysis::profile::{FrameKind, Profile, Root, SampleStack, Weight};
 use etl_schema::views::Pdb;
-use etl_analysis::Machine;
 use foldhash::HashMap;
 
 use super::fields::{callstack, frame, interned, mapping, packet, sample, string};

@@ -14,13 +14,17 @@ use crate::tables::Registry;
 /// An image as a merge identifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ImageId {
+pub struct ImageId<'a> {
     /// First address of the image.
     pub base: Option<u64>,
     /// The process; `None` in events about a file, which any process may have loaded.
     pub process_id: Option<u32>,
     /// The identity.
     pub identity: ImageIdentity,
+    /// Path of its PDB as its linker wrote it, in the linker's encoding; empty in other events.
+    pub pdb_path: &'a [u8],
+    /// When it was linked, as its header states it, and the bytes that it takes in memory.
+    pub link_time_and_size: Option<(u32, u64)>,
 }
 
 /// The identity of an image.
@@ -35,58 +39,32 @@ pub enum ImageIdentity {
     Other,
 }
 
-/// What an event states of an image besides its identity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ImageDetails<'a> {
-    /// Path of its PDB as the image states it, in an 8-bit encoding.
-    pub pdb_path: Option<&'a [u8]>,
-    /// When it was linked, as its header states it.
-    pub link_time: Option<u32>,
-    /// Bytes.
-    pub size: Option<u64>,
-}
-
-/// The layout of the event of a record; `None` for other records.
-fn layout_of(record: &Record<'_>) -> Option<&'static EventLayout> {
-    let Header::Full(header) = record.header() else { return None };
-    if header.class != IMAGE_ID {
-        return None;
-    }
-    let version = u8::try_from(header.version).unwrap_or(u8::MAX);
-    let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
-    EVENTS.event(header.opcode.into(), version, pointers).map(|(event, _)| event)
-}
-
-impl<'a> ImageDetails<'a> {
-    /// What the event of a record states; `None` for other records.
-    #[must_use]
-    pub fn of(record: &Record<'a>) -> Option<Self> {
-        let event = layout_of(record)?;
-        let payload = record.payload();
-        let [pdb_path, link_time, size] = event.details;
-        Some(ImageDetails {
-            pdb_path: event.layout.read(payload, pdb_path),
-            link_time: event.layout.read(payload, link_time),
-            size: event.layout.read(payload, size),
-        })
-    }
-}
-
-impl ImageId {
+impl<'a> ImageId<'a> {
     /// The event of a record; `None` for other records.
     #[must_use]
-    pub fn of(record: &Record<'_>) -> Option<Self> {
-        let event = layout_of(record)?;
+    pub fn of(record: &Record<'a>) -> Option<Self> {
+        let Header::Full(header) = record.header() else { return None };
+        if header.class != IMAGE_ID {
+            return None;
+        }
+        let version = u8::try_from(header.version).unwrap_or(u8::MAX);
+        let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
+        let (event, _) = EVENTS.event(header.opcode.into(), version, pointers)?;
         let (layout, payload) = (&event.layout, record.payload());
-        let [base, process, signature, age] = event.fields;
+        let [base, process, signature, age, pdb_path, link_time, size] = event.fields;
         let identity = match (layout.read(payload, signature), layout.read(payload, age)) {
             (Some(signature), Some(age)) => ImageIdentity::Pdb(Pdb { signature, age }),
             _ if event.is_none => ImageIdentity::None,
             _ => ImageIdentity::Other,
         };
         let process_id = layout.read(payload, process);
-        Some(ImageId { base: layout.read(payload, base), process_id, identity })
+        Some(ImageId {
+            base: layout.read(payload, base),
+            process_id,
+            identity,
+            pdb_path: layout.read(payload, pdb_path).unwrap_or_default(),
+            link_time_and_size: layout.read(payload, link_time).zip(layout.read(payload, size)),
+        })
     }
 }
 
@@ -96,9 +74,7 @@ struct EventLayout {
     /// Whether the event states that there is no PDB.
     is_none: bool,
     layout: Layout,
-    fields: [Position; 4],
-    /// Of [`ImageDetails`].
-    details: [Position; 3],
+    fields: [Position; 7],
 }
 
 /// Opcodes of these events end here.
@@ -115,8 +91,16 @@ static EVENTS: LazyLock<Catalogue<EventLayout>> = LazyLock::new(|| {
         Some(EventLayout {
             is_none: &*decoder.schema().name == "None",
             layout: Layout::new(decoder, pointers),
-            fields: ["ImageBase", "ProcessId", "GuidSig", "Age"].map(find),
-            details: ["PDBFileName", "TimeDateStamp", "ImageSize"].map(find),
+            fields: [
+                "ImageBase",
+                "ProcessId",
+                "GuidSig",
+                "Age",
+                "PDBFileName",
+                "TimeDateStamp",
+                "ImageSize",
+            ]
+            .map(find),
         })
     })
 });

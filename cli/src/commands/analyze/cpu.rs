@@ -1,19 +1,23 @@
 //! `etlkit analyze cpu`: the CPU samples of a recording.
 
 use clap::ValueEnum;
-use etl_analysis::profile::{Focus, Profile, ProfileOptions, Root, SampleCollector, Total, Weight};
+use etl_analysis::profile::{
+    Detail, Focus, Profile, ProfileOptions, Root, SampleCollector, Total, Weight,
+};
 
 use super::{ReportArgs, report, span_facts};
 use crate::Outcome;
 use crate::error::Failure;
 use crate::recording::{Analyzed, RecordingArgs};
+use crate::symbols::SymbolArgs;
 use crate::table::{Cell, Column, Table, TableReport};
 
 /// Arguments of `etlkit analyze cpu`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 `self` counts the samples in a method, `total` those in it and in what it called; a sample counts
-once for a method that calls itself. Native code without symbols is named by its image: ntdll.dll!?.
+once for a method that calls itself. Native code is named by its image (ntdll.dll!?), and with
+--symbols by its function and source line (docs/symbols.md).
 
 Needs the kernel's samples (`xperf -on PROFILE`, WPR profile CPU), with stacks for totals and trees
 (`-stackwalk Profile`), images (LOADER), and for managed code the CLR's rundown
@@ -26,6 +30,7 @@ Examples:
   etlkit analyze cpu --process Orders --group-by module trace.etl
   etlkit analyze cpu --from 2 --to 2.5 --tree trace.etl
   etlkit analyze cpu --focus Orders.Cart.Add trace.etl
+  etlkit analyze cpu --symbols bin/Release --lines trace.etl
   etlkit analyze cpu --format csv --group-by thread kernel.etl clr.etl > threads.csv")]
 pub(crate) struct Args {
     /// What a row is
@@ -43,6 +48,11 @@ pub(crate) struct Args {
     /// Include the samples of idle processors
     #[arg(long)]
     idle: bool,
+    /// Count each source line of a method by itself, where --symbols has lines
+    #[arg(long, requires = "symbols")]
+    lines: bool,
+    #[command(flatten)]
+    symbols: SymbolArgs,
     #[command(flatten)]
     report: ReportArgs,
 }
@@ -72,10 +82,12 @@ const WEIGHTS: [Column; 6] = [
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let recording = &args.report.recording;
-    let analyzed = recording.analyze(|(from, to)| SampleCollector::new().between(from, to))?;
+    let collector = |(from, to)| SampleCollector::new().between(from, to);
+    let (analyzed, names) = args.symbols.collect(recording, collector)?;
     let by_thread = args.group_by == GroupBy::Thread;
     let options = ProfileOptions::new().by_thread(by_thread).idle(args.idle);
-    let options = profile_options(recording, &analyzed, options)?;
+    let options = options.detail(if args.lines { Detail::Lines } else { Detail::Methods });
+    let options = names.apply(profile_options(recording, &analyzed, options)?);
     let profile = analyzed.observer.profile(&analyzed.machine, &options);
     let mut report = report("cpu", &analyzed);
     describe(&mut report, &profile, &analyzed);
@@ -85,7 +97,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         focus(&profile, text)?
     } else {
         match args.group_by {
-            GroupBy::Method => methods(&profile),
+            GroupBy::Method => methods(&profile, args.lines),
             GroupBy::Module => modules(&profile),
             GroupBy::Process | GroupBy::Thread => roots(&profile, by_thread),
         }
@@ -168,12 +180,18 @@ fn table(title: &str, names: &[Column]) -> Table {
     Table::new("rows", title, &columns)
 }
 
-fn methods(profile: &Profile) -> Table {
+fn methods(profile: &Profile, has_lines: bool) -> Table {
     let names = [("name", "method"), ("module", ""), ("method", ""), ("code", "code")];
     let mut table = table("", &names);
+    if has_lines {
+        table.columns.extend([("source", "source"), ("file", ""), ("line", "")]);
+    }
     for (frame, total) in profile.by_frame() {
         let mut row = weights(profile, total).to_vec();
         row.extend(frame_cells(profile, frame));
+        if has_lines {
+            row.extend(line_cells(profile, frame));
+        }
         table.rows.push(row);
     }
     table
@@ -187,6 +205,24 @@ fn frame_cells(profile: &Profile, frame: usize) -> [Cell; 4] {
     };
     let module = Cell::text(profile.module_name(frame.module));
     [name, module, Cell::text(&*frame.method), Cell::text(frame.kind.name())]
+}
+
+/// File name with the line, path of the source file, and line.
+fn line_cells(profile: &Profile, frame: usize) -> [Cell; 3] {
+    let known = profile.frames().get(frame);
+    [
+        Cell::text(profile.source(frame).unwrap_or_default()),
+        Cell::text(known.and_then(|frame| frame.file.as_deref()).unwrap_or_default()),
+        Cell::count(known.and_then(|frame| frame.line)),
+    ]
+}
+
+/// The label of a frame, with its source line if frames have one.
+fn label(profile: &Profile, frame: usize) -> String {
+    match profile.source(frame) {
+        Some(source) => format!("{} ({source})", profile.label(frame)),
+        None => profile.label(frame),
+    }
 }
 
 fn modules(profile: &Profile) -> Table {
@@ -242,7 +278,7 @@ fn tree(profile: &Profile, min_percent: f64) -> Table {
             }
             let mut row = weights(profile, Total::new(node.inclusive, node.exclusive)).to_vec();
             let label = match node.frame {
-                Some(frame) => profile.label(frame),
+                Some(frame) => label(profile, frame),
                 None => root.process_label(),
             };
             let kind = node.frame.and_then(|at| profile.frames().get(at)).map(|f| f.kind.name());
@@ -262,7 +298,7 @@ fn tree(profile: &Profile, min_percent: f64) -> Table {
 fn focus(profile: &Profile, text: &str) -> Result<Table, Failure> {
     let wanted = text.to_lowercase();
     let labels: Vec<String> =
-        (0..profile.frames().len()).map(|frame| profile.label(frame)).collect();
+        (0..profile.frames().len()).map(|frame| label(profile, frame)).collect();
     let is_focus =
         |frame: usize| labels.get(frame).is_some_and(|l| l.to_lowercase().contains(&wanted));
     if !(0..labels.len()).any(is_focus) {
@@ -278,12 +314,12 @@ fn focus(profile: &Profile, text: &str) -> Result<Table, Failure> {
     };
     let none = Weight::default();
     for (caller, weight) in callers {
-        let name = caller.map_or("(start of a thread)".to_owned(), |f| profile.label(f));
+        let name = caller.map_or("(start of a thread)".to_owned(), |f| label(profile, f));
         push(Total::new(weight, none), "caller", format!("called by  {name}"));
     }
     push(total, "focus", format!("           {text}"));
     for (callee, weight) in callees {
-        push(Total::new(weight, none), "callee", format!("calls      {}", profile.label(callee)));
+        push(Total::new(weight, none), "callee", format!("calls      {}", label(profile, callee)));
     }
     Ok(table)
 }

@@ -47,7 +47,7 @@ pub(crate) struct Args {
 enum Kind {
     /// A recording on one screen: processes, hottest methods, collections, bytes, losses.
     #[command(after_help = SUMMARY_HELP)]
-    Summary(ReportArgs),
+    Summary(summary::Args),
     /// Where processors spent their time: samples by method, module, thread or process, call trees,
     /// callers and callees.
     Cpu(cpu::Args),
@@ -169,7 +169,7 @@ Examples:
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     match &args.kind {
-        Kind::Summary(args) => summary::summary(args.of_any_thread()?),
+        Kind::Summary(args) => summary::summary(args),
         Kind::Cpu(args) => cpu::run(args),
         Kind::Gc(args) => runtime::gc(args.of_any_thread()?),
         Kind::Jit(args) => runtime::jit(args),

@@ -16,6 +16,7 @@ use super::{
 use crate::Outcome;
 use crate::error::Failure;
 use crate::recording::Between;
+use crate::symbols::SymbolArgs;
 use crate::table::{Cell, Table};
 
 /// Rows of each table in text, unless the user names another number.
@@ -40,18 +41,30 @@ type Rows = BTreeMap<Option<usize>, Row>;
 
 type Parts = ((SampleCollector, Collections), ((Io, Network), (Exceptions, Presence)));
 
-pub(super) fn summary(args: &ReportArgs) -> Result<Outcome, Failure> {
+/// Arguments of `etlkit analyze summary`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    symbols: SymbolArgs,
+    #[command(flatten)]
+    pub report: ReportArgs,
+}
+
+pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
+    let symbols = args.symbols.open()?;
+    let args = args.report.of_any_thread()?;
     let analyzed = args.recording.analyze(|span| {
         let parts: Parts = (
             (SampleCollector::new(), Collections::new()),
             ((Io::new(), Network::new()), (Exceptions::new(), Presence::default())),
         );
-        Between::new(span, parts)
+        (Between::new(span, parts), symbols.maps())
     })?;
     let machine = &analyzed.machine;
     let ((samples, collections), ((io, network), (exceptions, presence))) =
-        &analyzed.observer.observer;
+        &analyzed.observer.0.observer;
     let options = profile_options(&args.recording, &analyzed, ProfileOptions::new())?;
+    let options = symbols.names(machine, samples, &analyzed.observer.1).apply(options);
     let profile = samples.profile(machine, &options);
     let mut rows = Rows::new();
     for root in profile.roots() {

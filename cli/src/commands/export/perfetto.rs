@@ -44,14 +44,15 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let store = args.schemas.store()?;
     let spool = tempfile::tempfile().map_err(failed)?;
     let out = sink.file();
-    let Analyzed { names, machine, observer, outcome } = recording.analyze_selected(|(from, to), lives| {
-        let selection = Selection::new().between(from, to).threads(recording.thread.clone());
-        let selection = match lives {
-            Some(lives) => selection.processes(lives),
-            None => selection,
-        };
-        Perfetto::new(out, spool, store, selection).idle(args.idle)
-    })?;
+    let Analyzed { names, machine, observer, outcome } =
+        recording.analyze_selected(|(from, to), lives| {
+            let selection = Selection::new().between(from, to).threads(recording.thread.clone());
+            let selection = match lives {
+                Some(lives) => selection.processes(lives),
+                None => selection,
+            };
+            Perfetto::new(out, spool, store, selection).idle(args.idle)
+        })?;
     let written = observer.finish(&machine).map_err(failed)?;
     if written.is_empty() {
         let name = names.join(", ");

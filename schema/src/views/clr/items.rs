@@ -111,6 +111,8 @@ view! {
     fn il_age: u32 = "ManagedPdbAge";
     fn native_signature: Guid = "NativePdbSignature";
     fn native_age: u32 = "NativePdbAge";
+    fn il_pdb_path: &'a [u8] = "ManagedPdbBuildPath";
+    fn native_pdb_path: &'a [u8] = "NativePdbBuildPath";
 }
 
 /// Paths of a module and identities of its PDBs.
@@ -124,6 +126,10 @@ pub struct ModuleText<'a> {
     pub il_pdb: Option<Pdb>,
     /// PDB of its native image, unless zero.
     pub native_pdb: Option<Pdb>,
+    /// Path of the PDB of its IL, UTF-16; empty where the event does not have it.
+    pub il_pdb_path: &'a [u8],
+    /// Path of the PDB of its native image, UTF-16; empty where the event does not have it.
+    pub native_pdb_path: &'a [u8],
 }
 
 impl<'a> Module<'a> {
@@ -144,7 +150,9 @@ impl<'a> Module<'a> {
         };
         let il_pdb = pdb(self.il_signature(), self.il_age());
         let native_pdb = pdb(self.native_signature(), self.native_age());
-        ModuleText { il_path, native_path, il_pdb, native_pdb }
+        let il_pdb_path = self.il_pdb_path().unwrap_or_default();
+        let native_pdb_path = self.native_pdb_path().unwrap_or_default();
+        ModuleText { il_path, native_path, il_pdb, native_pdb, il_pdb_path, native_pdb_path }
     }
 }
 

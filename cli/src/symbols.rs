@@ -1,0 +1,156 @@
+//! `--symbols`: names of native functions, and source lines, from PDBs.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use etl_analysis::Machine;
+use etl_analysis::profile::{
+    CodeNames, FunctionName, IlMaps, ProfileOptions, SampleCollector, SourceLine, WantedCode,
+};
+use etl_schema::views::Pdb;
+use etl_symbols::{Found, PdbId, PdbKind, SymbolPaths};
+
+use crate::error::Failure;
+use crate::recording::{Analyzed, RecordingArgs, TimeSpan};
+
+/// Where PDBs are.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SymbolArgs {
+    /// Name native functions and source lines by the PDBs in this file or directory; may be
+    /// repeated. Nothing is downloaded: `etlkit symbols list` prints what is missing
+    #[arg(long, value_name = "PATH")]
+    symbols: Vec<PathBuf>,
+}
+
+/// The names that PDBs have for what was sampled.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names(Option<Arc<CodeNames>>);
+
+impl Names {
+    /// The options with these names.
+    pub fn apply(&self, options: ProfileOptions) -> ProfileOptions {
+        match &self.0 {
+            Some(names) => options.code_names(Arc::clone(names)),
+            None => options,
+        }
+    }
+}
+
+impl SymbolArgs {
+    /// Lists the PDBs in the named places.
+    pub fn open(&self) -> Result<Symbols, Failure> {
+        let paths = SymbolPaths::new(self.symbols.iter().cloned()).map_err(|error| {
+            Failure::new(error.path().display().to_string(), error.reason())
+                .hint("--symbols names a PDB, or a directory with PDBs")
+        })?;
+        Ok(Symbols { paths, is_asked: !self.symbols.is_empty() })
+    }
+
+    /// Reads the samples of a recording, and their names from the PDBs.
+    pub fn collect(
+        &self,
+        recording: &RecordingArgs,
+        collector: impl FnOnce(TimeSpan) -> SampleCollector,
+    ) -> Result<(Analyzed<SampleCollector>, Names), Failure> {
+        let symbols = self.open()?;
+        let analyzed = recording.analyze(|span| (collector(span), symbols.maps()))?;
+        let Analyzed { names: files, machine, observer: (samples, maps), outcome } = analyzed;
+        let names = symbols.names(&machine, &samples, &maps);
+        Ok((Analyzed { names: files, machine, observer: samples, outcome }, names))
+    }
+}
+
+/// The PDBs in the places that the user names.
+#[derive(Debug)]
+pub(crate) struct Symbols {
+    pub paths: SymbolPaths,
+    is_asked: bool,
+}
+
+/// The identity of a PDB of a recording.
+pub(crate) fn pdb_id(machine: &Machine, pdb: Pdb) -> PdbId {
+    PdbId::new(machine.pdb_path(pdb), pdb.signature, pdb.age)
+}
+
+impl Symbols {
+    /// The collector of what is needed besides samples, if PDBs are used at all.
+    pub fn maps(&self) -> Option<IlMaps> {
+        self.is_asked.then(IlMaps::new)
+    }
+
+    /// The names of what was sampled. What is wrong with PDBs is printed.
+    pub fn names(
+        &self,
+        machine: &Machine,
+        samples: &SampleCollector,
+        maps: &Option<IlMaps>,
+    ) -> Names {
+        Names(maps.as_ref().map(|maps| Arc::new(names(&self.paths, machine, samples, maps))))
+    }
+}
+
+fn names(
+    paths: &SymbolPaths,
+    machine: &Machine,
+    samples: &SampleCollector,
+    maps: &IlMaps,
+) -> CodeNames {
+    let WantedCode { native, managed, .. } = samples.wanted_code(machine, maps);
+    let mut names = CodeNames::new(maps.clone());
+    let mut missing = 0;
+    let pdbs: BTreeSet<Pdb> = native.keys().chain(managed.keys()).copied().collect();
+    for pdb in pdbs {
+        let Some(Found { path, kind, .. }) = find(paths, &pdb_id(machine, pdb)) else {
+            missing += usize::from(native.contains_key(&pdb));
+            continue;
+        };
+        let added = match kind {
+            PdbKind::Windows => {
+                let offsets: Vec<u32> = native.get(&pdb).into_iter().flatten().copied().collect();
+                etl_symbols::functions(&path, &offsets).map(|found| {
+                    for (offset, functions) in offsets.into_iter().zip(found) {
+                        let functions = functions.into_iter().map(function_name).collect();
+                        names.add_functions(pdb, offset, functions);
+                    }
+                })
+            }
+            _ => {
+                let points: Vec<_> = managed.get(&pdb).into_iter().flatten().copied().collect();
+                etl_symbols::source_lines(&path, &points).map(|found| {
+                    for (point, line) in points.into_iter().zip(found) {
+                        if let Some(etl_symbols::SourceLine { file, line, .. }) = line {
+                            names.add_line(pdb, point, SourceLine { file, line });
+                        }
+                    }
+                })
+            }
+        };
+        if let Err(error) = added {
+            stderr_line!("warning: {error}");
+        }
+    }
+    if missing > 0 {
+        stderr_line!(
+            "note: the PDBs of {missing} sampled images are not there: `etlkit symbols list` \
+             prints them"
+        );
+    }
+    names
+}
+
+fn function_name(function: etl_symbols::Function) -> FunctionName {
+    let line = function.file.zip(function.line).map(|(file, line)| SourceLine { file, line });
+    FunctionName { name: function.name, line }
+}
+
+/// Looks for a PDB. Files with its name that are another one are printed.
+pub(crate) fn find(paths: &SymbolPaths, id: &PdbId) -> Option<Found> {
+    let search = paths.find(id);
+    if search.found.is_none() {
+        for other in &search.others {
+            stderr_line!("warning: {other}");
+        }
+    }
+    search.found
+}
