@@ -137,7 +137,8 @@ impl RecordingArgs {
         Ok(Analyzed { names, machine, observer, outcome })
     }
 
-    fn span(&self, clock: &Clock) -> Result<TimeSpan, Failure> {
+    /// The selected time.
+    pub fn span(&self, clock: &Clock) -> Result<TimeSpan, Failure> {
         filter::span(self.from.as_deref(), self.to.as_deref(), clock)
     }
 

@@ -26,8 +26,10 @@ const MAX_OPEN: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Activity {
-    /// Index of the process in the machine.
+    /// Index of the process in the machine; `None` where no event describes the process.
     pub process: Option<usize>,
+    /// Id of the process.
+    pub pid: u32,
     /// The thread that started it.
     pub tid: Option<u32>,
     /// When it started, in ticks.
@@ -40,6 +42,14 @@ pub struct Activity {
     pub parent: Guid,
     /// The number of its name, for [`Activities::name`].
     pub name: u32,
+}
+
+impl Activity {
+    /// An activity of no process that started at a time and did not stop.
+    #[must_use]
+    pub fn new(id: Guid, parent: Guid, name: u32, started: i64) -> Self {
+        Activity { process: None, pid: 0, tid: None, started, stopped: None, id, parent, name }
+    }
 }
 
 /// What tells start events apart.
@@ -163,6 +173,7 @@ impl Activities {
         let index = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         self.list.push(Activity {
             process: event.process,
+            pid: header.process_id,
             tid: event.tid,
             started: event.time,
             stopped: None,

@@ -3,13 +3,16 @@
 mod firefox;
 mod pcapng;
 mod perfetto;
+mod speedscope;
 
 use std::io::BufWriter;
 use std::path::Path;
 
 use clap::{Subcommand, ValueEnum};
+use etl_analysis::Observer;
+use etl_analysis::behavior::activities::Activities;
 use etl_analysis::profile::{Detail, Profile, ProfileOptions, SampleCollector};
-use etl_export::{Unit, flamegraph, folded, pprof, speedscope};
+use etl_export::{Unit, flamegraph, folded, pprof};
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 
 use crate::Outcome;
@@ -41,7 +44,7 @@ enum Format {
     Folded(StackArgs),
     /// A flame graph as one HTML page.
     Flamegraph(StackArgs),
-    /// speedscope: the stacks of each thread in time order.
+    /// speedscope: the stacks of each thread in time order, and activities.
     Speedscope(StackArgs),
     /// pprof: addresses with identities of images.
     Pprof(PprofArgs),
@@ -126,52 +129,78 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         Format::Pcapng(args) => pcapng::run(args),
         Format::Perfetto(args) => perfetto::run(args),
         Format::Folded(args) => {
-            let export = args.samples.collect(false, by_thread(args.by_thread))?;
+            let export = args.samples.collect(false, by_thread(args.by_thread), ())?;
             // Without an interval there is no time to count in.
             let unit = match export.profile.interval() {
                 None if args.weight == Some(Weight::Time) => return Err(no_interval(&export)),
                 _ => args.unit(Weight::Samples),
             };
-            export.write(|profile, out| folded::write(profile, unit, out))
+            export.write(|profile, _, out| folded::write(profile, unit, out))
         }
         Format::Flamegraph(args) => {
-            let export = args.samples.collect(false, by_thread(args.by_thread))?;
+            let export = args.samples.collect(false, by_thread(args.by_thread), ())?;
             let (unit, title) = (args.unit(Weight::Time), export.title());
-            export.write(|profile, out| flamegraph::write(profile, &title, unit, out))
+            export.write(|profile, _, out| flamegraph::write(profile, &title, unit, out))
         }
-        Format::Speedscope(args) => {
-            let export = args.samples.collect(true, by_thread(true))?;
-            let (unit, title) = (args.unit(Weight::Time), export.title());
-            export.write(|profile, out| speedscope::write(profile, &title, unit, out))
-        }
+        Format::Speedscope(args) => speedscope::run(args),
         Format::Pprof(args) => {
             let options = by_thread(true).detail(Detail::Addresses);
-            let export = args.samples.collect(false, options)?;
+            let export = args.samples.collect(false, options, ())?;
             let times = export.times();
-            export.write(|profile, out| pprof::write(profile, times, out))
+            export.write(|profile, _, out| pprof::write(profile, times, out))
         }
     }
 }
 
+/// What is exported beside samples.
+trait Collected {
+    /// Whether nothing was found.
+    fn is_empty(&self) -> bool;
+}
+
+impl Collected for () {
+    fn is_empty(&self) -> bool {
+        true
+    }
+}
+
+impl Collected for Activities {
+    fn is_empty(&self) -> bool {
+        self.list().is_empty()
+    }
+}
+
 /// A profile, and the file that it goes to.
-struct Export {
+struct Export<O> {
     sink: Sink,
     profile: Profile,
-    analyzed: Analyzed<SampleCollector>,
+    analyzed: Analyzed<(SampleCollector, O)>,
 }
 
 impl SampleArgs {
-    /// Reads the recording. `options` are completed by the selection of processes and threads.
-    fn collect(&self, keep_samples: bool, options: ProfileOptions) -> Result<Export, Failure> {
+    /// Reads the recording, which `other` observes, too. `options` are completed by the selection of
+    /// processes and threads.
+    fn collect<O: Observer + Collected>(
+        &self,
+        keep_samples: bool,
+        options: ProfileOptions,
+        other: O,
+    ) -> Result<Export<O>, Failure> {
         let inputs = self.recording.files.iter().map(std::path::PathBuf::as_path);
         let sink = Sink::create(&self.sink, inputs)?;
-        let (analyzed, names) = self.symbols.collect(&self.recording, |(from, to)| {
-            SampleCollector::new().between(from, to).keep_samples(keep_samples)
+        let symbols = self.symbols.open()?;
+        let analyzed = self.recording.analyze(|(from, to)| {
+            let samples = SampleCollector::new().between(from, to).keep_samples(keep_samples);
+            ((samples, symbols.maps()), other)
         })?;
+        let Analyzed { names: files, machine, observer: ((samples, maps), other), outcome } =
+            analyzed;
+        let names = symbols.names(&machine, &samples, &maps);
+        let analyzed = Analyzed { names: files, machine, observer: (samples, other), outcome };
         let options = profile_options(&self.recording, &analyzed, options)?.idle(self.idle);
-        let options = names.apply(options);
-        let profile = analyzed.observer.profile(&analyzed.machine, &options);
-        if profile.total().samples == 0 {
+        let (samples, other) = &analyzed.observer;
+        let profile = samples.profile(&analyzed.machine, &names.apply(options));
+        if profile.total().samples == 0 && other.is_empty() {
             let name = analyzed.names.join(", ");
             return Err(Failure::new(name, "no CPU sample is selected").hint(
                 "record samples with `xperf -on PROC_THREAD+LOADER+PROFILE -stackwalk Profile`; \
@@ -182,7 +211,7 @@ impl SampleArgs {
     }
 }
 
-impl Export {
+impl<O> Export<O> {
     fn title(&self) -> String {
         title(&self.analyzed.names)
     }
@@ -200,11 +229,16 @@ impl Export {
 
     fn write(
         mut self,
-        write: impl FnOnce(&Profile, &mut BufWriter<&mut std::fs::File>) -> std::io::Result<()>,
+        write: impl FnOnce(
+            &Profile,
+            &Analyzed<(SampleCollector, O)>,
+            &mut BufWriter<&mut std::fs::File>,
+        ) -> std::io::Result<()>,
     ) -> Result<Outcome, Failure> {
         let name = self.sink.name().to_owned();
         let mut out = BufWriter::new(self.sink.file());
-        write(&self.profile, &mut out).map_err(|error| Failure::io(&name, &error))?;
+        write(&self.profile, &self.analyzed, &mut out)
+            .map_err(|error| Failure::io(&name, &error))?;
         drop(out);
         let total = self.profile.total();
         let stacks = self.profile.nodes().iter().filter(|node| node.exclusive.samples > 0).count();
@@ -221,7 +255,7 @@ fn title(names: &[String]) -> String {
     name.unwrap_or_default()
 }
 
-fn no_interval(export: &Export) -> Failure {
+fn no_interval(export: &Export<()>) -> Failure {
     Failure::new(export.title(), "the recording states no interval between samples")
         .hint("use --weight samples")
 }

@@ -143,7 +143,7 @@ impl<'a> Threads<'a> {
         let index = process;
         let process = process.and_then(|at| self.machine.processes().get(at));
         let of = tid.and_then(|tid| self.machine.thread_at(tid, i64::MAX));
-        let of: Option<&Thread> = of.filter(|of| process.is_some_and(|p| p.pid() == of.pid));
+        let of: Option<&Thread> = of.filter(|of| process.is_none_or(|p| p.pid() == of.pid));
         let label = match (of.map_or("", |of| &*of.name), tid) {
             ("", Some(tid)) => format!("Thread {tid}"),
             ("", None) => "unknown thread".to_owned(),
@@ -151,7 +151,7 @@ impl<'a> Threads<'a> {
         };
         let pid = match (process, index) {
             (Some(process), Some(index)) => self.pid(process.pid(), index),
-            _ => "unknown".to_owned(),
+            _ => of.map_or("unknown".to_owned(), |of| of.pid.to_string()),
         };
         let is_main =
             process.is_some_and(|p| tid.is_some() && self.first.get(&p.pid()) == tid.as_ref());

@@ -103,6 +103,44 @@ fn speedscope_files_are_valid_and_have_the_stacks_of_the_truth() {
     assert_same(&found, &expected.collect());
 }
 
+/// Activities overlap where several threads work: each is in a profile in which it is nested.
+#[needs(python, node)]
+#[test]
+fn speedscope_files_have_the_activities_of_the_truth() {
+    let simulated = simulated("activities");
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t.etl");
+    std::fs::write(&trace, &simulated.traces["web.etl"]).unwrap();
+    let recorded = Recorded { folder, samples: Vec::new() };
+    let schema = node_packages().join("speedscope/dist/release/file-format-schema.json");
+    let profiles = &foreign("speedscope.py", &[schema, recorded.export(&["speedscope"])])[0];
+    let (mut counts, mut time) = (Stacks::new(), Stacks::new());
+    for (name, profile) in profiles.as_object().unwrap() {
+        // The trace has no events of the kernel, which would name the process.
+        assert!(name.starts_with("? (") && name.contains(") activities"), "{name}");
+        for (sums, member) in [(&mut counts, "counts"), (&mut time, "times")] {
+            for (stack, value) in profile[member].as_object().unwrap() {
+                *sums.entry(stack.clone()).or_default() += value.as_u64().unwrap();
+            }
+        }
+    }
+    let events = |name: &'static str| {
+        let recorded = simulated.truth.events.iter().filter(|e| !e.outcomes.is_empty());
+        recorded.filter(move |e| e.name == name)
+    };
+    let sum = |name: &'static str| events(name).map(|e| e.at).sum::<u64>();
+    let number = events("RequestStart").count() as u64;
+    assert!(number > 20);
+    let expected = [("Request", number), ("Request;Query", number)];
+    assert_eq!(counts, expected.map(|(stack, count)| (stack.to_owned(), count)).into());
+    let queries = sum("QueryStop") - sum("QueryStart");
+    let own = sum("RequestStop") - sum("RequestStart") - queries;
+    for (stack, expected) in [("Request", own), ("Request;Query", queries)] {
+        // Each time is rounded to 100 ns.
+        assert!(time[stack].abs_diff(expected) <= 400 * number, "{time:?} {expected}");
+    }
+}
+
 #[needs(node)]
 #[test]
 fn pprof_files_have_the_stacks_of_the_truth() {

@@ -1,0 +1,169 @@
+//! Activities in lanes, so that what is open in a lane at a time is nested.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use etl_analysis::Machine;
+use etl_analysis::behavior::activities::{Activities, Activity};
+use etl_analysis::profile::ProfileOptions;
+use etl_format::Guid;
+use foldhash::HashMap;
+
+/// The start or the stop of an activity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Event {
+    pub is_start: bool,
+    /// The number of the activity's name in [`Activities`].
+    pub name: u32,
+    /// Ticks.
+    pub time: i64,
+}
+
+/// Activities of a process, each of which lies within the one around it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lane {
+    /// Index of the process in the machine, and its id.
+    pub process: (Option<usize>, u32),
+    pub events: Vec<Event>,
+    open: Vec<Open>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    id: Guid,
+    name: u32,
+    until: i64,
+}
+
+impl Lane {
+    /// Ends what ended until a time.
+    fn advance(&mut self, time: i64) {
+        while let Some(open) = self.open.pop_if(|open| open.until <= time) {
+            self.events.push(Event { is_start: false, name: open.name, time: open.until });
+        }
+    }
+
+    /// Whether an activity lies within the innermost one, which has to be its parent, or to have
+    /// the same id.
+    fn takes(&self, activity: &Activity, until: i64) -> bool {
+        self.open.last().is_some_and(|open| {
+            let is_parent = open.id == activity.parent || open.id == activity.id;
+            is_parent && until <= open.until
+        })
+    }
+
+    fn start(&mut self, activity: &Activity, until: i64) {
+        let &Activity { id, name, started: time, .. } = activity;
+        self.events.push(Event { is_start: true, name, time });
+        self.open.push(Open { id, name, until });
+    }
+}
+
+/// The lanes of a process.
+#[derive(Debug, Default)]
+struct OfProcess {
+    lanes: Vec<Lane>,
+    /// Lanes in which nothing is open, and when the others become free.
+    free: BTreeSet<usize>,
+    busy: BinaryHeap<Reverse<(i64, usize)>>,
+    /// The lane of the last activity with an id.
+    of_ids: HashMap<Guid, usize>,
+}
+
+impl OfProcess {
+    fn add(&mut self, activity: &Activity, until: i64) {
+        while let Some(&Reverse((time, lane))) = self.busy.peek() {
+            if time > activity.started {
+                break;
+            }
+            self.busy.pop();
+            self.free.insert(lane);
+        }
+        for id in [activity.parent, activity.id] {
+            let Some(&at) = self.of_ids.get(&id) else { continue };
+            let Some(lane) = self.lanes.get_mut(at) else { continue };
+            lane.advance(activity.started);
+            if lane.takes(activity, until) {
+                lane.start(activity, until);
+                self.of_ids.insert(activity.id, at);
+                return;
+            }
+        }
+        let at = self.free.pop_first().unwrap_or_else(|| {
+            self.lanes.push(Lane { process: (activity.process, activity.pid), ..Lane::default() });
+            self.lanes.len() - 1
+        });
+        if let Some(lane) = self.lanes.get_mut(at) {
+            lane.advance(activity.started);
+            lane.start(activity, until);
+        }
+        self.busy.push(Reverse((until, at)));
+        self.of_ids.insert(activity.id, at);
+    }
+}
+
+/// The lanes of the selected activities. Activities without a stop end with the recording.
+pub(super) fn lanes(
+    activities: &Activities,
+    machine: &Machine,
+    options: &ProfileOptions,
+    (from, to): (Option<i64>, Option<i64>),
+) -> Vec<Lane> {
+    let end = machine.span().map_or(i64::MAX, |(_, last)| last);
+    let mut processes: BTreeMap<(Option<usize>, u32), OfProcess> = BTreeMap::new();
+    for activity in activities.list() {
+        let started = activity.started;
+        if from.is_some_and(|from| started < from) || to.is_some_and(|to| started >= to) {
+            continue;
+        }
+        let tid = activity.tid.unwrap_or(u32::MAX);
+        if options.admits(activity.process, Some(activity.pid), tid) {
+            let until = activity.stopped.unwrap_or(end).max(started);
+            let of = processes.entry((activity.process, activity.pid)).or_default();
+            of.add(activity, until);
+        }
+    }
+    let mut lanes: Vec<Lane> = processes.into_values().flat_map(|process| process.lanes).collect();
+    lanes.iter_mut().for_each(|lane| lane.advance(i64::MAX));
+    lanes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ids of activities by number.
+    fn id(number: u8) -> Guid {
+        Guid::from_bytes([number; 16])
+    }
+
+    /// Number, number of the parent, start and stop; returns starts and stops of each lane.
+    fn placed(activities: &[(u8, u8, i64, i64)]) -> Vec<String> {
+        let mut all = OfProcess::default();
+        for &(number, parent, started, until) in activities {
+            let activity = Activity::new(id(number), id(parent), u32::from(number), started);
+            all.add(&activity, until);
+        }
+        let mut texts = Vec::new();
+        for mut lane in all.lanes {
+            lane.advance(i64::MAX);
+            assert!(lane.events.is_sorted_by_key(|event| event.time));
+            let text = |e: &Event| format!("{}{}", if e.is_start { '+' } else { '-' }, e.name);
+            texts.push(lane.events.iter().map(text).collect::<Vec<_>>().join(" "));
+        }
+        texts
+    }
+
+    #[test]
+    fn an_activity_is_nested_in_its_parent_alone() {
+        let nested = [(1, 0, 0, 10), (2, 1, 1, 5), (3, 2, 2, 4), (4, 1, 6, 10)];
+        assert_eq!(placed(&nested), ["+1 +2 +3 -3 -2 +4 -4 -1"]);
+        // At the same time as another one, and longer than its parent.
+        assert_eq!(placed(&[(1, 0, 0, 10), (2, 9, 1, 5)]), ["+1 -1", "+2 -2"]);
+        assert_eq!(placed(&[(1, 0, 0, 10), (2, 1, 1, 11)]), ["+1 -1", "+2 -2"]);
+        // Lanes are used again, and events of two tasks may have one id.
+        assert_eq!(placed(&[(1, 0, 0, 3), (2, 0, 3, 4)]), ["+1 -1 +2 -2"]);
+        assert_eq!(placed(&[(1, 0, 0, 3), (1, 0, 1, 2)]), ["+1 +1 -1 -1"]);
+        assert_eq!(placed(&[(1, 0, 5, 5), (2, 1, 5, 5)]), ["+1 -1 +2 -2"]);
+    }
+}

@@ -1,0 +1,194 @@
+//! The file format of [speedscope](https://www.speedscope.app): a sampled profile for each thread,
+//! and activities as profiles of events.
+//!
+//! What a profile of events has open at a time is nested. So activities of a process that overlap
+//! each other stand in several profiles: an activity is in that of its parent if it ends before it.
+
+mod lanes;
+
+use std::io::{self, Write};
+
+use etl_analysis::Machine;
+use etl_analysis::behavior::activities::Activities;
+use etl_analysis::profile::{Profile, ProfileOptions, TimedSample};
+use foldhash::HashMap;
+use serde_json::{Value, json};
+
+use lanes::Lane;
+
+use crate::Unit;
+
+/// The schema that files name.
+const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
+
+/// Activities that are part of a file.
+#[derive(Debug)]
+pub struct ActivityProfiles<'a> {
+    activities: &'a Activities,
+    machine: &'a Machine,
+    lanes: Vec<Lane>,
+}
+
+impl<'a> ActivityProfiles<'a> {
+    /// The activities of the selected processes and threads that started from one timestamp to
+    /// before another one.
+    #[must_use]
+    pub fn new(
+        activities: &'a Activities,
+        machine: &'a Machine,
+        options: &ProfileOptions,
+        span: (Option<i64>, Option<i64>),
+    ) -> Self {
+        let lanes = lanes::lanes(activities, machine, options, span);
+        ActivityProfiles { activities, machine, lanes }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lanes.is_empty()
+    }
+
+    /// The numbers of the names of activities, in the order of their frames.
+    fn names(&self) -> Vec<u32> {
+        let all = self.lanes.iter().flat_map(|lane| &lane.events).map(|event| event.name);
+        all.collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Writes a profile for each lane; `first` is the frame of the first name.
+    /// `is_first` is whether they are the first profiles of the file.
+    fn write(
+        &self,
+        names: &[u32],
+        first: usize,
+        is_first: bool,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let frames: HashMap<u32, usize> =
+            names.iter().enumerate().map(|(at, &name)| (name, first + at)).collect();
+        let clock = self.machine.clock();
+        let (begin, end) = self.machine.span().unwrap_or_default();
+        let nanos = |time: i64| {
+            clock.nanos_since_start(time).saturating_sub(clock.nanos_since_start(begin)).max(0)
+        };
+        let mut number = 0;
+        let mut process = None;
+        for (at, lane) in self.lanes.iter().enumerate() {
+            number = if process == Some(lane.process) { number + 1 } else { 1 };
+            process = Some(lane.process);
+            let (of, pid) = lane.process;
+            let of = of.and_then(|at| self.machine.processes().get(at));
+            let label = match of.map_or("", |of| of.name()) {
+                "" => format!("? ({pid})"),
+                name => format!("{name} ({pid})"),
+            };
+            let number = if number > 1 { format!(" {number}") } else { String::new() };
+            let title = format!("{label} activities{number}");
+            let comma = if is_first && at == 0 { "\n" } else { ",\n" };
+            write!(out, "{comma}{{\"type\":\"evented\",\"name\":{},", json!(title))?;
+            writeln!(
+                out,
+                "\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":{},",
+                nanos(end)
+            )?;
+            write!(out, "\"events\":[")?;
+            for (at, event) in lane.events.iter().enumerate() {
+                let comma = if at > 0 { "," } else { "" };
+                let kind = if event.is_start { "O" } else { "C" };
+                let frame = frames.get(&event.name).copied().unwrap_or(first);
+                let time = nanos(event.time);
+                write!(out, "{comma}{{\"type\":\"{kind}\",\"frame\":{frame},\"at\":{time}}}")?;
+            }
+            write!(out, "]}}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a profile. It needs a tree for each thread
+/// ([`by_thread`](etl_analysis::profile::ProfileOptions::by_thread)) and the samples
+/// ([`keep_samples`](etl_analysis::profile::SampleCollector::keep_samples)). `name` is that of the
+/// trace.
+///
+/// The samples of a thread are in time order. The axis has the time for which the thread ran, in
+/// nanoseconds, or the number of samples where the recording states no interval.
+///
+/// # Errors
+/// When writing fails.
+pub fn write(
+    profile: &Profile,
+    activities: &ActivityProfiles<'_>,
+    name: &str,
+    unit: Unit,
+    out: impl Write,
+) -> io::Result<()> {
+    let mut out = io::BufWriter::new(out);
+    let is_timed = unit == Unit::Time && profile.interval().is_some();
+    let unit = if is_timed { Unit::Time } else { Unit::Samples };
+    let exporter = concat!("etlkit@", env!("CARGO_PKG_VERSION"));
+    write!(out, "{{\"$schema\":{},\"exporter\":{},", json!(SCHEMA), json!(exporter))?;
+    write!(out, "\"name\":{},\"activeProfileIndex\":0,\n\"shared\":{{\"frames\":[", json!(name))?;
+    for frame in 0..profile.frames().len() {
+        let comma = if frame > 0 { ",\n" } else { "\n" };
+        let module = profile.frames().get(frame).map(|frame| profile.module_name(frame.module));
+        let value = json!({ "name": profile.label(frame), "file": module });
+        write!(out, "{comma}{value}")?;
+    }
+    let names = activities.names();
+    let first = profile.frames().len();
+    for (at, &name) in names.iter().enumerate() {
+        let comma = if first + at > 0 { ",\n" } else { "\n" };
+        let (provider, name) = activities.activities.name(name);
+        write!(out, "{comma}{}", json!({ "name": name, "file": provider }))?;
+    }
+    write!(out, "]}},\n\"profiles\":[")?;
+    let samples = by_root(profile);
+    for (at, (root, samples)) in profile.roots().iter().zip(&samples).enumerate() {
+        let thread = root.thread_label().unwrap_or_default();
+        let title = format!("{} {thread}", root.process_label());
+        let total: u64 = samples.iter().map(|sample| unit.of(sample.weight)).sum();
+        let comma = if at > 0 { ",\n" } else { "\n" };
+        write!(out, "{comma}{{\"type\":\"sampled\",\"name\":{},", json!(title.trim_end()))?;
+        let unit_name = if is_timed { "nanoseconds" } else { "none" };
+        writeln!(out, "\"unit\":\"{unit_name}\",\"startValue\":0,\"endValue\":{total},")?;
+        write!(out, "\"samples\":[")?;
+        for (at, sample) in samples.iter().enumerate() {
+            let comma = if at > 0 { "," } else { "" };
+            write!(out, "{comma}{}", Value::from(frames(profile, sample.node)))?;
+        }
+        write!(out, "],\n\"weights\":[")?;
+        for (at, sample) in samples.iter().enumerate() {
+            let comma = if at > 0 { "," } else { "" };
+            write!(out, "{comma}{}", unit.of(sample.weight))?;
+        }
+        write!(out, "]}}")?;
+    }
+    activities.write(&names, first, profile.roots().is_empty(), &mut out)?;
+    writeln!(out, "]}}")?;
+    out.flush()
+}
+
+/// The samples of each root, in time order.
+fn by_root(profile: &Profile) -> Vec<Vec<TimedSample>> {
+    let mut samples = vec![Vec::new(); profile.roots().len()];
+    // The nodes of the roots follow each other.
+    for sample in profile.samples() {
+        let root = profile.roots().partition_point(|root| root.end <= sample.node);
+        if let Some(samples) = samples.get_mut(root) {
+            samples.push(*sample);
+        }
+    }
+    samples
+}
+
+/// The frames of a node, outermost first.
+fn frames(profile: &Profile, node: usize) -> Vec<usize> {
+    let mut frames = Vec::new();
+    let mut next = profile.nodes().get(node);
+    while let Some(node) = next {
+        frames.extend(node.frame);
+        next = node.parent.and_then(|parent| profile.nodes().get(parent));
+    }
+    frames.reverse();
+    frames
+}
