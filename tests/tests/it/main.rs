@@ -25,6 +25,7 @@ mod merged;
 mod mutations;
 mod packets;
 mod payload_fit;
+mod perfetto;
 mod pins;
 mod real_traces;
 mod relogged;

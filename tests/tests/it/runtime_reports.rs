@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::sampled::simulated;
 
-fn etlkit(args: &[&str]) -> Vec<u8> {
+pub fn etlkit(args: &[&str]) -> Vec<u8> {
     let words: Vec<_> =
         std::iter::once("etlkit").chain(args.iter().copied()).map(Into::into).collect();
     let said = run_captured(words);
@@ -19,14 +19,23 @@ fn etlkit(args: &[&str]) -> Vec<u8> {
     said.out
 }
 
+/// What a command prints, which may report findings.
+pub fn etlkit_any(args: &[&str]) -> Vec<u8> {
+    let words: Vec<_> =
+        std::iter::once("etlkit").chain(args.iter().copied()).map(Into::into).collect();
+    let said = run_captured(words);
+    assert!(said.code <= 1, "{}", String::from_utf8_lossy(&said.err));
+    said.out
+}
+
 /// A report as JSON.
-fn analyze(kind: &str, path: &Path) -> Value {
-    let out = etlkit(&["analyze", kind, "--format", "json", path.to_str().unwrap()]);
+pub fn analyze(kind: &str, path: &Path) -> Value {
+    let out = etlkit_any(&["analyze", kind, "--format", "json", path.to_str().unwrap()]);
     serde_json::from_slice(&out).unwrap()
 }
 
 /// What the script computes from events, of a session where one is named.
-fn computed(events: &Path, session: Option<&str>) -> Value {
+pub fn computed(events: &Path, session: Option<&str>) -> Value {
     let script = root().join("tests/foreign/runtime_reports.py");
     let output = Command::new(python()).arg(script).arg(events).args(session).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -41,16 +41,22 @@ pub fn sampled(simulated: &Simulated) -> Vec<Sampled> {
     let symbols = Symbols::new(simulated);
     let index = simulated.truth.sessions.iter().find(|s| s.name == SESSION).unwrap().index;
     let recorded = (index, EventOutcome::Recorded);
-    // Of several parts, that of the kernel comes first.
-    let mut stacks: BTreeMap<(i64, u32), Vec<Vec<u64>>> = BTreeMap::new();
-    for event in simulated.truth.events.iter().filter(|e| e.name == "Stack") {
+    // By the number of the event. Of several parts, that of the kernel comes first.
+    let mut stacks: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    // The last event of a thread at a time: the next stack is of that.
+    let mut last: BTreeMap<(i64, u32), u64> = BTreeMap::new();
+    for event in &simulated.truth.events {
+        if event.name != "Stack" {
+            // The stack of a switch is that of the thread that runs from then on.
+            let is_switch = event.name == "CSwitch";
+            let tid = if is_switch { number(event, "NewThreadId") as u32 } else { event.tid };
+            last.insert((event.timestamp, tid), event.number);
+            continue;
+        }
         let of = (number(event, "EventTimeStamp") as i64, number(event, "StackThread") as u32);
         let (_, OwnedValue::Array(list)) = event.fields.last().unwrap() else { panic!("no stack") };
-        let (parts, part) = (stacks.entry(of).or_default(), list.iter().map(unsigned).collect());
-        // A context switch of the same time has the stack as well.
-        if !parts.contains(&part) {
-            parts.push(part);
-        }
+        let Some(of) = last.get(&of) else { continue };
+        stacks.entry(*of).or_default().extend(list.iter().map(unsigned));
     }
     let mut sampled = Vec::new();
     for event in simulated.truth.events.iter().filter(|e| e.name == "SampleProf") {
@@ -59,8 +65,7 @@ pub fn sampled(simulated: &Simulated) -> Vec<Sampled> {
         }
         assert_eq!(u64::from(event.tid), number(event, "ThreadId"));
         let alone = vec![number(event, "InstructionPointer")];
-        let stack = stacks.get(&(event.timestamp, event.tid));
-        let stack = &stack.map_or(alone.clone(), |parts| parts.concat());
+        let stack = stacks.get(&event.number).unwrap_or(&alone);
         assert_eq!(stack[0], alone[0]);
         let labels = stack.iter().map(|&address| symbols.label(event.pid, address, event.at));
         let process = format!("{} ({})", symbols.names[&event.pid], event.pid);
@@ -69,7 +74,7 @@ pub fn sampled(simulated: &Simulated) -> Vec<Sampled> {
     sampled
 }
 
-fn number(event: &KnownEvent, name: &str) -> u64 {
+pub fn number(event: &KnownEvent, name: &str) -> u64 {
     unsigned(&event.fields.iter().find(|(n, _)| n == name).unwrap().1)
 }
 
