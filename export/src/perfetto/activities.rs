@@ -99,11 +99,13 @@ impl Activities {
         let key = (header.provider, header.activity);
         let task = header.descriptor.task;
         if header.descriptor.opcode == START {
-            let (Some(process), true) = (event.process, self.count < MAX_OPEN) else { return };
+            if self.count >= MAX_OPEN {
+                return;
+            }
             let activity = KeptActivity {
                 from: event.time,
                 to: None,
-                process: process as u32,
+                pid: header.process_id,
                 tid: header.thread_id,
                 name: self.name(record, header),
                 id: header.activity,
@@ -127,7 +129,7 @@ impl Activities {
     pub fn finish<S: Storage>(&mut self, spool: &mut Spool<S>) {
         let open = std::mem::take(&mut self.open).into_values().flatten();
         let mut open: Vec<KeptActivity> = open.map(|open| open.activity).collect();
-        open.sort_unstable_by_key(|of| (of.from, of.process, of.tid, of.name, of.id));
+        open.sort_unstable_by_key(|of| (of.from, of.pid, of.tid, of.name, of.id));
         for activity in open {
             spool.activity(activity);
         }

@@ -17,8 +17,8 @@ use super::time::TraceTime;
 use super::tracks::{Count, Owner, Row, Tracks, Value};
 use crate::text::utf16;
 
-/// A process, a thread, and whether the wait is in native code.
-type Wait = (usize, u32, u64);
+/// Ids of a process and a thread, and whether the wait is in native code.
+type Wait = (u32, u32, u64);
 
 /// Collects what the CLRs do.
 #[derive(Debug)]
@@ -54,19 +54,20 @@ impl Behavior {
     ) {
         let Some(process) = event.process else { return };
         let is_selected = selection.admits(machine, Some(process), event.tid, event.time);
-        let owner = Owner { process, tid: event.tid, clr: 0 };
+        let pid = pid_of(machine, process);
+        let owner = Owner { pid, tid: event.tid, clr: 0 };
         match id {
             contention::START | contention::STOP => {
                 let Some(tid) = event.tid.filter(|_| is_selected) else { return };
                 // Both events begin with the flags.
                 let flags = self.contended.read(record).and_then(|fields| fields.uint(0));
-                let key = (process, tid, flags.unwrap_or(0) & contention::NATIVE);
+                let key = (pid, tid, flags.unwrap_or(0) & contention::NATIVE);
                 if id == contention::START {
                     self.waits.insert(key, event.time);
                 } else if let Some(since) = self.waits.remove(&key) {
                     let span = (time.nanos(since), Some(time.nanos(event.time)));
                     let row = (owner, Row::Contention);
-                    tracks.slice((machine, packets), row, span, wait_name(key), &[]);
+                    tracks.slice(packets, row, span, wait_name(key), &[]);
                 }
             }
             exceptions::THROWN if is_selected => {
@@ -78,7 +79,7 @@ impl Behavior {
                     ("address", Value::Pointer(fields.uint(2).unwrap_or(0))),
                 ];
                 let row = (owner, Row::Exceptions);
-                tracks.instant((machine, packets), row, time.nanos(event.time), &kind, &values);
+                tracks.instant(packets, row, time.nanos(event.time), &kind, &values);
             }
             _ => {
                 self.collections.record(machine, record, event);
@@ -98,11 +99,11 @@ impl Behavior {
                         Some(ticks) => {
                             let since = done.loaded.saturating_sub_unsigned(ticks);
                             let span = (time.nanos(since), Some(to));
-                            tracks.slice((machine, packets), row, span, &done.method, &values);
+                            tracks.slice(packets, row, span, &done.method, &values);
                         }
                         None => {
                             let known = values.get(..2).unwrap_or_default();
-                            tracks.instant((machine, packets), row, to, &done.method, known);
+                            tracks.instant(packets, row, to, &done.method, known);
                         }
                     }
                 }
@@ -120,9 +121,9 @@ impl Behavior {
         let mut waits: Vec<(i64, Wait)> = self.waits.iter().map(|(key, at)| (*at, *key)).collect();
         waits.sort_unstable();
         for (since, key) in waits {
-            let row = (Owner { process: key.0, tid: Some(key.1), clr: 0 }, Row::Contention);
+            let row = (Owner { pid: key.0, tid: Some(key.1), clr: 0 }, Row::Contention);
             let span = (time.nanos(since), None);
-            tracks.slice((machine, packets), row, span, wait_name(key), &[]);
+            tracks.slice(packets, row, span, wait_name(key), &[]);
         }
         // Collections belong to processes, not to threads.
         if !selection.selected_threads().is_empty() {
@@ -134,13 +135,13 @@ impl Behavior {
             if !selection.admits_process(machine, pause.process, pause.since) {
                 continue;
             }
-            let owner = Owner { process: pause.process, clr: pause.clr, tid: None };
+            let owner = Owner { pid: pid_of(machine, pause.process), clr: pause.clr, tid: None };
             let span = (time.nanos(pause.since), Some(time.nanos(pause.until)));
             let name = match pause.collection.and_then(|index| list.get(index)) {
                 Some(of) => format!("Suspended for GC #{}", of.number),
                 None => "Suspended".to_owned(),
             };
-            tracks.slice((machine, packets), (owner, Row::Suspensions), span, &name, &[]);
+            tracks.slice(packets, (owner, Row::Suspensions), span, &name, &[]);
         }
     }
 
@@ -160,7 +161,7 @@ impl Behavior {
             if !selection.admits_process(machine, of.process, of.started) {
                 continue;
             }
-            let owner = Owner { process: of.process, clr: of.clr, tid: None };
+            let owner = Owner { pid: pid_of(machine, of.process), clr: of.clr, tid: None };
             let reason = self.collections.reason_name(of.reason).unwrap_or("unknown reason");
             let kind = self.collections.type_name(of.kind).unwrap_or("unknown type");
             let paused = time.nanos_of(of.paused);
@@ -179,17 +180,21 @@ impl Behavior {
                 false => format!("GC #{} gen {}", of.number, of.generation),
             };
             let span = (time.nanos(of.started), of.ended.map(|at| time.nanos(at)));
-            tracks.slice((machine, packets), (owner, Row::Collections), span, &name, &values);
+            tracks.slice(packets, (owner, Row::Collections), span, &name, &values);
             let (Some(heap), Some(ended)) = (of.heap, of.ended) else { continue };
             let at = time.nanos(ended);
             let total = heap.iter().sum();
-            tracks.bytes((machine, packets), (owner, Count::Heap), at, total);
+            tracks.bytes(packets, (owner, Count::Heap), at, total);
             for (generation, bytes) in (0..).zip(heap) {
                 let count = (owner, Count::Generation(generation));
-                tracks.bytes((machine, packets), count, at, bytes);
+                tracks.bytes(packets, count, at, bytes);
             }
         }
     }
+}
+
+fn pid_of(machine: &Machine, process: usize) -> u32 {
+    machine.processes().get(process).map_or(0, |process| process.pid())
 }
 
 fn wait_name((_, _, native): Wait) -> &'static str {

@@ -176,10 +176,10 @@ impl<O: Storage, S: Storage> Perfetto<O, S> {
             }
             Item::Activity(kept) => {
                 let names = self.activities.name_of(kept.name);
-                activity((machine, time), kept, &names, (&mut tracks, &mut packets));
+                activity(time, kept, &names, (&mut tracks, &mut packets));
             }
         })?;
-        writer.finish(machine, (&mut tracks, &mut packets));
+        writer.finish((&mut tracks, &mut packets));
         packets.flush()?;
         Ok(Written {
             samples: writer.samples,
@@ -197,12 +197,12 @@ fn collector(selection: &Selection) -> SampleCollector {
 
 /// Writes an activity.
 fn activity<O: Storage>(
-    (machine, time): (&Machine, TraceTime),
+    time: TraceTime,
     kept: KeptActivity,
     (name, provider): &(String, String),
     (tracks, packets): (&mut Tracks, &mut Packets<O>),
 ) {
-    let owner = Owner { process: kept.process as usize, clr: 0, tid: None };
+    let owner = Owner { pid: kept.pid, clr: 0, tid: None };
     let id = kept.id.to_string();
     let values = [
         ("provider", Value::Text(provider)),
@@ -210,7 +210,7 @@ fn activity<O: Storage>(
         ("thread", Value::Uint(kept.tid.into())),
     ];
     let span = (time.nanos(kept.from), kept.to.map(|to| time.nanos(to)));
-    tracks.slice((machine, packets), (owner, Row::Activities), span, name, &values);
+    tracks.slice(packets, (owner, Row::Activities), span, name, &values);
 }
 
 impl<O: Storage, S: Storage> Observer for Perfetto<O, S> {
@@ -234,7 +234,7 @@ impl<O: Storage, S: Storage> Observer for Perfetto<O, S> {
             let event = (header.descriptor.id, event, time);
             let to = (&mut self.tracks, &mut self.packets);
             self.behavior.record(machine, record, event, &self.selection, to);
-        } else if self.selection.admits(machine, event.process, event.tid, event.time) {
+        } else if self.selection.admits_ids(header.process_id, header.thread_id, event.time) {
             self.activities.record(record, &header, event, &mut self.spool);
         }
     }

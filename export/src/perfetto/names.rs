@@ -54,7 +54,7 @@ pub(super) fn write<S: Storage>(
         message.message(process_tree::PROCESSES, &part);
         packets.write(Some(at), packet::PROCESS_TREE, &message);
         if of.started().is_some() || of.ended().is_some() {
-            lifetime((machine, time), (index, of), first, (tracks, packets));
+            lifetime(time, of, first, (tracks, packets));
         }
     }
     let (mut message, mut size) = (Message::default(), 0);
@@ -82,8 +82,8 @@ pub(super) fn write<S: Storage>(
 
 /// Writes the life of a process that started or ended in the recording, as a slice.
 fn lifetime<S: Storage>(
-    (machine, time): (&Machine, TraceTime),
-    (index, of): (usize, &Process),
+    time: TraceTime,
+    of: &Process,
     first: i64,
     (tracks, packets): (&mut Tracks, &mut Packets<S>),
 ) {
@@ -93,10 +93,10 @@ fn lifetime<S: Storage>(
     }
     let status = of.exit_status().map(|status| i64::from(status).to_string());
     values.extend(status.as_deref().map(|status| ("exit_status", Value::Text(status))));
-    let owner = Owner { process: index, ..Owner::default() };
+    let owner = Owner { pid: of.pid(), ..Owner::default() };
     let span = (time.nanos(of.started().unwrap_or(first)), of.ended().map(|at| time.nanos(at)));
     let name = if of.name().is_empty() { "(unknown name)" } else { of.name() };
-    tracks.slice((machine, packets), (owner, Row::Lifetime), span, name, &values);
+    tracks.slice(packets, (owner, Row::Lifetime), span, name, &values);
 }
 
 fn thread_message(of: &Thread) -> Message {

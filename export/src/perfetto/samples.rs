@@ -75,8 +75,8 @@ impl<'p> SampleWriter<'p> {
         let nanos = time.nanos(kept.time);
         let process = root.process.and_then(|index| machine.processes().get(index));
         let tid = root.tid;
-        if let Some(process) = root.process {
-            self.usage.add(machine, (process, nanos, weight), (tracks, packets));
+        if let Some(process) = process {
+            self.usage.add((process.pid(), nanos, weight), (tracks, packets));
         }
         self.interned.clear();
         if self.written.get_mut(node).is_some_and(|written| !std::mem::replace(written, true)) {
@@ -96,13 +96,9 @@ impl<'p> SampleWriter<'p> {
     }
 
     /// Writes the rest of the counters.
-    pub fn finish<S: Storage>(
-        &mut self,
-        machine: &Machine,
-        (tracks, packets): (&mut Tracks, &mut Packets<S>),
-    ) {
-        self.usage.close(machine, (tracks, packets));
-        self.usage.close(machine, (tracks, packets));
+    pub fn finish<S: Storage>(&mut self, (tracks, packets): (&mut Tracks, &mut Packets<S>)) {
+        self.usage.close((tracks, packets));
+        self.usage.close((tracks, packets));
     }
 
     /// The root above a node.
@@ -230,16 +226,15 @@ fn build_id(pdb: Pdb) -> Vec<u8> {
 struct Usage {
     /// When the current bucket began.
     bucket: u64,
-    /// By process: what was sampled in the bucket, in 100 ns, and before.
-    processes: BTreeMap<usize, (u64, u64)>,
+    /// By process id: what was sampled in the bucket, in 100 ns, and before.
+    processes: BTreeMap<u32, (u64, u64)>,
 }
 
 impl Usage {
     /// Adds a sample; they come in time order.
     fn add<S: Storage>(
         &mut self,
-        machine: &Machine,
-        (process, nanos, weight): (usize, u64, Weight),
+        (pid, nanos, weight): (u32, u64, Weight),
         to: (&mut Tracks, &mut Packets<S>),
     ) {
         if weight.time == 0 {
@@ -248,27 +243,23 @@ impl Usage {
         let bucket = nanos - nanos % BUCKET;
         if bucket > self.bucket {
             let (tracks, packets) = to;
-            self.close(machine, (tracks, packets));
+            self.close((tracks, packets));
             // Nothing may have been sampled for a while.
             if bucket > self.bucket {
-                self.close(machine, (tracks, packets));
+                self.close((tracks, packets));
                 self.bucket = bucket;
             }
         }
-        self.processes.entry(process).or_default().0 += weight.time;
+        self.processes.entry(pid).or_default().0 += weight.time;
     }
 
     /// Writes the values that differ from those before, and begins the next bucket.
-    fn close<S: Storage>(
-        &mut self,
-        machine: &Machine,
-        (tracks, packets): (&mut Tracks, &mut Packets<S>),
-    ) {
-        for (&process, (sampled, before)) in &mut self.processes {
+    fn close<S: Storage>(&mut self, (tracks, packets): (&mut Tracks, &mut Packets<S>)) {
+        for (&pid, (sampled, before)) in &mut self.processes {
             if sampled != before {
-                let owner = Owner { process, ..Owner::default() };
+                let owner = Owner { pid, ..Owner::default() };
                 let percent = *sampled as f64 * 100.0 * 100.0 / BUCKET as f64;
-                tracks.percent((machine, packets), (owner, Count::Cpu), self.bucket, percent);
+                tracks.percent(packets, (owner, Count::Cpu), self.bucket, percent);
             }
             (*before, *sampled) = (*sampled, 0);
         }

@@ -72,9 +72,19 @@ impl Selection {
 
     /// Whether a process is selected, by its index.
     pub(super) fn admits_process(&self, machine: &Machine, process: usize, time: i64) -> bool {
+        let pid = || machine.processes().get(process).map(|process| process.pid());
+        self.lives.is_none() || pid().is_some_and(|pid| self.admits_id(pid, time))
+    }
+
+    /// Whether the process that has an id at a time is selected.
+    fn admits_id(&self, pid: u32, time: i64) -> bool {
         let Some(lives) = &self.lives else { return true };
-        let pid = machine.processes().get(process).map(|process| process.pid());
-        pid.is_some_and(|pid| lives.iter().any(|life| life.has(pid, time)))
+        lives.iter().any(|life| life.has(pid, time))
+    }
+
+    /// Whether a thread is selected, by its id and that of its process.
+    pub(super) fn admits_ids(&self, pid: u32, tid: u32, time: i64) -> bool {
+        self.admits_id(pid, time) && (self.threads.is_empty() || self.threads.contains(&tid))
     }
 
     /// Whether a thread is selected, by its id and the index of its process.

@@ -30,8 +30,7 @@ pub(super) struct KeptActivity {
     pub from: i64,
     /// In ticks; `None` where its end was not recorded.
     pub to: Option<i64>,
-    /// Index of the process.
-    pub process: u32,
+    pub pid: u32,
     pub tid: u32,
     /// Number of its name.
     pub name: u32,
@@ -74,7 +73,7 @@ impl<S: Storage> Spool<S> {
         at.put(&activity.from.to_le_bytes());
         at.put(&[u8::from(activity.to.is_some())]);
         at.put(&activity.to.unwrap_or(0).to_le_bytes());
-        at.put(&activity.process.to_le_bytes());
+        at.put(&activity.pid.to_le_bytes());
         at.put(&activity.tid.to_le_bytes());
         at.put(&activity.name.to_le_bytes());
         at.put(&activity.id.to_bytes());
@@ -110,7 +109,7 @@ impl<S: Storage> Spool<S> {
                 take(Item::Activity(KeptActivity {
                     from,
                     to: has_end.then_some(to),
-                    process: u32::from_le_bytes(at.take()),
+                    pid: u32::from_le_bytes(at.take()),
                     tid: u32::from_le_bytes(at.take()),
                     name: u32::from_le_bytes(at.take()),
                     id: Guid::from_bytes(at.take()),
@@ -156,7 +155,7 @@ mod tests {
         let activity = KeptActivity {
             from: 1,
             to: Some(i64::MAX),
-            process: 2,
+            pid: 2,
             tid: 3,
             name: 4,
             id: Guid::from_bytes([9; 16]),

@@ -1,6 +1,5 @@
 //! Tracks: what slices, instants and counters stand on.
 
-use etl_analysis::Machine;
 use foldhash::HashMap;
 
 use super::fields::{
@@ -73,18 +72,19 @@ impl Count {
     }
 }
 
-/// A process by its index, its CLR where it may have several, and a thread.
+/// A process by its id, its CLR where it may have several, and a thread. Perfetto knows processes by
+/// their ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Owner {
-    pub process: usize,
+    pub pid: u32,
     pub clr: u16,
     pub tid: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Track {
-    Process(usize),
-    Thread(usize, u32),
+    Process(u32),
+    Thread(u32, u32),
     /// Slices of one track never overlap: those that would are in another lane.
     Slices(Owner, Row, usize),
     Counter(Owner, Count),
@@ -118,7 +118,7 @@ impl Tracks {
     /// its end if it has none.
     pub fn slice<S: Storage>(
         &mut self,
-        (machine, packets): (&Machine, &mut Packets<S>),
+        packets: &mut Packets<S>,
         (owner, row): (Owner, Row),
         (from, to): (u64, Option<u64>),
         name: &str,
@@ -132,7 +132,7 @@ impl Tracks {
             Some(ended) => *ended = end,
             None => lanes.push(end),
         }
-        let number = self.number(Track::Slices(owner, row, lane), machine, packets);
+        let number = self.number(Track::Slices(owner, row, lane), packets);
         self.begin(event_type::BEGIN, number, row, name, values);
         packets.write(Some(from), packet::TRACK_EVENT, &self.message);
         if let Some(to) = to {
@@ -146,13 +146,13 @@ impl Tracks {
     /// Writes what has no duration.
     pub fn instant<S: Storage>(
         &mut self,
-        (machine, packets): (&Machine, &mut Packets<S>),
+        packets: &mut Packets<S>,
         (owner, row): (Owner, Row),
         at: u64,
         name: &str,
         values: &Values<'_>,
     ) {
-        let number = self.number(Track::Slices(owner, row, 0), machine, packets);
+        let number = self.number(Track::Slices(owner, row, 0), packets);
         self.begin(event_type::INSTANT, number, row, name, values);
         packets.write(Some(at), packet::TRACK_EVENT, &self.message);
     }
@@ -160,12 +160,12 @@ impl Tracks {
     /// Writes a value of a counter in bytes.
     pub fn bytes<S: Storage>(
         &mut self,
-        (machine, packets): (&Machine, &mut Packets<S>),
+        packets: &mut Packets<S>,
         (owner, count): (Owner, Count),
         at: u64,
         bytes: u64,
     ) {
-        self.counter(machine, packets, owner, count);
+        self.counter(packets, owner, count);
         self.message.uint(track_event::COUNTER, bytes);
         packets.write(Some(at), packet::TRACK_EVENT, &self.message);
     }
@@ -173,24 +173,18 @@ impl Tracks {
     /// Writes a value of a counter in percent.
     pub fn percent<S: Storage>(
         &mut self,
-        (machine, packets): (&Machine, &mut Packets<S>),
+        packets: &mut Packets<S>,
         (owner, count): (Owner, Count),
         at: u64,
         percent: f64,
     ) {
-        self.counter(machine, packets, owner, count);
+        self.counter(packets, owner, count);
         self.message.double(track_event::DOUBLE_COUNTER, percent);
         packets.write(Some(at), packet::TRACK_EVENT, &self.message);
     }
 
-    fn counter<S: Storage>(
-        &mut self,
-        machine: &Machine,
-        packets: &mut Packets<S>,
-        owner: Owner,
-        count: Count,
-    ) {
-        let number = self.number(Track::Counter(owner, count), machine, packets);
+    fn counter<S: Storage>(&mut self, packets: &mut Packets<S>, owner: Owner, count: Count) {
+        let number = self.number(Track::Counter(owner, count), packets);
         self.message.clear();
         self.message.uint(track_event::TYPE, event_type::COUNTER);
         self.message.uint(track_event::TRACK, number);
@@ -216,40 +210,34 @@ impl Tracks {
     }
 
     /// The number of a track, which is described when it is used first.
-    fn number<S: Storage>(
-        &mut self,
-        of: Track,
-        machine: &Machine,
-        packets: &mut Packets<S>,
-    ) -> u64 {
+    fn number<S: Storage>(&mut self, of: Track, packets: &mut Packets<S>) -> u64 {
         if let Some(&number) = self.numbers.get(&of) {
             return number;
         }
-        let pid = |process: usize| machine.processes().get(process).map_or(0, |p| p.pid());
         let mut described = Message::default();
         match of {
-            Track::Process(process) => {
+            Track::Process(pid) => {
                 let mut part = Message::default();
-                part.uint(process_descriptor::PID, pid(process).into());
+                part.uint(process_descriptor::PID, pid.into());
                 described.message(track::PROCESS, &part);
             }
-            Track::Thread(process, tid) => {
+            Track::Thread(pid, tid) => {
                 let mut part = Message::default();
-                part.uint(thread_descriptor::PID, pid(process).into());
+                part.uint(thread_descriptor::PID, pid.into());
                 part.uint(thread_descriptor::TID, tid.into());
                 described.message(track::THREAD, &part);
             }
             Track::Slices(owner, row, _) => {
                 let above = match owner.tid {
-                    Some(tid) => Track::Thread(owner.process, tid),
-                    None => Track::Process(owner.process),
+                    Some(tid) => Track::Thread(owner.pid, tid),
+                    None => Track::Process(owner.pid),
                 };
-                let parent = self.number(above, machine, packets);
+                let parent = self.number(above, packets);
                 described.uint(track::PARENT, parent);
                 described.text(track::NAME, row.name());
             }
             Track::Counter(owner, count) => {
-                let parent = self.number(Track::Process(owner.process), machine, packets);
+                let parent = self.number(Track::Process(owner.pid), packets);
                 described.uint(track::PARENT, parent);
                 described.text(track::NAME, count.name());
                 let mut part = Message::default();

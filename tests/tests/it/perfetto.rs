@@ -26,9 +26,8 @@ const ERRORS: (&str, &str) =
 /// Exports traces as one recording into a file of a folder.
 fn export(folder: &Path, traces: &[&Path], args: &[&str]) -> PathBuf {
     let output = folder.join("out.perfetto-trace");
-    let mut words: Vec<std::ffi::OsString> = ["etlkit", "export", "perfetto", "--force", "-o"]
-        .map(Into::into)
-        .to_vec();
+    let mut words: Vec<std::ffi::OsString> =
+        ["etlkit", "export", "perfetto", "--force", "-o"].map(Into::into).to_vec();
     words.push(output.clone().into());
     words.extend(args.iter().map(Into::into));
     words.extend(traces.iter().map(|path| path.as_os_str().to_owned()));
@@ -79,16 +78,8 @@ fn recorded<'s>(
 }
 
 /// Names of states as trace_processor has them.
-const STATES: [&str; 8] = [
-    "Initialized",
-    "R",
-    "Running",
-    "Stand-by",
-    "T",
-    "Waiting",
-    "Transition",
-    "DeferredReady",
-];
+const STATES: [&str; 8] =
+    ["Initialized", "R", "Running", "Stand-by", "T", "Waiting", "Transition", "DeferredReady"];
 
 /// What ran on a processor: from when, for how long, thread, priority, and its state afterwards.
 type Slice = (i64, i64, u64, i64, String);
@@ -348,8 +339,7 @@ fn compare_behavior(found: &Value, theirs: &Value, name: &str) {
 
     let mut waits: BTreeMap<String, (u64, f64)> = BTreeMap::new();
     for row in of("contention") {
-        let (count, total) =
-            waits.entry(format!("{}|{}", row["pid"], row["tid"])).or_default();
+        let (count, total) = waits.entry(format!("{}|{}", row["pid"], row["tid"])).or_default();
         (*count, *total) = (*count + 1, *total + us(&row["dur"]));
     }
     let theirs = theirs["contention"].as_object().unwrap();
@@ -407,16 +397,19 @@ fn perfetto_has_what_reports_say_of_real_traces() {
                      join process_counter_track t on c.track_id = t.id join process using (upid) \
                      where t.name = 'CPU by samples') group by pid",
                 ),
-                (
-                    "lives",
-                    "select count(*) as count from slice where category = 'process'",
-                ),
+                ("lives", "select count(*) as count from slice where category = 'process'"),
             ],
         ];
         let found = trace_processor(&export(here.path(), &[&path], &[]), &queries.concat());
         assert_eq!(found["errors"], json!([]), "{name}");
         let out = crate::runtime_reports::etlkit_any(&[
-            "analyze", "cpu", "--format", "json", "--group-by", "process", path.to_str().unwrap(),
+            "analyze",
+            "cpu",
+            "--format",
+            "json",
+            "--group-by",
+            "process",
+            path.to_str().unwrap(),
         ]);
         let cpu: Value = serde_json::from_slice(&out).unwrap();
         let mut expected: BTreeMap<u64, u64> = BTreeMap::new();
@@ -458,7 +451,11 @@ fn perfetto_has_what_reports_say_of_real_traces() {
         if ["perfview/net.4.5.2.x64.etl", "perfview/gcevents.etl"].contains(&name) {
             let events = here.path().join("events.jsonl");
             let dumped = crate::runtime_reports::etlkit(&[
-                "dump", "--format", "jsonl", "--no-names", path.to_str().unwrap(),
+                "dump",
+                "--format",
+                "jsonl",
+                "--no-names",
+                path.to_str().unwrap(),
             ]);
             std::fs::write(&events, dumped).unwrap();
             compare_behavior(&found, &computed(&events, None), name);
