@@ -43,6 +43,8 @@ enum Command {
     Analyze(Box<commands::analyze::Args>),
     /// Write profiles and packets for other viewers: flame graphs, speedscope, pprof, pcapng.
     Export(Box<commands::export::Args>),
+    /// Find out which PDBs the names of native code need.
+    Symbols(Box<commands::symbols::Args>),
     /// Check that a trace is complete: rundowns, symbols, losses.
     Verify(commands::verify::Args),
     /// Compare two traces.
@@ -80,6 +82,7 @@ impl Command {
             Command::Dump(args) => commands::dump::run(args),
             Command::Analyze(args) => commands::analyze::run(args),
             Command::Export(args) => commands::export::run(args),
+            Command::Symbols(args) => commands::symbols::run(args),
             Command::Verify(args) => commands::verify::run(args),
             Command::Diff(args) => commands::diff::run(args),
             Command::Synth(args) => commands::synth::run(args),

@@ -15,5 +15,6 @@ mod roff;
 pub(crate) mod scrub;
 pub(crate) mod slice;
 pub(crate) mod spec;
+pub(crate) mod symbols;
 pub(crate) mod synth;
 pub(crate) mod verify;

@@ -149,19 +149,22 @@ impl Simulator<'_> {
         self.etw.report_action(self.now, &description)?;
         self.etw.names.insert(process.pid, process.name.clone());
         let mut ops = vec![Op::StartProcess];
-        let exe = ImagePlan {
-            size: 0x2_8000,
-            ..ImagePlan::new(if plan.name.contains('\\') {
-                plan.name.clone()
-            } else {
-                format!("C:\\App\\{}", plan.name)
-            })
+        let path = if plan.name.contains('\\') {
+            plan.name.clone()
+        } else {
+            format!("C:\\App\\{}", plan.name)
         };
+        // The script may describe the executable itself.
+        let is_exe = |image: &&ImagePlan| image.path.eq_ignore_ascii_case(&path);
+        let exe = plan.images.iter().find(is_exe).cloned();
+        let exe =
+            exe.unwrap_or_else(|| ImagePlan { size: 0x2_8000, ..ImagePlan::new(path.as_str()) });
         ops.push(Op::LoadImage(exe));
         for (path, size) in COMMON_IMAGES {
             ops.push(Op::LoadImage(ImagePlan { size, ..ImagePlan::new(path) }));
         }
-        ops.extend(plan.images.iter().cloned().map(Op::LoadImage));
+        let others = plan.images.iter().filter(|image| !is_exe(image));
+        ops.extend(others.cloned().map(Op::LoadImage));
         ops.extend(threads.iter().skip(1).map(|thread| Op::StartThread(*thread)));
         for &clr in &process.clrs {
             let Some(runtime) = self.clrs.get(clr) else { continue };

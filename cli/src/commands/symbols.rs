@@ -1,0 +1,298 @@
+//! `etlkit symbols`: which PDBs a recording needs, and which of them are there.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use clap::Subcommand;
+use etl_analysis::machine::images::ImageId;
+use etl_analysis::symbols::Symbol;
+use etl_analysis::{EventRef, Machine, Observer, Sample, Stack};
+use etl_schema::views::Pdb;
+use etl_symbols::{Found, PdbKind, SymbolPaths, image_server_path};
+
+use crate::Outcome;
+use crate::error::Failure;
+use crate::output;
+use crate::recording::{Analyzed, Between, RecordingArgs};
+use crate::symbols::{self, SymbolArgs};
+use crate::table::{Cell, Table, TableFormat, TableReport};
+
+/// Arguments of `etlkit symbols`.
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the PDBs that a recording needs, with their identities and where they are.
+    List(ListArgs),
+}
+
+/// Arguments of `etlkit symbols list`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+`addresses` counts the addresses of samples and stacks in the code of an image or module. PDBs of
+code without any are not needed. Nothing is downloaded: `server path` is the path of a PDB below the
+address of a symbol server, or in its cache. A PDB of .NET code may be a Windows PDB or a portable
+one, which have two paths.
+
+Needs the identities of images, which a merge on the traced machine adds (`xperf -merge`, `xperf
+-stop -d`), and the CLR's rundown for .NET code.
+
+Exit codes: 0 success, 1 needed PDBs are missing (or the trace is damaged or lost buffers), 2 error.
+
+Examples:
+  etlkit symbols list trace.etl
+  etlkit symbols list --symbols symbols --symbols bin/Release trace.etl
+  etlkit symbols list --missing trace.etl | sed 's|^|https://msdl.microsoft.com/download/symbols/|'
+  etlkit symbols list --format json trace.etl")]
+struct ListArgs {
+    /// Print only the server paths of needed PDBs that are missing, one a line
+    #[arg(long, conflicts_with = "format")]
+    missing: bool,
+    /// Output format (docs/symbols.md)
+    #[arg(long, value_enum, default_value_t)]
+    format: TableFormat,
+    #[command(flatten)]
+    symbols: SymbolArgs,
+    #[command(flatten)]
+    recording: RecordingArgs,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
+    match &args.action {
+        Action::List(args) => list(args),
+    }
+}
+
+/// How often each address is in samples and stacks, and when last; by process.
+#[derive(Debug, Default)]
+struct Addresses {
+    threads: Vec<u32>,
+    counts: HashMap<(Option<usize>, u64), (u64, i64)>,
+}
+
+impl Addresses {
+    fn add(&mut self, event: &EventRef, addresses: impl Iterator<Item = u64>) {
+        let is_selected = event.tid.is_some_and(|tid| self.threads.contains(&tid));
+        if !self.threads.is_empty() && !is_selected {
+            return;
+        }
+        for address in addresses {
+            let (count, last) = self.counts.entry((event.process, address)).or_default();
+            (*count, *last) = (*count + 1, event.time);
+        }
+    }
+}
+
+impl Observer for Addresses {
+    fn sample(&mut self, _: &Machine, sample: &Sample<'_>) {
+        let own = (sample.frames.iter().next() != Some(sample.address)).then_some(sample.address);
+        self.add(&sample.event, own.into_iter().chain(sample.frames.iter()));
+    }
+
+    fn stack(&mut self, _: &Machine, stack: &Stack<'_>) {
+        self.add(&stack.event, stack.frames.iter());
+    }
+
+    fn restart(&mut self) {
+        self.counts.clear();
+    }
+}
+
+/// What a PDB is for.
+#[derive(Clone, Debug, Default)]
+struct Wanted {
+    /// Path of the image or module.
+    path: String,
+    /// Whether it is the PDB of .NET code.
+    is_managed: bool,
+    /// When the image was linked, and its size.
+    linked: Option<(u32, u64)>,
+    addresses: u64,
+}
+
+impl Wanted {
+    const fn code(&self) -> &'static str {
+        if self.is_managed { "managed" } else { "native" }
+    }
+}
+
+fn list(args: &ListArgs) -> Result<Outcome, Failure> {
+    let symbols = args.symbols.open()?;
+    let analyzed = args.recording.analyze(|span| {
+        let threads = args.recording.thread.clone();
+        Between::new(span, Addresses { threads, ..Addresses::default() })
+    })?;
+    let machine = &analyzed.machine;
+    let selector = args.recording.processes.selector();
+    let selected = match selector.is_empty() {
+        true => None,
+        false => Some(selector.select(machine).map_err(|e| args.recording.no_process(&e))?),
+    };
+    let (wanted, unidentified) = wanted(machine, &analyzed.observer.observer, selected.as_ref());
+    let mut rows: Vec<(Pdb, Wanted)> = wanted.into_iter().collect();
+    rows.sort_by_key(|(pdb, wanted)| {
+        (Reverse(wanted.addresses), machine.pdb_path(*pdb).to_lowercase(), *pdb)
+    });
+    let found: Vec<Option<Found>> = rows
+        .iter()
+        .map(|(pdb, _)| symbols::find(&symbols.paths, &symbols::pdb_id(machine, *pdb)))
+        .collect();
+    let is_missing =
+        |wanted: &Wanted, found: &Option<Found>| wanted.addresses > 0 && found.is_none();
+    let missing = rows.iter().zip(&found).filter(|((_, w), found)| is_missing(w, found));
+    let missing: Vec<&(Pdb, Wanted)> = missing.map(|(row, _)| row).collect();
+    let mut outcome = analyzed.outcome;
+    if !missing.is_empty() {
+        outcome = outcome.max(Outcome::Findings);
+    }
+    if args.missing {
+        let mut lines: BTreeSet<String> = BTreeSet::new();
+        for (pdb, wanted) in missing {
+            lines.extend(server_paths(machine, *pdb, wanted).into_iter().flatten());
+        }
+        output::print(&lines.into_iter().map(|line| line + "\n").collect::<String>())?;
+        return Ok(outcome);
+    }
+    let mut report = report(&analyzed, &symbols.paths);
+    report.headline.push(format!(
+        "{} PDBs, {} of them needed, {} of these missing",
+        rows.len(),
+        rows.iter().filter(|(_, wanted)| wanted.addresses > 0).count(),
+        missing.len()
+    ));
+    report.facts.push(("missing_pdbs", Cell::Count(missing.len() as u64)));
+    report.facts.push(("unidentified_addresses", Cell::Count(unidentified)));
+    if unidentified > 0 {
+        report.missing.push(format!(
+            "identities of images with {unidentified} addresses of samples and stacks: merge the \
+             trace on the traced machine with `xperf -merge`"
+        ));
+    }
+    report.tables.push(table(machine, &rows, &found));
+    output::print(&report.render(args.format, None))?;
+    Ok(outcome)
+}
+
+fn report<O>(analyzed: &Analyzed<O>, paths: &SymbolPaths) -> TableReport {
+    let start = analyzed.machine.clock().start_time;
+    let mut report = TableReport { kind: "symbols", start, ..TableReport::default() };
+    report.files.clone_from(&analyzed.names);
+    if paths.is_empty() {
+        report.headline.push("no PDB was looked at: --symbols names where they are".to_owned());
+    }
+    report
+}
+
+/// The PDBs of images and modules, and how many addresses are in images of unknown identity.
+fn wanted(
+    machine: &Machine,
+    addresses: &Addresses,
+    selected: Option<&BTreeSet<usize>>,
+) -> (BTreeMap<Pdb, Wanted>, u64) {
+    let mut wanted: BTreeMap<Pdb, Wanted> = BTreeMap::new();
+    let is_selected = |process| selected.is_none_or(|selected| selected.contains(&process));
+    for image in machine.image_lives().filter(|image| is_selected(image.process)) {
+        if let Some(ImageId::Pdb(pdb)) = image.id {
+            let new = wanted.entry(pdb).or_default();
+            if new.path.is_empty() {
+                new.path = machine.user_path(image.path).into_owned();
+            }
+            new.linked = new.linked.or(image.link_time_and_size);
+        }
+    }
+    for module in machine.module_pdbs().filter(|module| is_selected(module.process)) {
+        let il = module.il_pdb.map(|pdb| (pdb, module.path, true));
+        let native = module.native_pdb.map(|pdb| (pdb, module.native_path, false));
+        for (pdb, path, is_managed) in il.into_iter().chain(native) {
+            let new = wanted.entry(pdb).or_default();
+            if new.path.is_empty() {
+                new.path = machine.user_path(path).into_owned();
+            }
+            new.is_managed |= is_managed;
+        }
+    }
+    let (symbols, mut unidentified) = (machine.symbols(), 0);
+    for (&(process, address), &(count, time)) in &addresses.counts {
+        if process.is_some_and(|process| !is_selected(process)) {
+            continue;
+        }
+        let pid = process.and_then(|at| machine.processes().get(at)).map(|p| p.pid());
+        if pid == Some(0) {
+            continue;
+        }
+        let pdb = match symbols.at(pid.unwrap_or(u32::MAX), address, time) {
+            Some(Symbol::Image(image)) => {
+                unidentified += if image.pdb.is_none() { count } else { 0 };
+                image.pdb
+            }
+            Some(Symbol::Method(method)) => method.module.and_then(|module| module.il_pdb),
+            _ => None,
+        };
+        if let Some(wanted) = pdb.and_then(|pdb| wanted.get_mut(&pdb)) {
+            wanted.addresses += count;
+        }
+    }
+    (wanted, unidentified)
+}
+
+/// Paths of a PDB on a symbol server: of the Windows PDB, and of the portable one where it may be
+/// one.
+fn server_paths(machine: &Machine, pdb: Pdb, wanted: &Wanted) -> [Option<String>; 2] {
+    let id = symbols::pdb_id(machine, pdb);
+    if id.name().is_empty() {
+        return [None, None];
+    }
+    // Compilers of .NET write the age 1 for a portable PDB.
+    let may_be_portable = wanted.is_managed && pdb.age == 1;
+    [Some(id.server_path()), may_be_portable.then(|| id.portable_server_path())]
+}
+
+fn table(machine: &Machine, rows: &[(Pdb, Wanted)], found: &[Option<Found>]) -> Table {
+    let columns = [
+        ("addresses", "addresses"),
+        ("image", "image"),
+        ("code", "code"),
+        ("found", "found"),
+        ("kind", ""),
+        ("pdb", ""),
+        ("guid", ""),
+        ("age", ""),
+        ("server_path", "server path"),
+        ("portable_server_path", ""),
+        ("image_server_path", ""),
+        ("image_path", ""),
+    ];
+    let mut table = Table::new("pdbs", "", &columns);
+    for ((pdb, wanted), found) in rows.iter().zip(found) {
+        let name = wanted.path.rsplit(['\\', '/']).next().unwrap_or_default();
+        let [windows, portable] = server_paths(machine, *pdb, wanted);
+        let kind = found.as_ref().map_or("", |found| match found.kind {
+            PdbKind::Windows => "windows",
+            PdbKind::Portable => "portable",
+            _ => "other",
+        });
+        let path = found.as_ref().map(|found| found.path.to_string_lossy().into_owned());
+        let image = wanted.linked.filter(|_| !name.is_empty());
+        let image = image.map(|(time, size)| image_server_path(name, time, size));
+        table.rows.push(vec![
+            Cell::Count(wanted.addresses),
+            Cell::text(name),
+            Cell::text(wanted.code()),
+            Cell::text(path.unwrap_or_default()),
+            Cell::text(kind),
+            Cell::text(symbols::pdb_id(machine, *pdb).name()),
+            Cell::text(pdb.signature.to_string()),
+            Cell::Count(pdb.age.into()),
+            Cell::text(windows.unwrap_or_default()),
+            Cell::text(portable.unwrap_or_default()),
+            Cell::text(image.unwrap_or_default()),
+            Cell::text(&*wanted.path),
+        ]);
+    }
+    table
+}
