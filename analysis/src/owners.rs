@@ -4,16 +4,17 @@
 //! nearly all, it only needs whose they are.
 
 use etl_format::constants::hook;
-use etl_format::read::{Header, Record, Source};
+use etl_format::read::{Header, Order, Record, Source};
 use etl_schema::providers::{KERNEL_PROCESS, SYSTEM_CONFIG_EX, kernel_class};
 use etl_schema::views::kernel;
 use foldhash::HashMap;
 
-use crate::Result;
 use crate::address::DirectMapped;
 use crate::machine::Machine;
+use crate::owner_counts::OwnerCounts;
 use crate::run::{Analysis, Pass, Recording, each_record, each_record_of};
 use crate::steps::{Step, Words};
+use crate::{Error, Result};
 
 /// Slots for threads; a power of two.
 const THREADS: usize = 1 << 10;
@@ -27,13 +28,18 @@ const MAX_WAITING: usize = 1 << 20;
 #[must_use]
 #[inline]
 pub fn owner(record: &Record<'_>) -> (Option<u32>, Option<u32>) {
-    let known = |id: Option<u32>| id.filter(|&id| id != u32::MAX);
     let (pid, tid) = stated(record);
     (known(pid), known(tid))
 }
 
+/// An id, unless it stands for an unknown one.
 #[inline]
-fn stated(record: &Record<'_>) -> (Option<u32>, Option<u32>) {
+pub(crate) fn known(id: Option<u32>) -> Option<u32> {
+    id.filter(|&id| id != u32::MAX)
+}
+
+#[inline]
+pub(crate) fn stated(record: &Record<'_>) -> (Option<u32>, Option<u32>) {
     match record.hook() {
         Some(hook::SAMPLE) => {
             if let Some((_, tid)) = kernel::sample(record) {
@@ -52,7 +58,7 @@ fn stated(record: &Record<'_>) -> (Option<u32>, Option<u32>) {
 
 /// How many events each process has, by its index in the machine.
 #[derive(Debug, Default)]
-struct Counts {
+pub(crate) struct Counts {
     of_processes: Vec<u64>,
     /// Those of threads whose process is not known yet.
     waiting: HashMap<u32, u64>,
@@ -73,7 +79,7 @@ impl Counts {
         }
     }
 
-    fn add_to(&mut self, process: usize, count: u64) {
+    pub(crate) fn add_to(&mut self, process: usize, count: u64) {
         if self.of_processes.len() <= process {
             self.of_processes.resize(process + 1, 0);
         }
@@ -83,9 +89,9 @@ impl Counts {
     }
 
     /// The threads may have become known later.
-    fn finish(mut self, machine: &Machine) -> Vec<u64> {
+    pub(crate) fn finish(mut self, machine: &mut Machine) -> Vec<u64> {
         for (tid, count) in std::mem::take(&mut self.waiting) {
-            if let Some(process) = machine.process_of_thread(tid) {
+            if let Some(process) = machine.running(tid) {
                 self.add_to(process, count);
             }
         }
@@ -97,25 +103,33 @@ impl Counts {
 /// their lowest bits: the machine knows their process.
 #[inline]
 fn step<'r>(record: &'r Record<'r>, threads: &mut DirectMapped<Option<u32>>) -> Option<Step<'r>> {
+    if is_read(record) {
+        return Some(Step::Record(record));
+    }
+    let (true, Some(pid), Some(tid)) = (record.is_event(), record.process_id(), record.thread_id())
+    else {
+        return None;
+    };
+    let slot = threads.slot_mut(tid as usize >> 2);
+    let is_known = slot.is_some_and(|thread| thread.replace(tid) == Some(tid));
+    (!is_known).then_some(Step::Words(Words::Thread { pid, tid }))
+}
+
+/// Whether the machine takes in a record as a whole.
+#[inline]
+pub(crate) fn is_read(record: &Record<'_>) -> bool {
     if let Some(id) = record.hook() {
-        let is_read = matches!(
+        return matches!(
             id,
             hook::PROCESS_START..=hook::PROCESS_DC_END
                 | hook::THREAD_START..=hook::THREAD_DC_END
                 | hook::THREAD_SET_NAME
         );
-        return is_read.then_some(Step::Record(record));
     }
-    if let Some(header) = record.event() {
-        if header.provider == KERNEL_PROCESS {
-            return Some(Step::Record(record));
-        }
-        let (pid, tid) = (header.process_id, header.thread_id);
-        let slot = threads.slot_mut(tid as usize >> 2);
-        let is_known = slot.is_some_and(|thread| thread.replace(tid) == Some(tid));
-        return (!is_known).then_some(Step::Words(Words::Thread { pid, tid }));
+    if record.is_event() {
+        return record.provider() == Some(KERNEL_PROCESS);
     }
-    is_of_machine(record).then_some(Step::Record(record))
+    is_of_machine(record)
 }
 
 /// Whether a merge added a record to describe the machine, or it is an event of the kernel about a
@@ -133,29 +147,54 @@ impl Analysis {
     /// # Errors
     /// As [`Analysis::run`].
     pub fn run_for_owners<S: Source>(&self, recording: &mut Recording<S>) -> Result<Machine> {
+        if let Some(machine) = self.owners_of_file(recording)? {
+            return Ok(machine);
+        }
         Ok(self.owners(recording, false)?.0)
     }
 
+    /// The same of a recording of one file, which is read in its order: that is faster, and shows
+    /// whether its records are in time order as well.
+    fn owners_of_file<S: Source>(&self, recording: &mut Recording<S>) -> Result<Option<Machine>> {
+        let [(trace, name)] = recording.files_mut() else { return Ok(None) };
+        let failed = |error| Error::new(0, name, error);
+        let mut counts = OwnerCounts::default();
+        let records = trace.records(Order::File).map_err(failed)?;
+        records
+            .with_threads(self.threads)
+            .for_each(|record| {
+                counts.add(&record);
+                Ok(())
+            })
+            .map_err(failed)?;
+        Ok(counts.machine(recording, false))
+    }
+
     /// The same, and how many events each process has, by its index: those of its threads, with the
-    /// samples and stacks of its threads.
+    /// samples and stacks of its threads. `counted` are all records of the recording: it is read
+    /// only where they do not suffice, as an id has been that of several processes or threads.
     ///
     /// # Errors
     /// As [`Analysis::run`].
     pub fn count_by_owner<S: Source>(
         &self,
         recording: &mut Recording<S>,
+        counted: OwnerCounts,
     ) -> Result<(Machine, Vec<u64>)> {
-        self.owners(recording, true)
+        match counted.finish(recording) {
+            Some(counts) => Ok(counts),
+            None => self.owners(recording, true),
+        }
     }
 
-    fn owners<S: Source>(
+    pub(crate) fn owners<S: Source>(
         &self,
         recording: &mut Recording<S>,
         count: bool,
     ) -> Result<(Machine, Vec<u64>)> {
         let mut counts = Counts::default();
         // Names of threads are kept with the others.
-        let machine = self.names(true).read(recording, |pass, readers| {
+        let mut machine = self.names(true).read(recording, |pass, readers| {
             counts = Counts::default();
             let mut threads = DirectMapped::new(THREADS);
             let Pass { timeline, machine, .. } = pass;
@@ -172,7 +211,7 @@ impl Analysis {
                 _ => each_record(readers, timeline, take),
             }
         })?;
-        let counts = counts.finish(&machine);
+        let counts = counts.finish(&mut machine);
         Ok((machine, counts))
     }
 }

@@ -54,6 +54,13 @@ impl Clock {
     /// Units of `per_second` since the session's start, rounded down.
     fn since_start(&self, timestamp: i64, per_second: i128) -> i128 {
         let ticks = i128::from(timestamp) - i128::from(self.start_timestamp);
+        // Mostly 64 bits do, with which a division takes a fraction of the time.
+        if let (Ok(ticks), Ok(per_second)) = (u64::try_from(ticks), u64::try_from(per_second))
+            && let Some(units) = ticks.checked_mul(per_second)
+            && let Some(units) = units.checked_div(self.frequency)
+        {
+            return units.into();
+        }
         (ticks * per_second).div_euclid(i128::from(self.frequency))
     }
 

@@ -36,6 +36,7 @@ pub mod clr;
 pub mod decode;
 pub mod encode;
 mod error;
+mod escape;
 pub mod model;
 mod named;
 pub mod providers;

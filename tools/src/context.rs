@@ -10,8 +10,7 @@ use etl_analysis::{Analysis, Recording};
 use etl_format::constants::hook;
 use etl_format::read::{Limits, Record, Source};
 use etl_schema::decode::Utf16;
-use etl_schema::render::Names;
-use etl_schema::{Field, InType, OutType};
+use etl_schema::render::{Meaning, Names};
 use foldhash::HashMap;
 
 /// The processes, threads, volumes and code of a trace.
@@ -167,51 +166,6 @@ pub(crate) struct EventNames<'c> {
     raw_paths: bool,
 }
 
-/// What the numbers of a field identify.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Meaning {
-    Process,
-    Thread,
-    Address,
-}
-
-/// What the numbers of a field identify, by its type or its name.
-fn meaning(field: &Field) -> Option<Meaning> {
-    match (field.out, field.in_type()?) {
-        (OutType::Pid, _) => Some(Meaning::Process),
-        (OutType::Tid, _) => Some(Meaning::Thread),
-        (OutType::CodePointer, _) | (_, InType::Pointer) => Some(Meaning::Address),
-        (_, InType::UInt64 | InType::HexInt64) => {
-            let ends = |end| ends_with(&field.name, end);
-            let is_address = ends("Address") || ends("InstructionPointer") || ends("Stack");
-            is_address.then_some(Meaning::Address)
-        }
-        (_, InType::UInt32 | InType::Int32 | InType::HexInt32) => meaning_of_name(&field.name),
-        _ => None,
-    }
-}
-
-/// What numbers of 32 bits identify, by the name of their field.
-fn meaning_of_name(name: &str) -> Option<Meaning> {
-    // Most names end otherwise, which their last letter says.
-    if !matches!(name.bytes().next_back(), Some(b'd' | b'D')) {
-        None
-    } else if ends_with(name, "ProcessId") || name.eq_ignore_ascii_case("pid") || name == "ParentId"
-    {
-        Some(Meaning::Process)
-    } else if ends_with(name, "ThreadId") || name.eq_ignore_ascii_case("tid") {
-        Some(Meaning::Thread)
-    } else {
-        None
-    }
-}
-
-/// Whether a name ends so; case does not matter.
-fn ends_with(name: &str, end: &str) -> bool {
-    let at = name.len().checked_sub(end.len());
-    at.and_then(|at| name.get(at..)).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
-}
-
 impl EventNames<'_> {
     /// Whether paths keep the devices of volumes, whatever the context says.
     pub fn raw_paths(self, raw_paths: bool) -> Self {
@@ -230,21 +184,18 @@ impl EventNames<'_> {
 }
 
 impl Names for EventNames<'_> {
-    fn has_names(&self, field: &Field) -> bool {
+    fn has(&self, meaning: Meaning) -> bool {
         let Context { named: (processes, threads), symbols, .. } = self.context;
-        let (processes, threads, addresses) = (*processes, *threads, symbols.is_some());
-        (processes || threads || addresses)
-            && match meaning(field) {
-                Some(Meaning::Process) => processes,
-                Some(Meaning::Thread) => threads,
-                Some(Meaning::Address) => addresses,
-                None => false,
-            }
+        match meaning {
+            Meaning::Process => *processes,
+            Meaning::Thread => *threads,
+            Meaning::Address => symbols.is_some(),
+        }
     }
 
-    fn name(&self, field: &Field, value: u64) -> Option<Cow<'_, str>> {
+    fn name(&self, meaning: Meaning, value: u64) -> Option<Cow<'_, str>> {
         let id = || u32::try_from(value).ok();
-        let name = match meaning(field)? {
+        let name = match meaning {
             Meaning::Address => return self.symbol(value).map(Cow::Owned),
             Meaning::Process => self.context.process_name(id()?, self.time),
             Meaning::Thread => self.context.thread_name(id()?, self.time),
@@ -267,23 +218,5 @@ impl Names for EventNames<'_> {
         };
         let volume = self.context.machine.volumes().iter().find(|v| starts_with(&v.device))?;
         Some((volume.device.len(), &volume.path))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn meaning_is_that_of_the_type_or_the_name() {
-        let meaning = |name: &'static str, ty| meaning(&Field::new(name, ty));
-        assert_eq!(meaning("ParentProcessID", InType::UInt32), Some(Meaning::Process));
-        assert_eq!(meaning("NewThreadId", InType::UInt32), Some(Meaning::Thread));
-        assert_eq!(meaning("TThreadId", InType::UInt32), Some(Meaning::Thread));
-        assert_eq!(meaning("InstructionPointer", InType::Pointer), Some(Meaning::Address));
-        assert_eq!(meaning("MethodStartAddress", InType::UInt64), Some(Meaning::Address));
-        assert_eq!(meaning("MethodID", InType::UInt64), None);
-        assert_eq!(meaning("Count", InType::UInt32), None);
-        assert_eq!(meaning("ProcessId", InType::Utf16), None);
     }
 }

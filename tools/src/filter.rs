@@ -130,6 +130,23 @@ impl Filter {
         self.names.iter().filter(is_unknown).cloned().collect()
     }
 
+    /// Whether every event is selected.
+    #[inline]
+    #[must_use]
+    pub fn admits_all(&self) -> bool {
+        let Filter { providers, names, ids, opcodes, enablement, processes, .. } = self;
+        let Filter { lives, threads, from, to, .. } = self;
+        providers.is_empty()
+            && names.is_empty()
+            && ids.is_empty()
+            && opcodes.is_empty()
+            && processes.is_empty()
+            && lives.is_empty()
+            && threads.is_empty()
+            && (enablement.level, enablement.any, enablement.all) == (0, 0, 0)
+            && (from, to) == (&None, &None)
+    }
+
     /// Whether the event is selected.
     #[inline]
     #[must_use]

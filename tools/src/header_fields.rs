@@ -3,6 +3,8 @@
 use std::fmt::Write;
 
 use etl_format::Guid;
+use etl_format::constants::offset;
+use etl_format::cursor::Bytes;
 use etl_format::read::{Header, Record};
 use serde::Serializer;
 
@@ -18,7 +20,7 @@ pub(crate) fn hook_as_text<S: Serializer>(
 }
 
 /// What a record's header says of the event, whatever kind of header it is.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct HeaderFields {
     pub hook: Option<u16>,
     pub id: Option<u16>,
@@ -27,7 +29,6 @@ pub(crate) struct HeaderFields {
     pub task: Option<u16>,
     pub level: Option<u8>,
     pub keyword: Option<u64>,
-    pub activity: Option<Guid>,
     pub channel: Option<u8>,
 }
 
@@ -42,6 +43,13 @@ impl HeaderFields {
         };
         // Writing to a string does not fail.
         let _ = write!(out, "{word}({number})");
+    }
+
+    /// The activity of an event.
+    #[inline]
+    pub fn activity(record: &Record<'_>) -> Option<Guid> {
+        let activity = record.bytes().guid_at(offset::event::ACTIVITY);
+        activity.filter(|activity| record.is_event() && !activity.is_zero())
     }
 
     #[inline]
@@ -70,7 +78,6 @@ impl HeaderFields {
                     level: Some(d.level),
                     keyword: Some(d.keyword),
                     channel: Some(d.channel),
-                    activity: Some(h.activity).filter(|a| !a.is_zero()),
                 }
             }
             Header::Full(h) => classic(h.opcode, h.version, h.level),

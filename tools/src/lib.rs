@@ -41,6 +41,7 @@ pub mod context;
 pub mod diff;
 mod error;
 pub mod filter;
+mod head_key;
 mod header_fields;
 mod on_record;
 pub mod problem;

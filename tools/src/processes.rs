@@ -1,5 +1,6 @@
 //! The processes of a trace: names, lifetimes, and numbers of events.
 
+pub use etl_analysis::OwnerCounts;
 use etl_analysis::{Analysis, Recording};
 use etl_format::clock::iso_utc;
 use etl_format::read::{Limits, Source};
@@ -23,8 +24,8 @@ pub struct ProcessCount {
     pub count: u64,
 }
 
-/// The processes of a trace, those with the most events first. Reads the trace once, within bounds
-/// on the memory for its buffers.
+/// The processes of a trace whose records were `counted`, those with the most events first. Reads
+/// the trace, within bounds on the memory for its buffers, where an id was that of several.
 ///
 /// # Errors
 /// When the trace cannot be read.
@@ -32,10 +33,11 @@ pub fn processes<S: Source>(
     source: S,
     name: &str,
     limits: Limits,
+    counted: OwnerCounts,
 ) -> Result<Vec<ProcessCount>, etl_analysis::Error> {
     let mut recording = Recording::open_within([(source, name)], limits)?;
     let clock = recording.files().first().map(|(trace, _)| trace.clock());
-    let (machine, counts) = Analysis::new().count_by_owner(&mut recording)?;
+    let (machine, counts) = Analysis::new().count_by_owner(&mut recording, counted)?;
     let utc = |time: i64| clock.as_ref().map(|clock| iso_utc(clock.filetime(time)));
     let has_events = |at: usize| counts.get(at).is_some_and(|&count| count > 0);
     let mut out: Vec<ProcessCount> = machine

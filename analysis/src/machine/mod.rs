@@ -23,7 +23,7 @@ use etl_format::constants::{EventFlags, PointerSize};
 use etl_format::read::{EventHeader, ExtendedItem, FileHeader, Header, Record, Source, Trace};
 use etl_schema::providers::{IMAGE_ID, KERNEL_PROCESS, SYSTEM_CONFIG_EX, kernel_class};
 use etl_schema::views::{clr, kernel};
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 
 use crate::address::{DirectMapped, KERNEL_SPACE, Keys, Origin, Ranges, Sighting, Tallies};
 use crate::files::{FileFacts, Timeline};
@@ -235,6 +235,17 @@ impl Machine {
         self.index_of(pid?)
     }
 
+    /// Whether no process id has been that of several processes, and of these threads none that of
+    /// threads of several.
+    pub(crate) fn has_own_ids(&self, threads: impl Iterator<Item = u32>) -> bool {
+        if self.processes.len() != self.by_pid.len() || self.processes.len() >= MAX_PROCESSES {
+            return false;
+        }
+        let wanted: HashSet<u32> = threads.collect();
+        let of_wanted = || self.threads.list().iter().filter(|t| wanted.contains(&t.tid));
+        of_wanted().all(|thread| self.threads.pid_of(thread.tid) == Some(thread.pid))
+    }
+
     /// The volumes with their drive letters, where a merge recorded them.
     #[must_use]
     pub fn volumes(&self) -> &[Volume] {
@@ -277,6 +288,11 @@ impl Machine {
             widen(&mut self.span, first);
             widen(&mut self.span, last);
         }
+    }
+
+    /// Sets [`Machine::is_ordered`].
+    pub(crate) fn set_ordered(&mut self, is_ordered: bool) {
+        self.is_ordered = is_ordered;
     }
 
     /// Takes in the step of a record.

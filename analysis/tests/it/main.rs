@@ -5,9 +5,11 @@
 use std::io::Cursor;
 
 use etl_analysis::{
-    Analysis, Change, EventKind, EventRef, Life, Machine, Observer, Recording, Sample, Stack,
+    Analysis, Change, EventKind, EventRef, Life, Machine, Observer, OwnerCounts, Recording, Sample,
+    Stack,
 };
 use etl_format::constants::PointerSize;
+use etl_format::read::Order;
 use etl_format::write::record::{PerfInfo, System};
 use etl_format::write::{File, FileHeader, Session, SessionConfig};
 
@@ -162,7 +164,12 @@ fn counting_by_owner_finds_the_processes_of_the_whole_analysis() {
     let bytes = trace.finish();
 
     let mut recording = Recording::open([(&bytes[..], "a.etl")]).unwrap();
-    let (machine, counts) = Analysis::new().count_by_owner(&mut recording).unwrap();
+    let mut counted = OwnerCounts::default();
+    let mut records = recording.files_mut()[0].0.records(Order::File).unwrap();
+    while let Some(record) = records.next_record().unwrap() {
+        counted.add(&record);
+    }
+    let (machine, counts) = Analysis::new().count_by_owner(&mut recording, counted).unwrap();
     let found: Vec<_> = machine
         .processes()
         .iter()

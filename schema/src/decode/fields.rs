@@ -1,7 +1,7 @@
 //! Iterator over the fields of a payload or of a struct.
 
 use super::extent::{Budget, field_extent, keep, value_range};
-use super::plan::{Op, Shape, Slots};
+use super::plan::{Member, Op, Shape, Slots};
 use super::text::utf16_len;
 use super::value::Value;
 use super::views::field_value;
@@ -137,24 +137,43 @@ impl<'a> Iterator for Fields<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
+        self.next_op().map(|(field, _, value)| (field, value))
+    }
+}
+
+impl<'a> Fields<'a> {
+    /// The next field with its value, and with what is known of it as a member of JSON.
+    #[inline]
+    pub(crate) fn next_member(&mut self) -> Option<(&'a Field, &'a Member, Value<'a>)> {
+        self.next_op().map(|(field, op, value)| (field, &op.member, value))
+    }
+
+    #[inline]
+    fn next_op(&mut self) -> Option<(&'a Field, &'a Op, Value<'a>)> {
         if self.ended {
             return None;
         }
         let (op, field) = (self.ops.get(self.next)?, self.fields.get(self.next)?);
         let rest = self.data.get(self.at..)?;
+        // Most fields are one value of a fixed size.
+        if op.count == Count::One
+            && let Some(value) = op.shape.scalar(rest)
+        {
+            keep(op, rest, &mut self.here);
+            (self.at, self.next) = (self.at + op.size.unwrap_or(0), self.next + 1);
+            return Some((field, op, value));
+        }
         let Some(one) = field_value(field, op, rest, &self.here, self.slots()) else {
             self.ended = true;
             return None;
         };
-        if op.keep.is_some() {
-            keep(op, rest, &mut self.here);
-        }
+        keep(op, rest, &mut self.here);
         self.at = self.at.saturating_add(one.next);
         self.next += 1;
         if one.clipped {
             self.clipped = true;
             self.ended = true;
         }
-        Some((field, one.value))
+        Some((field, op, one.value))
     }
 }

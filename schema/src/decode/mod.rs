@@ -36,6 +36,7 @@ pub use text::Utf16;
 pub use value::{Sid, SystemTime, Value};
 pub use views::{ArrayView, StructView};
 
+pub(crate) use plan::Member;
 use plan::{Op, Shape};
 
 /// A schema compiled for walking payloads.

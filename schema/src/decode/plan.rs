@@ -1,7 +1,8 @@
 //! Lists of fields, compiled for 32-bit or for 64-bit pointers.
 
 use super::Reach;
-use crate::model::{Count, Field, FieldKind, FieldRef, InType, Length, OutType};
+use crate::escape::json_text;
+use crate::model::{Count, Field, FieldKind, FieldRef, InType, Length, OutType, Shown};
 use etl_format::constants::PointerSize;
 
 /// Counting fields that a list of fields can have; further ones count 0.
@@ -55,6 +56,34 @@ pub(super) enum Shape {
     Struct,
 }
 
+/// A field as a member of a JSON object.
+#[derive(Debug, Clone)]
+pub(crate) struct Member {
+    /// What precedes its value: `,"Name":`.
+    pub(crate) key: Box<[u8]>,
+    /// What precedes the name of its value, where it may have one: `,"Name_name":`.
+    pub(crate) name_key: Box<[u8]>,
+    pub(crate) shown: Shown,
+    /// Whether values have names by a map, or as status codes.
+    pub(crate) is_named: bool,
+}
+
+impl Member {
+    fn of(field: &Field) -> Self {
+        let key = |end: &[u8]| {
+            let mut key = b",\"".to_vec();
+            json_text(&mut key, &field.name);
+            key.extend(end);
+            key.into()
+        };
+        let shown = Shown::of(field);
+        let is_named = field.map.is_some() || shown.status;
+        let may_be_named = is_named || shown.meaning.is_some();
+        let name_key = if may_be_named { key(b"_name\":") } else { Box::default() };
+        Member { key: key(b"\":"), name_key, shown, is_named }
+    }
+}
+
 /// The value of a counting field. In compiled fields a reference has a slot in place of the field.
 #[inline]
 pub(super) fn load(reference: FieldRef, here: &Slots, top: &Slots) -> usize {
@@ -82,6 +111,7 @@ pub(super) struct Op {
     /// Most elements that an array of elements without bytes can have.
     pub(super) empty: usize,
     pub(super) members: Vec<Op>,
+    pub(super) member: Member,
     /// From this field on, how many fields have a fixed size and count nothing, and their bytes:
     /// they are stepped over at once.
     pub(super) run: (usize, usize),
@@ -251,7 +281,8 @@ fn list(
         let keep = slot_of(here, index);
         let run = (0, 0);
         let empty = EMPTY.get(nesting.arrays).copied().unwrap_or(1).into();
-        ops.push(Op { shape, count, length, keep, size, empty, members, run });
+        let member = Member::of(field);
+        ops.push(Op { shape, count, length, keep, size, empty, members, member, run });
     }
     ops
 }

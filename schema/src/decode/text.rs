@@ -47,6 +47,15 @@ impl<'a> Utf16<'a> {
         char::decode_utf16(self.units()).map(|r| r.map_err(|e| e.unpaired_surrogate()))
     }
 
+    /// The text as ASCII, one byte for each code unit, if it is.
+    pub(crate) fn ascii(self) -> Option<impl Iterator<Item = u8> + ExactSizeIterator + use<'a>> {
+        let (words, rest) = self.0.as_chunks::<8>();
+        let all = words.iter().fold(0, |all, word| all | u64::from_le_bytes(*word));
+        let others = rest.as_chunks::<2>().0.iter().any(|unit| u16::from_le_bytes(*unit) >= 0x80);
+        let is_ascii = all & 0xff80_ff80_ff80_ff80 == 0 && !others;
+        is_ascii.then(|| self.0.as_chunks::<2>().0.iter().map(|[low, _]| *low))
+    }
+
     /// The text before the first NUL: what a buffer of fixed length says.
     #[must_use]
     pub fn before_nul(self) -> Self {

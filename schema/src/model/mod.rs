@@ -11,9 +11,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 mod map;
+mod shown;
 mod types;
 
 pub use map::{MapEntry, MapKind, Pattern, ValueMap};
+pub(crate) use shown::Shown;
+pub use shown::{Meaning, is_status};
 pub use types::{InType, OutType};
 
 /// A piece of text that is either part of the program (tables) or learned at run time.

@@ -3,7 +3,12 @@
 /// Appends a number in decimal.
 #[inline]
 pub fn decimal(out: &mut Vec<u8>, n: u64) {
-    out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
+    // Most numbers are small.
+    if n < 10 {
+        out.push(b'0' + n as u8);
+    } else {
+        out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
+    }
 }
 
 /// Appends a signed number in decimal.
@@ -33,20 +38,26 @@ const fn digit(nibble: u8) -> u8 {
 /// Appends `0x` and the number in hexadecimal, without leading zeros.
 #[inline]
 pub fn hexadecimal(out: &mut Vec<u8>, n: u64) {
-    let places = (64 - n.leading_zeros()).div_ceil(4).max(1) as usize;
-    let [high, low] = [(n >> 32) as u32, n as u32].map(digits);
-    let mut text = [0u8; 18];
-    if let Some((_, places)) = text.split_first_chunk_mut::<2>()
-        && let Some((first, rest)) = places.split_first_chunk_mut::<8>()
+    let places = (64 - n.leading_zeros()).div_ceil(4).max(1);
+    // The first digit comes first, whatever follows the last one.
+    let n = n << (64 - 4 * places);
+    let mut text = *b"0x................";
+    if let Some(places) = text.last_chunk_mut::<16>()
+        && let Some((high, low)) = places.split_first_chunk_mut::<8>()
     {
-        *first = high;
-        rest.copy_from_slice(&low);
+        *high = digits((n >> 32) as u32);
+        low.copy_from_slice(&digits(n as u32));
     }
-    let text = text.get_mut(16 - places..).unwrap_or_default();
-    if let Some(prefix) = text.first_chunk_mut() {
-        *prefix = *b"0x";
-    }
+    append(out, &text, 2 + places as usize);
+}
+
+/// Appends the first `len` bytes of a text. To copy a fixed number of bytes takes less time than to
+/// copy the right number.
+#[inline]
+pub(super) fn append<const N: usize>(out: &mut Vec<u8>, text: &[u8; N], len: usize) {
+    let end = out.len() + len;
     out.extend_from_slice(text);
+    out.truncate(end);
 }
 
 /// The eight hexadecimal digits of a number, all made at once: its half bytes are spread over the

@@ -1,14 +1,14 @@
 //! Values as JSON.
 
 use super::digits::{decimal, hex_bytes, hexadecimal, signed};
-use super::escape::{escape_json, is_plain, json_char, json_text};
 use super::names::{Names, split};
 use super::{
-    filetime, is_hexadecimal, is_status, name_with, shown, shown_bytes, sid, socket_address,
-    status_name, system_time, width,
+    filetime, name_with, shown_bytes, sid, socket_address, status_name, system_time, until_nul,
+    width,
 };
-use crate::decode::{Fields, Utf16, Value};
-use crate::model::{Field, OutType};
+use crate::decode::{Fields, Member, Utf16, Value};
+use crate::escape::{are_plain, is_plain, json_char, json_text};
+use crate::model::{Field, Meaning, OutType, Shown};
 use std::borrow::Cow;
 use std::io::Write;
 
@@ -41,29 +41,30 @@ struct Json<'n> {
 
 fn fields_to(out: &mut Vec<u8>, fields: &mut Fields<'_>, json: Json<'_>) {
     out.push(b'{');
-    let mut first = true;
-    for (field, value) in fields {
-        if !first {
-            out.push(b',');
-        }
-        first = false;
-        escape_json(out, &field.name);
-        out.push(b':');
-        value_to(out, field, value, json);
-        let known = field.map.is_some() || is_status(field);
-        if known || json.names.is_some_and(|names| names.has_names(field)) {
-            names_to(out, field, value, json.names);
+    let start = out.len();
+    while let Some((field, member, value)) = fields.next_member() {
+        let key = if out.len() == start { member.key.get(1..) } else { Some(&*member.key) };
+        out.extend_from_slice(key.unwrap_or_default());
+        value_to(out, field, &member.shown, value, json);
+        let has_names = |meaning| json.names.is_some_and(|names| names.has(meaning));
+        if member.is_named || member.shown.meaning.is_some_and(has_names) {
+            names_to(out, field, member, value, json.names);
         }
     }
     out.push(b'}');
 }
 
 /// The names of a value as a member of its own: a text, or for an array one for each element.
-fn names_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>, names: Option<&dyn Names>) {
+fn names_to(
+    out: &mut Vec<u8>,
+    field: &Field,
+    member: &Member,
+    value: Value<'_>,
+    names: Option<&dyn Names>,
+) {
     let start = out.len();
-    out.extend(b",\"");
-    json_text(out, &field.name);
-    out.extend(b"_name\":");
+    out.extend_from_slice(&member.name_key);
+    let meaning = member.shown.meaning;
     let any = match value {
         Value::Array(items) => {
             let mut any = false;
@@ -75,12 +76,12 @@ fn names_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>, names: Option<&d
                 if i > 0 {
                     out.push(b',');
                 }
-                any |= name_to(out, field, item, names);
+                any |= name_to(out, field, meaning, item, names);
             }
             out.push(b']');
             any
         }
-        value => name_to(out, field, value, names),
+        value => name_to(out, field, meaning, value, names),
     };
     if !any {
         out.truncate(start);
@@ -91,14 +92,20 @@ fn names_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>, names: Option<&d
 const MAX_UNNAMED: usize = 16;
 
 /// The name of one value, or `null`; returns whether it has one.
-fn name_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>, names: Option<&dyn Names>) -> bool {
+fn name_to(
+    out: &mut Vec<u8>,
+    field: &Field,
+    meaning: Option<Meaning>,
+    value: Value<'_>,
+    names: Option<&dyn Names>,
+) -> bool {
     let start = out.len();
     if let Some(bits) = value.bits(width(field)) {
         out.push(b'"');
         let has = match (&field.map, names) {
             (Some(map), _) => name_with(out, map, bits, json_text),
             (None, names) => {
-                let of_trace = || names.and_then(|names| names.name(field, bits));
+                let of_trace = || names.zip(meaning).and_then(|(names, of)| names.name(of, bits));
                 let name = status_name(field, bits).map(Cow::Borrowed).or_else(of_trace);
                 json_text(out, name.as_deref().unwrap_or_default());
                 name.is_some()
@@ -119,21 +126,19 @@ fn name_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>, names: Option<&dy
 /// U+00FF.
 pub fn json_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
     let end = out.len().saturating_add(super::MAX_LEN);
-    value_to(out, field, value, Json { end, hex: false, names: None });
+    value_to(out, field, &Shown::of(field), value, Json { end, hex: false, names: None });
 }
 
-fn value_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>, json: Json<'_>) {
+fn value_to(out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>, json: Json<'_>) {
     match value {
         Value::Null => out.extend(b"null"),
         Value::Bool(b) => out.extend(if b { &b"true"[..] } else { b"false" }),
         // As many digits as the field has bits.
-        Value::Int(n) if json.hex && is_status(field) => {
+        Value::Int(n) if json.hex && shown.status => {
             quoted(out, |out| hexadecimal(out, n as u64 & 0xffff_ffff));
         }
         Value::Int(n) => signed(out, n),
-        Value::UInt(n) if json.hex && is_hexadecimal(field) => {
-            quoted(out, |out| hexadecimal(out, n))
-        }
+        Value::UInt(n) if json.hex && shown.hexadecimal => quoted(out, |out| hexadecimal(out, n)),
         Value::UInt(n) => decimal(out, n),
         Value::Pointer(p) => quoted(out, |out| hexadecimal(out, p)),
         // What JSON has no number for is written as text.
@@ -147,7 +152,7 @@ fn value_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>, json: Json<'_>) 
         Value::SystemTime(t) => quoted(out, |out| system_time(out, t)),
         Value::Sid(s) => quoted(out, |out| sid(out, s)),
         Value::Utf16(text) => {
-            let (path, rest) = split(json.names, shown(field, text));
+            let (path, rest) = split(json.names, until_nul(field, text));
             utf16(out, path, rest);
         }
         Value::Ansi(bytes) | Value::Utf8(bytes) => ansi(out, shown_bytes(field, bytes)),
@@ -167,7 +172,7 @@ fn value_to(out: &mut Vec<u8>, field: &Field, value: Value<'_>, json: Json<'_>) 
                 if i > 0 {
                     out.push(b',');
                 }
-                value_to(out, field, item, json);
+                value_to(out, field, shown, item, json);
             }
             out.push(b']');
         }
@@ -198,20 +203,42 @@ fn quoted(out: &mut Vec<u8>, f: impl FnOnce(&mut Vec<u8>)) {
 fn utf16(out: &mut Vec<u8>, before: &str, text: Utf16<'_>) {
     out.push(b'"');
     json_text(out, before);
-    let units = text.bytes().as_chunks::<2>().0;
-    // Most text is plain; its low bytes go in one piece.
-    if units.iter().all(|&[low, high]| high == 0 && is_plain(low)) {
-        out.extend(units.iter().map(|&[low, _]| low));
-    } else {
-        for c in text.chars() {
-            match c {
-                Ok(c) if c.is_ascii() && is_plain(c as u8) => out.push(c as u8),
-                Ok(c) => json_char(out, c),
-                Err(lone) => drop(write!(out, "\\u{lone:04x}")),
-            }
+    // Most text is ASCII, and nearly all of it plain: then eight characters go in one piece.
+    let mut rest = text.bytes();
+    while let Some((units, after)) = rest.split_first_chunk::<16>()
+        && let Some(bytes) = ascii(*units)
+    {
+        if are_plain(bytes) {
+            out.extend_from_slice(&bytes.to_le_bytes());
+        } else {
+            bytes.to_le_bytes().iter().for_each(|byte| json_char(out, char::from(*byte)));
+        }
+        rest = after;
+    }
+    for c in Utf16::new(rest).chars() {
+        match c {
+            Ok(c) if c.is_ascii() && is_plain(c as u8) => out.push(c as u8),
+            Ok(c) => json_char(out, c),
+            Err(lone) => drop(write!(out, "\\u{lone:04x}")),
         }
     }
     out.push(b'"');
+}
+
+/// Eight units of UTF-16 as the bytes of a word, if all of them are ASCII.
+#[inline]
+const fn ascii(units: [u8; 16]) -> Option<u64> {
+    /// The low bytes of four units.
+    const fn low(word: u64) -> u64 {
+        let pairs = (word | word >> 8) & 0x0000_ffff_0000_ffff;
+        (pairs | pairs >> 16) & 0xffff_ffff
+    }
+    let units = u128::from_le_bytes(units);
+    let (first, second) = (units as u64, (units >> 64) as u64);
+    if (first | second) & 0xff80_ff80_ff80_ff80 != 0 {
+        return None;
+    }
+    Some(low(first) | low(second) << 32)
 }
 
 fn ansi(out: &mut Vec<u8>, bytes: &[u8]) {

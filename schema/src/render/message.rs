@@ -1,9 +1,9 @@
 //! Message strings with inserts.
 
 use super::digits::{decimal, signed};
-use super::{escape_line, plain_value, unquoted_value};
-use crate::decode::{Fields, Value};
-use crate::model::{Field, SchemaSource};
+use super::{escape_line, plain_number, plain_value, unquoted_value, until_nul};
+use crate::decode::{Fields, Member, Value};
+use crate::model::{Field, SchemaSource, Shown};
 use std::io::Write;
 
 /// Widest that a format may pad a value.
@@ -21,14 +21,14 @@ const MAX_MESSAGE: usize = 1 << 18;
 /// ellipsis.
 pub fn message(out: &mut Vec<u8>, text: &str, source: SchemaSource, fields: &Fields<'_>) {
     let wpp = (source == SchemaSource::Tmf).then_some(None);
-    Writer { wpp, fields, form: Form::Escaped }.whole(out, text);
+    Writer::new(wpp, fields, Form::Escaped).whole(out, text);
 }
 
 /// As [`message`], but as UTF-8 with nothing escaped, for formats that bring their own escaping.
 /// What UTF-8 cannot hold, an unpaired surrogate, becomes `\u{d800}` in so many letters.
 pub fn plain_message(out: &mut Vec<u8>, text: &str, source: SchemaSource, fields: &Fields<'_>) {
     let wpp = (source == SchemaSource::Tmf).then_some(None);
-    Writer { wpp, fields, form: Form::Plain }.whole(out, text);
+    Writer::new(wpp, fields, Form::Plain).whole(out, text);
 }
 
 /// What the record of a WPP message says beside its arguments, for the inserts `%1` to `%9`.
@@ -59,7 +59,7 @@ pub struct Prefix<'a> {
 /// the prefix, nothing where the record lacks one; `%0` is the place of the whole prefix and
 /// nothing here.
 pub fn wpp_message(out: &mut Vec<u8>, text: &str, prefix: &Prefix<'_>, fields: &Fields<'_>) {
-    Writer { wpp: Some(Some(prefix)), fields, form: Form::Plain }.whole(out, text);
+    Writer::new(Some(Some(prefix)), fields, Form::Plain).whole(out, text);
 }
 
 impl<'a> Prefix<'a> {
@@ -102,9 +102,24 @@ impl Form {
         }
     }
 
-    fn value(self, out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
+    fn value(self, out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>) {
+        use Value::{Ansi, Array, Char, Struct, Utf8, Utf16};
         match self {
             Form::Escaped => unquoted_value(out, field, value),
+            Form::Plain
+                if let Utf16(text) = value
+                    && let Some(ascii) = until_nul(field, text).ascii() =>
+            {
+                out.extend(ascii);
+            }
+            Form::Plain
+                if !matches!(
+                    value,
+                    Utf16(_) | Ansi(_) | Utf8(_) | Char(_) | Array(_) | Struct(_)
+                ) =>
+            {
+                plain_number(out, field, shown, value);
+            }
             Form::Plain => plain_value(field, value, &mut Vec::new(), &mut |c| match c {
                 Ok(c) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
                 // Writing to a vector does not fail.
@@ -120,10 +135,30 @@ struct Writer<'f, 'a> {
     wpp: Option<Option<&'f Prefix<'f>>>,
     fields: &'f Fields<'a>,
     form: Form,
+    /// The fields from this one on.
+    rest: Fields<'a>,
+    next: usize,
 }
 
-impl Writer<'_, '_> {
-    fn whole(&self, out: &mut Vec<u8>, text: &str) {
+impl<'f, 'a> Writer<'f, 'a> {
+    fn new(wpp: Option<Option<&'f Prefix<'f>>>, fields: &'f Fields<'a>, form: Form) -> Self {
+        Writer { wpp, fields, form, rest: fields.clone(), next: 0 }
+    }
+
+    /// The field with an index, and its value. Most messages name fields in their order.
+    fn field(&mut self, at: usize) -> Option<(&'a Field, &'a Member, Value<'a>)> {
+        if at < self.next {
+            (self.rest, self.next) = (self.fields.clone(), 0);
+        }
+        while self.next < at {
+            self.rest.next()?;
+            self.next += 1;
+        }
+        self.next += 1;
+        self.rest.next_member()
+    }
+
+    fn whole(mut self, out: &mut Vec<u8>, text: &str) {
         let mut rest = text;
         let start = out.len();
         while let Some((before, after)) = rest.split_once('%') {
@@ -141,7 +176,7 @@ impl Writer<'_, '_> {
     }
 
     /// Writes what a `%` stands for; returns the text after it.
-    fn insert<'t>(&self, out: &mut Vec<u8>, after: &'t str) -> &'t str {
+    fn insert<'t>(&mut self, out: &mut Vec<u8>, after: &'t str) -> &'t str {
         let digits = after.bytes().take_while(u8::is_ascii_digit).take(3).count();
         let Some((number, rest)) = after.split_at_checked(digits).filter(|_| digits > 0) else {
             return self.letter(out, after);
@@ -155,16 +190,16 @@ impl Writer<'_, '_> {
         let (format, rest) = format.map_or((None, rest), |(format, rest)| (Some(format), rest));
         let format = format.map(Format::parse);
         let first = if self.wpp.is_some() { 10 } else { 1 };
-        let field = index.checked_sub(first).and_then(|at| self.fields.clone().nth(at));
+        let field = index.checked_sub(first).and_then(|at| self.field(at));
         let part = self.wpp.flatten().and_then(|prefix| prefix.part(index));
         let start = out.len();
         let formatted = |out: &mut Vec<u8>, value: Value<'_>| {
             format.as_ref().is_some_and(|f| f.number(out, value))
         };
         match (field, part) {
-            (Some((field, value)), _) => {
+            (Some((field, member, value)), _) => {
                 if !formatted(out, value) {
-                    self.form.value(out, field, value);
+                    self.form.value(out, field, &member.shown, value);
                 }
             }
             (None, Some(Part::Text(text))) => self.form.text(out, text),

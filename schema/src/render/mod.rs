@@ -4,13 +4,13 @@
 //! everything, lone surrogates included, as `\udXXX`.
 
 use crate::decode::{Fields, Sid, Utf16, Value};
-use crate::model::{Field, InType, MapKind, OutType, ValueMap};
+use crate::escape;
+use crate::model::{Field, InType, MapKind, OutType, Shown, ValueMap};
 use etl_format::constants::PointerSize;
 use etl_format::cursor::Bytes;
 use std::io::Write;
 
 mod digits;
-mod escape;
 mod json;
 mod message;
 mod names;
@@ -19,8 +19,9 @@ mod readable;
 mod status;
 mod time;
 
+pub use crate::escape::{escape_json, escape_line, is_terminal_unsafe};
+pub use crate::model::{Meaning, is_status};
 pub use digits::{decimal, hex_bytes, hexadecimal, signed};
-pub use escape::{escape_json, escape_line, is_terminal_unsafe};
 pub use json::{json_fields, json_fields_with, json_value};
 pub use message::{Prefix, message, plain_message, wpp_message};
 pub use names::Names;
@@ -48,15 +49,21 @@ pub fn text_fields_with(out: &mut Vec<u8>, fields: &mut Fields<'_>, names: Optio
     Text { names, ..Text::new(out, true) }.fields(out, fields);
 }
 
+/// As it stands in running text, what [`plain_value`] passes on, with what is known of its field.
+fn plain_number(out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>) {
+    Text::new(out, false).value(out, field, shown, value);
+}
+
 /// Writes one value: text in quotes, after values and bits the names that they have (`2(Forced)`),
 /// addresses in hexadecimal.
 pub fn text_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
-    Text::new(out, true).value(out, field, value);
+    Text::new(out, true).value(out, field, &Shown::of(field), value);
 }
 
 /// Writes one value as it stands in running text: without quotes, names in place of values.
 pub fn unquoted_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
-    Text { names_alone: true, ..Text::new(out, false) }.value(out, field, value);
+    let text = Text { names_alone: true, ..Text::new(out, false) };
+    text.value(out, field, &Shown::of(field), value);
 }
 
 struct Text<'n> {
@@ -74,16 +81,16 @@ impl Text<'_> {
     }
 
     fn fields(&self, out: &mut Vec<u8>, fields: &mut Fields<'_>) {
-        for (field, value) in fields {
+        while let Some((field, member, value)) = fields.next_member() {
             out.push(b' ');
             escape_line(out, &field.name);
             out.push(b'=');
             // Within a struct text is quoted, however its own value would stand.
-            Text { quotes: true, ..*self }.value(out, field, value);
+            Text { quotes: true, ..*self }.value(out, field, &member.shown, value);
         }
     }
 
-    fn value(&self, out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
+    fn value(&self, out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>) {
         let name_of = |out: &mut Vec<u8>| match (&field.map, value.bits(width(field))) {
             (Some(map), Some(bits)) => name(out, map, bits),
             _ => false,
@@ -91,12 +98,13 @@ impl Text<'_> {
         if self.names_alone && name_of(out) {
             return;
         }
-        self.number(out, field, value);
+        self.number(out, field, shown, value);
         if let (Some(names), None) = (self.names, &field.map)
-            && names.has_names(field)
+            && let Some(meaning) = shown.meaning
+            && names.has(meaning)
         {
             let bits = value.bits(width(field));
-            if let Some(name) = bits.and_then(|bits| names.name(field, bits)) {
+            if let Some(name) = bits.and_then(|bits| names.name(meaning, bits)) {
                 out.push(b'(');
                 escape_line(out, &name);
                 out.push(b')');
@@ -114,12 +122,12 @@ impl Text<'_> {
     }
 
     /// A value without the name that a map has for it.
-    fn number(&self, out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
+    fn number(&self, out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>) {
         match value {
             Value::Null => out.extend(b"null"),
             Value::Bool(b) => out.extend(if b { &b"true"[..] } else { b"false" }),
-            Value::UInt(n) => unsigned(out, field, n),
-            Value::Int(n) => integer(out, field, n),
+            Value::UInt(n) => unsigned(out, field, shown, n),
+            Value::Int(n) => integer(out, field, shown, n),
             Value::Pointer(p) => hexadecimal(out, p),
             Value::Float(f) => drop(write!(out, "{f}")),
             Value::Double(f) => drop(write!(out, "{f}")),
@@ -131,7 +139,7 @@ impl Text<'_> {
             Value::SystemTime(t) => system_time(out, t),
             Value::Sid(s) => sid(out, s),
             Value::Utf16(text) => self.quoted(out, |out| {
-                let (path, rest) = names::split(self.names, shown(field, text));
+                let (path, rest) = names::split(self.names, until_nul(field, text));
                 escape_line(out, path);
                 utf16(out, rest);
             }),
@@ -155,7 +163,7 @@ impl Text<'_> {
                     if i > 0 {
                         out.push(b',');
                     }
-                    self.value(out, field, item);
+                    self.value(out, field, shown, item);
                 }
                 if items.len() > SHOWN {
                     let _ = write!(out, ",... {} in all", items.len());
@@ -199,7 +207,7 @@ fn width(field: &Field) -> usize {
 }
 
 /// A buffer of fixed length says what is before its first NUL.
-pub(crate) fn shown<'a>(field: &Field, text: Utf16<'a>) -> Utf16<'a> {
+pub(crate) fn until_nul<'a>(field: &Field, text: Utf16<'a>) -> Utf16<'a> {
     use crate::model::Length;
     match field.length {
         Length::Fixed(_) | Length::Field(_) | Length::Rest => text.before_nul(),
@@ -249,21 +257,15 @@ fn name(out: &mut Vec<u8>, map: &ValueMap, value: u64) -> bool {
     name_with(out, map, value, escape_line)
 }
 
-fn unsigned(out: &mut Vec<u8>, field: &Field, n: u64) {
+fn unsigned(out: &mut Vec<u8>, field: &Field, shown: &Shown, n: u64) {
     match (field.out, field.in_type()) {
         (OutType::Win32Error | OutType::NtStatus | OutType::HResult, _) => {
             status_text(out, n, status_name(field, n));
         }
         (OutType::DateTime | OutType::DateTimeUtc, Some(InType::UInt64)) => filetime(out, n),
-        _ if is_hexadecimal(field) => hexadecimal(out, n),
+        _ if shown.hexadecimal => hexadecimal(out, n),
         _ => decimal(out, n),
     }
-}
-
-/// Whether the numbers of a field are status codes.
-#[must_use]
-pub fn is_status(field: &Field) -> bool {
-    matches!(field.out, OutType::Win32Error | OutType::NtStatus | OutType::HResult)
 }
 
 /// The name of a status code, for the common ones; `None` where the numbers of the field are none.
@@ -278,58 +280,11 @@ pub fn status_name(field: &Field, code: u64) -> Option<&'static str> {
     }
 }
 
-/// Whether the numbers of a field are hexadecimal, whatever their value: addresses, masks, and ids
-/// of 64 bits.
-fn is_hexadecimal(field: &Field) -> bool {
-    use InType::{HexInt32, HexInt64, UInt8, UInt16, UInt32, UInt64};
-    if field.map.as_ref().is_some_and(|map| map.kind() == MapKind::Bits) {
-        return true;
-    }
-    match (field.out, field.in_type()) {
-        (OutType::Hex | OutType::CodePointer, _) => true,
-        (OutType::Win32Error | OutType::NtStatus | OutType::HResult, _) => true,
-        (_, Some(HexInt32 | HexInt64)) => true,
-        (_, Some(UInt64)) => is_identifier(&field.name) || is_mask(&field.name),
-        (_, Some(UInt8 | UInt16 | UInt32)) => is_mask(&field.name),
-        _ => false,
-    }
-}
-
-/// Whether a number of 64 bits with this name identifies something: by an id or an address.
-fn is_identifier(name: &str) -> bool {
-    // Most names end otherwise, which their last letter says.
-    let ends: &[&str] = match name.bytes().next_back() {
-        Some(b'D' | b'd') => &["ID", "Id"],
-        Some(b's') => &["Address"],
-        Some(b'r') => &["Addr", "Pointer", "Ptr"],
-        Some(b'e') => &["Base", "Handle"],
-        Some(b't') => &["Object"],
-        Some(b'y') => &["Key"],
-        _ => return false,
-    };
-    ends.iter().any(|end| name.ends_with(end))
-}
-
-/// Whether a number with this name has bits of its own.
-fn is_mask(name: &str) -> bool {
-    // Most names end otherwise, which their last letters say.
-    let Some(last) = name.as_bytes().last_chunk::<4>() else { return false };
-    let end = match &last.map(|letter| letter.to_ascii_lowercase()) {
-        b"lags" => "flags",
-        b"ords" => "keywords",
-        b"mask" => return true,
-        b"word" => "keyword",
-        _ => return false,
-    };
-    let at = name.len().checked_sub(end.len());
-    at.and_then(|at| name.get(at..)).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
-}
-
-fn integer(out: &mut Vec<u8>, field: &Field, n: i64) {
+fn integer(out: &mut Vec<u8>, field: &Field, shown: &Shown, n: i64) {
     let bits = n as u64 & if width(field) == 8 { u64::MAX } else { 0xffff_ffff };
     match (field.out, field.in_type()) {
         (OutType::Win32Error | OutType::NtStatus | OutType::HResult | OutType::Hex, _) => {
-            unsigned(out, field, bits);
+            unsigned(out, field, shown, bits);
         }
         (OutType::DateTime | OutType::DateTimeUtc, Some(InType::Int64)) => filetime(out, bits),
         _ => signed(out, n),

@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 
 use crate::decode::Utf16;
-use crate::model::Field;
+use crate::model::Meaning;
 
 /// What is known of the values of an event beyond its schema.
 pub trait Names {
-    /// Whether the numbers of a field may have names.
-    fn has_names(&self, field: &Field) -> bool;
+    /// Whether numbers that identify such a thing may have names.
+    fn has(&self, meaning: Meaning) -> bool;
 
     /// The name of a number: of a process id, a thread id or an address.
-    fn name(&self, field: &Field, value: u64) -> Option<Cow<'_, str>>;
+    fn name(&self, meaning: Meaning, value: u64) -> Option<Cow<'_, str>>;
 
     /// What stands for the beginning of a path, and how many UTF-16 units it stands for.
     fn path(&self, text: Utf16<'_>) -> Option<(usize, &str)>;

@@ -1,9 +1,9 @@
 //! Values as characters, for formats with their own escaping.
 
 use super::names::{Names, split};
-use super::{Text, shown, shown_bytes};
+use super::{Text, shown_bytes, until_nul};
 use crate::decode::{Utf16, Value};
-use crate::model::Field;
+use crate::model::{Field, Shown};
 use std::cell::Cell;
 
 /// Passes the characters of one value to `sink`, in order and not escaped: text as it stands in the
@@ -48,7 +48,7 @@ fn characters(
 ) {
     match value {
         Value::Utf16(text) => {
-            let (path, rest) = split(names, shown(field, text));
+            let (path, rest) = split(names, until_nul(field, text));
             path.chars().map(Ok).chain(rest.chars()).for_each(sink);
         }
         Value::Char(unit) => Utf16::new(&unit.to_le_bytes()).chars().for_each(sink),
@@ -85,7 +85,8 @@ fn characters(
         }
         value => {
             scratch.clear();
-            Text { names, ..Text::new(scratch, false) }.value(scratch, field, value);
+            let text = Text { names, ..Text::new(scratch, false) };
+            text.value(scratch, field, &Shown::of(field), value);
             String::from_utf8_lossy(scratch).chars().for_each(|c| sink(Ok(c)));
         }
     }

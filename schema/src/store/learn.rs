@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use etl_format::Guid;
-use etl_format::constants::{EventFlags, ExtendedType};
+use etl_format::constants::{EventFlags, ExtendedType, RecordKind};
 use etl_format::read::{EventHeader, Header, Record};
 // Keys of the trace are hashed with a seed.
 use foldhash::HashMap;
@@ -84,12 +84,20 @@ fn missing_maps(fields: &[Field], out: &mut Vec<String>) {
     }
 }
 
+/// Whether an event carries its schema, or the name of its provider.
+#[inline]
+fn describes_itself(record: &Record<'_>) -> bool {
+    let mut items = record.extended();
+    core::iter::from_fn(|| items.next_raw())
+        .any(|(kind, _)| kind == ExtendedType::EVENT_SCHEMA_TL || kind == ExtendedType::PROV_TRAITS)
+}
+
 impl SchemaStore {
     /// Takes from a record what it says about schemas. Cheap for records that say nothing.
     #[inline]
     pub fn learn(&mut self, record: &Record<'_>) {
-        // The kernel's own records are the most of a trace, and never say anything.
-        if record.is_kernel() {
+        // Nearly all records say nothing.
+        if !self.may_learn(record) {
             return;
         }
         match record.header() {
@@ -104,21 +112,13 @@ impl SchemaStore {
     /// Whether [`SchemaStore::learn`] may take something from a record. To one for which it does
     /// not, a store need not be shown: stores that were given the others, in order, know the same.
     #[must_use]
+    #[inline]
     pub fn may_learn(&self, record: &Record<'_>) -> bool {
-        if record.is_kernel() {
-            return false;
+        if let Some(descriptor) = record.descriptor() {
+            return descriptor.id == MANIFEST_EVENT || describes_itself(record);
         }
-        match record.header() {
-            Header::Event(header) if header.descriptor.id == MANIFEST_EVENT => true,
-            Header::Event(header) if header.flags.has(EventFlags::EXTENDED_INFO) => {
-                let mut items = record.extended();
-                core::iter::from_fn(|| items.next_raw()).any(|(kind, _)| {
-                    kind == ExtendedType::EVENT_SCHEMA_TL || kind == ExtendedType::PROV_TRAITS
-                })
-            }
-            Header::Full(header) => header.class == EVENT_METADATA,
-            _ => false,
-        }
+        let classic = matches!(record.kind(), RecordKind::FULL32 | RecordKind::FULL64);
+        classic && record.provider() == Some(EVENT_METADATA)
     }
 
     /// As [`SchemaStore::learn`], for an EVENT record whose header has been read already.

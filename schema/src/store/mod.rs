@@ -24,8 +24,9 @@ use crate::sources::eventsource::{Chunk, Reassembler};
 use crate::sources::trace_event_info;
 use crate::tables::{Registry, TableSet, windows};
 use etl_format::Guid;
-use etl_format::constants::{EventFlags, ExtendedType, PointerSize, RecordKind};
-use etl_format::read::{EventHeader, Header, Record};
+use etl_format::constants::{EventFlags, ExtendedType, PointerSize, RecordKind, offset};
+use etl_format::cursor::Bytes;
+use etl_format::read::{EventDescriptor, Header, Record};
 // Keys of the trace are hashed with a seed, those of the tables need none.
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use learn::{Learned, SelfDescribing};
@@ -185,8 +186,8 @@ impl SchemaStore {
     /// The decoder of a record's payload. Metadata of TraceLogging events has to be learned before.
     #[must_use]
     pub fn decoder(&self, record: &Record<'_>) -> Option<&Decoder> {
-        if let Some(header) = record.event() {
-            return self.event(record, &header);
+        if record.is_event() {
+            return self.event(record);
         }
         match record.header() {
             Header::Message(header) => {
@@ -205,50 +206,41 @@ impl SchemaStore {
         }
     }
 
-    fn event(&self, record: &Record<'_>, header: &EventHeader) -> Option<&Decoder> {
-        if header.flags.has(EventFlags::EXTENDED_INFO) {
-            let mut items = record.extended();
-            while let Some((kind, data)) = items.next_raw() {
-                if kind == ExtendedType::EVENT_SCHEMA_TL {
-                    let by_metadata = self.self_describing.by_metadata.get(&header.provider)?;
-                    return by_metadata.get(data)?.as_deref();
-                }
+    fn event(&self, record: &Record<'_>) -> Option<&Decoder> {
+        let provider = record.provider()?;
+        let mut items = record.extended();
+        while let Some((kind, data)) = items.next_raw() {
+            if kind == ExtendedType::EVENT_SCHEMA_TL {
+                let by_metadata = self.self_describing.by_metadata.get(&provider)?;
+                return by_metadata.get(data)?.as_deref();
             }
         }
-        if header.flags.has(EventFlags::STRING_ONLY) {
+        let flags = EventFlags(record.bytes().u16_at(offset::event::FLAGS)?);
+        if flags.has(EventFlags::STRING_ONLY) {
             return Some(&self.string_only);
         }
-        self.modern(record, header)
+        self.modern(record, provider, record.descriptor()?)
     }
 
     /// A manifest-based or EventSource event.
-    fn modern(&self, record: &Record<'_>, header: &EventHeader) -> Option<&Decoder> {
-        let (provider, d) = (header.provider, header.descriptor);
+    fn modern(&self, record: &Record<'_>, provider: Guid, d: EventDescriptor) -> Option<&Decoder> {
         let key = (provider, Identity::Modern { id: d.id, version: d.version });
         let payload = record.payload();
         if d.id == MANIFEST_EVENT && Chunk::parse(payload).is_some() {
             return Some(&self.manifest_chunk);
-        }
-        let sources = [self.learned_by(&key), self.given_by(&key), self.table_of(&key)];
-        let mut known = sources.into_iter().flatten();
-        let (first, second) = (known.next(), known.next());
-        if first.is_some() && second.is_none() && !self.windows {
-            return first;
         }
         let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
         let is_exact = |decoder: &&Decoder| decoder.check(payload, pointers).is_exact();
         let windows = || {
             self.windows.then(|| windows::decoder(provider, d.id, d.version, payload, pointers))?
         };
-        match first {
-            None => windows(),
-            Some(first) if is_exact(&first) => Some(first),
-            Some(first) => {
-                let mut others = second.into_iter().chain(known);
-                let other = others.find(is_exact).or_else(|| windows().filter(is_exact));
-                other.or(Some(first))
-            }
+        let Some(first) = self.by_identity(key.0, key.1) else { return windows() };
+        if is_exact(&first) {
+            return Some(first);
         }
+        let known = [self.learned_by(&key), self.given_by(&key), self.table_of(&key)];
+        let other = known.into_iter().flatten().skip(1).find(is_exact);
+        other.or_else(|| windows().filter(is_exact)).or(Some(first))
     }
 
     /// A classic event: its own version, or the nearest older layout where that takes the payload.

@@ -5,68 +5,11 @@ use std::io::Write;
 use etl_format::Guid;
 use etl_schema::render::{self, Names, decimal, hexadecimal, signed};
 
+pub(super) use super::column::Column;
 use super::row::Row;
 
 /// The prefix of a field that has the name of a column.
 pub(super) const FIELD_PREFIX: &str = "fields.";
-
-/// Defines the columns with their names, which are the keys of JSON as well.
-macro_rules! columns {
-    ($($column:ident $name:literal,)*) => {
-        /// A column that every event can fill.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(super) enum Column { $($column,)* }
-
-        impl Column {
-            /// All columns; those of CSV without `--columns` come first, after `file`.
-            pub(super) const ALL: &'static [Column] = &[$(Column::$column,)*];
-
-            pub(super) const fn name(self) -> &'static str {
-                match self { $(Column::$column => $name,)* }
-            }
-
-            /// The beginning of a JSON member.
-            #[inline(always)]
-            pub(super) const fn json_key(self) -> &'static str {
-                match self { $(Column::$column => concat!(",\"", $name, "\":"),)* }
-            }
-        }
-    };
-}
-
-columns! {
-    File "file",
-    Time "time",
-    Timestamp "timestamp",
-    Cpu "cpu",
-    Kind "kind",
-    Pid "pid",
-    ProcessName "process_name",
-    Tid "tid",
-    ThreadName "thread_name",
-    ProviderGuid "provider_guid",
-    Provider "provider",
-    Hook "hook",
-    Id "id",
-    Version "version",
-    Opcode "opcode",
-    Task "task",
-    Level "level",
-    Keyword "keyword",
-    Activity "activity",
-    Event "event",
-    Fields "fields",
-    Message "message",
-    PayloadSize "payload_size",
-    PayloadText "payload_text",
-    Payload "payload",
-    Channel "channel",
-    RelatedActivity "related_activity",
-    OpcodeName "opcode_name",
-    TaskName "task_name",
-    LevelName "level_name",
-    Keywords "keywords",
-}
 
 /// A value of a column.
 pub(super) enum Cell<'a> {
@@ -157,7 +100,7 @@ impl<'a> Row<'a> {
     /// The value of a column; `None` for those that are lists or are put together elsewhere.
     #[inline(always)]
     pub(super) fn cell(&self, column: Column) -> Cell<'a> {
-        let (record, header) = (self.record, &self.header);
+        let (record, head, header) = (self.record, self.head, &self.head.header);
         let guid = |guid: Option<Guid>| guid.map_or(Cell::None, Cell::Guid);
         let text = |text: &'a str| if text.is_empty() { Cell::None } else { Cell::Text(text) };
         match column {
@@ -168,22 +111,22 @@ impl<'a> Row<'a> {
             Column::ProcessName => text(self.process_name()),
             Column::Tid => Cell::number(self.thread_id),
             Column::ThreadName => text(self.thread_name()),
-            Column::ProviderGuid => guid(self.provider),
+            Column::ProviderGuid => guid(head.provider),
             Column::Provider => self.provider_name().map_or(Cell::None, Cell::Text),
             Column::Hook => header.hook.map_or(Cell::None, Cell::Hook),
             Column::Id => Cell::number(header.id),
             Column::Version => Cell::number(header.version),
             Column::Opcode => Cell::number(header.opcode),
-            Column::OpcodeName => text(self.opcode_name()),
+            Column::OpcodeName => text(&head.opcode_name),
             Column::Task => Cell::number(header.task),
-            Column::TaskName => text(self.task_name()),
+            Column::TaskName => text(&head.task_name),
             Column::Level => Cell::number(header.level),
-            Column::LevelName => text(self.level_name()),
+            Column::LevelName => text(&head.level_name),
             Column::Keyword => header.keyword.map_or(Cell::None, Cell::Hex),
-            Column::Activity => guid(header.activity),
+            Column::Activity => guid(self.activity),
             Column::RelatedActivity => guid(self.related_activity()),
             Column::Channel => Cell::number(header.channel),
-            Column::Event => text(self.event_name()),
+            Column::Event => text(&head.event_name),
             Column::PayloadText => text(self.payload_text),
             Column::PayloadSize => Cell::Number(record.payload().len() as u64),
             Column::Time

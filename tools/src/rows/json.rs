@@ -1,18 +1,18 @@
 //! A record as one JSON object. Members that it does not have are left out.
 
-use etl_format::Guid;
 use etl_format::read::ExtendedItem;
 use etl_schema::decode::Sid;
 use etl_schema::render::{self, Names, decimal, escape_json, hex_bytes, hexadecimal};
 
 use super::columns::{Cell, Column};
+use super::members::{key, quoted, text_member};
 use super::row::Row;
 use crate::context::EventNames;
 
 pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scratch: &mut Vec<u8>) {
-    let record = row.record;
-    out.extend(b"{\"time\":\"");
-    out.extend(row.time);
+    let (record, common) = (row.record, &row.head.members);
+    out.extend_from_slice(b"{\"time\":\"");
+    out.extend_from_slice(row.time);
     out.push(b'"');
     if let Some(seconds) = row.seconds {
         out.extend(b",\"seconds\":");
@@ -21,35 +21,26 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
     member(out, row, Column::File);
     member(out, row, Column::Timestamp);
     member(out, row, Column::Cpu);
-    key(out, Column::Kind);
-    out.push(b'"');
-    row.write_kind(out);
-    out.push(b'"');
+    out.extend_from_slice(&common.kind);
     member(out, row, Column::Pid);
     member(out, row, Column::ProcessName);
     member(out, row, Column::Tid);
     member(out, row, Column::ThreadName);
-    if row.provider.is_some() {
-        out.extend(row.provider_json);
-        if row.provider_name.is_none() {
-            member(out, row, Column::Provider);
-        }
+    if row.head.provider.is_some() && row.head.provider_name.is_none() {
+        // The name that the trace has for the provider may become known later.
+        let (provider, numbers) =
+            common.numbers.split_at_checked(common.provider).unwrap_or_default();
+        out.extend_from_slice(provider);
+        text_member(out, Column::Provider, row.provider_name().unwrap_or_default());
+        out.extend_from_slice(numbers);
+    } else {
+        out.extend_from_slice(&common.numbers);
     }
-    member(out, row, Column::Hook);
-    member(out, row, Column::Id);
-    member(out, row, Column::Version);
-    member(out, row, Column::Opcode);
-    member(out, row, Column::OpcodeName);
-    member(out, row, Column::Task);
-    member(out, row, Column::TaskName);
-    member(out, row, Column::Level);
-    member(out, row, Column::LevelName);
-    member(out, row, Column::Keyword);
     member(out, row, Column::Activity);
     for item in record.extended() {
         write_item(out, &item, row);
     }
-    member(out, row, Column::Event);
+    out.extend_from_slice(&common.event);
     if let Some(fields) = &row.fields {
         key(out, Column::Fields);
         let mut fields = fields.clone();
@@ -77,21 +68,6 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
     out.push(b'}');
 }
 
-/// The members that name a provider.
-pub(super) fn write_provider(out: &mut Vec<u8>, guid: Guid, name: Option<&str>) {
-    key(out, Column::ProviderGuid);
-    quoted(out, |out| out.extend(guid.to_ascii()));
-    if let Some(name) = name {
-        key(out, Column::Provider);
-        escape_json(out, name);
-    }
-}
-
-#[inline(always)]
-fn key(out: &mut Vec<u8>, column: Column) {
-    out.extend(column.json_key().as_bytes());
-}
-
 /// A column as a member, if the record has a value for it.
 #[inline(always)]
 fn member(out: &mut Vec<u8>, row: &Row<'_>, column: Column) {
@@ -101,13 +77,6 @@ fn member(out: &mut Vec<u8>, row: &Row<'_>, column: Column) {
     }
     key(out, column);
     cell.write(out, b"\"", escape_json);
-}
-
-#[inline(always)]
-fn quoted(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
-    out.push(b'"');
-    write(out);
-    out.push(b'"');
 }
 
 fn write_item(out: &mut Vec<u8>, item: &ExtendedItem<'_>, row: &Row<'_>) {

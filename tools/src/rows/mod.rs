@@ -21,10 +21,13 @@
 //! }
 //! ```
 
+mod column;
 mod columns;
 mod conditions;
 mod csv;
+mod head;
 mod json;
+mod members;
 mod model;
 mod row;
 mod text;
@@ -227,7 +230,7 @@ impl<'c> RowWriter<'c> {
             return false;
         }
         let name = |provider| model.store.provider_name(provider);
-        filter.admits_with(record, model.context, name)
+        (filter.admits_all() || filter.admits_with(record, model.context, name))
             && (conditions.is_empty() || conditions.admit(&model.row(record, true), scratch))
     }
 

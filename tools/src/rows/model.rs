@@ -2,12 +2,12 @@
 
 use std::io::Write;
 
+use etl_format::Clock;
 use etl_format::read::Record;
-use etl_format::{Clock, Guid};
+use etl_schema::render;
 use etl_schema::store::SchemaStore;
-use etl_schema::{providers, render};
 
-use super::json;
+use super::head::{Head, Heads};
 use super::row::Row;
 use crate::context::Context;
 use crate::header_fields::HeaderFields;
@@ -27,13 +27,10 @@ pub(super) struct RowModel<'c> {
     seconds: Vec<u8>,
     /// The name of the file, where rows have it.
     pub(super) file: Option<String>,
-    /// The last provider, and its name where one is known without the trace.
-    provider: Guid,
-    provider_name: Option<&'static str>,
-    /// The JSON members of that provider.
-    provider_json: Vec<u8>,
-    /// What the last event is called that no schema describes.
-    number_name: String,
+    /// What the last events have in common with others.
+    heads: Heads,
+    /// In place of a head that there always is.
+    no_head: Head,
     /// The readable text of the last payload that was not decoded.
     payload_text: String,
 }
@@ -49,10 +46,8 @@ impl<'c> RowModel<'c> {
             relative: false,
             seconds: Vec::new(),
             file: None,
-            provider: Guid::ZERO,
-            provider_name: None,
-            provider_json: Vec::new(),
-            number_name: String::new(),
+            heads: Heads::default(),
+            no_head: Head::default(),
             payload_text: String::new(),
         }
     }
@@ -61,25 +56,17 @@ impl<'c> RowModel<'c> {
     #[inline]
     pub(super) fn row<'a>(&'a mut self, record: &'a Record<'a>, decode: bool) -> Row<'a> {
         self.format_time(record.timestamp());
-        let provider = record.provider();
-        if let Some(provider) = provider {
-            self.look_up(provider);
-        }
-        let RowModel { store, number_name, payload_text, context, .. } = self;
-        let header = HeaderFields::of(record);
-        let described = if decode { store.fields(record) } else { None };
-        let (schema, mut fields) = described.unzip();
-        number_name.clear();
+        let RowModel { store, heads, no_head, payload_text, context, .. } = self;
+        let described = if decode { store.decoder_and_pointers(record) } else { None };
+        let schema = described.map(|(decoder, _)| decoder.schema());
         payload_text.clear();
-        if schema.is_none() {
-            header.write_number_name(number_name, record);
-        }
+        let payload = record.payload();
         // A layout without any fields says nothing of a payload.
-        if schema.is_none_or(|s| s.fields.is_empty()) && !record.payload().is_empty() {
-            fields = None;
-            if decode {
-                render::readable_text(payload_text, record.payload());
-            }
+        let is_unknown = schema.is_none_or(|s| s.fields.is_empty()) && !payload.is_empty();
+        let fields = described.filter(|_| !is_unknown);
+        let fields = fields.map(|(decoder, pointers)| decoder.fields(payload, pointers));
+        if is_unknown && decode {
+            render::readable_text(payload_text, payload);
         }
         // With all bits set, an id is unknown.
         let known = |id: Option<u32>| id.filter(|&id| id != u32::MAX);
@@ -95,14 +82,11 @@ impl<'c> RowModel<'c> {
             time: &self.time,
             seconds: self.relative.then_some(&*self.seconds),
             file: self.file.as_deref(),
-            provider,
-            provider_name: provider.and(self.provider_name),
             store,
-            provider_json: &self.provider_json,
-            header,
-            schema,
+            head: heads.of(record, schema).unwrap_or(no_head),
+            activity: HeaderFields::activity(record),
+            schema: schema.map(|schema| &**schema),
             fields,
-            number_name,
             payload_text,
         }
     }
@@ -128,22 +112,14 @@ impl<'c> RowModel<'c> {
             self.time.clear();
             self.time.extend(text.as_bytes());
         }
-        let mut fraction = filetime.rem_euclid(PER_SECOND);
-        let mut digits = *b"0000000Z";
-        for digit in digits.iter_mut().rev().skip(1) {
-            *digit = b'0' + (fraction % 10) as u8;
-            fraction /= 10;
-        }
+        // Less than a second, so less than 2³² of these.
+        let fraction = filetime.wrapping_sub(second.wrapping_mul(PER_SECOND)) as u32;
+        let digit = |place: u32| b'0' + (fraction / place % 10) as u8;
+        let places = [1_000_000, 100_000, 10_000, 1_000, 100, 10, 1].map(digit);
+        let [a, b, c, d, e, f, g] = places;
+        let digits = [a, b, c, d, e, f, g, b'Z'];
         if let Some(end) = self.time.last_chunk_mut() {
             *end = digits;
-        }
-    }
-
-    fn look_up(&mut self, provider: Guid) {
-        if provider != self.provider || self.provider_json.is_empty() {
-            (self.provider, self.provider_name) = (provider, providers::name(provider));
-            self.provider_json.clear();
-            json::write_provider(&mut self.provider_json, provider, self.provider_name);
         }
     }
 }

@@ -4,10 +4,10 @@ use etl_format::Guid;
 use etl_format::read::{ExtendedItem, Header, Record};
 use etl_schema::decode::Fields;
 use etl_schema::store::SchemaStore;
-use etl_schema::{EventSchema, Named, SchemaSource, providers, render};
+use etl_schema::{EventSchema, providers, render};
 
+use super::head::Head;
 use crate::context::{Context, EventNames};
-use crate::header_fields::HeaderFields;
 
 /// A record with everything that a row of it may show.
 pub(super) struct Row<'a> {
@@ -21,24 +21,22 @@ pub(super) struct Row<'a> {
     /// Seconds since the start of the session, where they were asked for.
     pub(super) seconds: Option<&'a [u8]>,
     pub(super) file: Option<&'a str>,
-    pub(super) provider: Option<Guid>,
-    /// The provider's name, where one is known without the trace.
-    pub(super) provider_name: Option<&'static str>,
-    pub(super) provider_json: &'a [u8],
     pub(super) store: &'a SchemaStore,
-    pub(super) header: HeaderFields,
+    /// What the row has in common with others of its event.
+    pub(super) head: &'a Head,
+    pub(super) activity: Option<Guid>,
     pub(super) schema: Option<&'a EventSchema>,
     /// The fields of the payload, where anything is known of them.
     pub(super) fields: Option<Fields<'a>>,
-    pub(super) number_name: &'a str,
     pub(super) payload_text: &'a str,
 }
 
 impl<'a> Row<'a> {
     /// The provider's name: of the tables, of the record's traits, or learned from the trace.
     pub(super) fn provider_name(&self) -> Option<&'a str> {
-        let provider = self.provider?;
-        self.provider_name
+        let provider = self.head.provider?;
+        self.head
+            .provider_name
             .or_else(|| providers::name_in_traits(self.record))
             .or_else(|| self.store.provider_name(provider))
     }
@@ -47,7 +45,7 @@ impl<'a> Row<'a> {
     pub(super) fn names(&self) -> Option<EventNames<'a>> {
         let names = self.context?.names(self.process_id, self.record.timestamp());
         // What a merge says of volumes is where the drives in other paths are from.
-        Some(names.raw_paths(self.provider == Some(providers::SYSTEM_CONFIG_EX)))
+        Some(names.raw_paths(self.head.provider == Some(providers::SYSTEM_CONFIG_EX)))
     }
 
     pub(super) fn process_name(&self) -> &'a str {
@@ -58,40 +56,6 @@ impl<'a> Row<'a> {
     pub(super) fn thread_name(&self) -> &'a str {
         let named = self.context.zip(self.thread_id);
         named.map_or("", |(context, tid)| context.thread_name(tid, self.record.timestamp()))
-    }
-
-    /// The name of the event, or what its number is called.
-    pub(super) fn event_name(&self) -> &'a str {
-        self.schema.map_or(self.number_name, |schema| &schema.name)
-    }
-
-    /// The provider's own name for an opcode, task or level; "" for the names that start with
-    /// `win:`, which every provider has, and where the record has another value.
-    #[inline]
-    fn own_name<T: PartialEq + Copy + Default + 'a>(
-        &self,
-        value: Option<T>,
-        of: impl FnOnce(&'a EventSchema) -> &'a Named<T>,
-    ) -> &'a str {
-        let (Some(schema), Some(value)) = (self.schema, value) else { return "" };
-        let named = of(schema);
-        // The tables of Windows' providers have names whose numbers are not known.
-        let any = schema.source == SchemaSource::Windows && named.value == T::default();
-        if named.value == value || any { own(&named.name).trim_end() } else { "" }
-    }
-
-    /// The name of the opcode; "" where the event itself is called so.
-    pub(super) fn opcode_name(&self) -> &'a str {
-        let name = self.own_name(self.header.opcode, |schema| &schema.opcode);
-        if self.event_name() == name { "" } else { name }
-    }
-
-    pub(super) fn task_name(&self) -> &'a str {
-        self.own_name(self.header.task, |schema| &schema.task)
-    }
-
-    pub(super) fn level_name(&self) -> &'a str {
-        self.own_name(self.header.level, |schema| &schema.level)
     }
 
     /// The message of the event with its fields in place; nothing in it is escaped.
@@ -132,9 +96,4 @@ impl<'a> Row<'a> {
             _ => None,
         })
     }
-}
-
-/// A name, unless it is one of those that every provider has: they start with `win:`.
-pub(super) fn own(name: &str) -> &str {
-    if name.starts_with("win:") { "" } else { name }
 }

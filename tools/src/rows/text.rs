@@ -23,12 +23,12 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
     out.extend(b"  ");
     row.write_kind(out);
     out.push(b' ');
-    if let Some(provider) = row.provider {
+    if let Some(provider) = row.head.provider {
         match row.provider_name() {
             Some(name) => escape_line(out, name),
             None => out.extend(provider.to_ascii()),
         }
-    } else if let Some(name) = row.header.hook.and_then(|hook| group_name((hook >> 8) as u8)) {
+    } else if let Some(name) = row.head.header.hook.and_then(|hook| group_name((hook >> 8) as u8)) {
         out.extend(name.as_bytes());
     }
     labelled(out, " id ", row.cell(Column::Id));

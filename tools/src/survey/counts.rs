@@ -13,25 +13,34 @@ use foldhash::{HashMap, HashMapExt};
 use super::{EventCount, ProviderCount};
 use crate::context::Context;
 use crate::filter::Filter;
+use crate::head_key::HeadKey;
 use crate::header_fields::HeaderFields;
 use crate::problem::Problem;
 
 /// Identities that are counted one by one; a hostile file could hold any number.
 const MAX_IDENTITIES: usize = 1 << 16;
 
+/// In place of an index.
+const NONE: usize = usize::MAX;
+
 /// First and last timestamp of some records.
 pub(super) type TimeSpan = Option<(i64, i64)>;
 
 /// What is counted while a trace is read.
-#[derive(Default)]
 pub(super) struct Counts {
-    pub(super) kinds: BTreeMap<RecordKind, u64>,
-    events: HashMap<Identity, Kind>,
+    /// Records by kind.
+    kinds: Vec<u64>,
+    events: Vec<Kind>,
+    /// Indices of these by identity, and of those of the last records by their headers.
+    by_identity: HashMap<Identity, usize>,
+    recent: Vec<(HeadKey, usize)>,
     /// How many lists of events there are, at most [`MAX_IDENTITIES`].
     listed: usize,
     store: SchemaStore,
     /// By the file offset of a buffer.
     pub(super) buffers: HashMap<u64, TimeSpan>,
+    /// The buffer of the last record, which is not among these yet.
+    buffer: (u64, TimeSpan),
     pub(super) span: TimeSpan,
     /// Records of identities beyond [`MAX_IDENTITIES`].
     uncounted: u64,
@@ -43,42 +52,110 @@ pub(super) struct Counts {
 impl Counts {
     /// Counts of nothing yet. `store` names the events.
     pub(super) fn new(store: SchemaStore) -> Self {
-        Counts { store, ..Counts::default() }
+        Counts {
+            kinds: vec![0; 1 << u8::BITS],
+            events: Vec::new(),
+            by_identity: HashMap::new(),
+            recent: vec![(HeadKey::default(), NONE); HeadKey::SLOTS],
+            listed: 0,
+            store,
+            buffers: HashMap::new(),
+            buffer: (0, None),
+            span: None,
+            uncounted: 0,
+            broken_items: 0,
+            first_broken: 0,
+        }
     }
 
+    #[inline]
     pub(super) fn add(
         &mut self,
         record: &Record<'_>,
         filter: &Filter,
         context: Option<&Context<'_>>,
     ) {
-        let of_buffer = self.buffers.entry(record.location().buffer_offset).or_insert(None);
-        extend(of_buffer, record.timestamp());
+        let offset = record.location().buffer_offset;
+        if self.buffer.0 != offset {
+            self.next_buffer(offset);
+        }
+        extend(&mut self.buffer.1, record.timestamp());
         self.store.learn(record);
-        if !filter.admits_with(record, context, |_| None) {
+        if !filter.admits_all() && !filter.admits_with(record, context, |_| None) {
             return;
         }
         extend(&mut self.span, record.timestamp());
-        *self.kinds.entry(record.kind()).or_insert(0) += 1;
-        match self.events.entry(record.identity()) {
-            Entry::Occupied(mut e) => {
-                self.uncounted += e.get_mut().add(record, &self.store, &mut self.listed);
-            }
-            Entry::Vacant(e) if self.listed < MAX_IDENTITIES => {
-                self.listed += 1;
-                let kind = e.insert(Kind::new(record, &self.store));
-                self.uncounted += kind.add(record, &self.store, &mut self.listed);
-            }
-            Entry::Vacant(_) => self.uncounted += 1,
+        if let Some(count) = self.kinds.get_mut(usize::from(record.kind().0)) {
+            *count += 1;
         }
+        let at = self.index_of(record);
+        let Some(kind) = self.events.get_mut(at) else {
+            self.uncounted += 1;
+            return;
+        };
+        kind.count += 1;
+        extend(&mut kind.span, record.timestamp());
         let mut items = record.extended();
-        while items.next_raw().is_some() {}
+        if items.next_raw().is_some() {
+            self.uncounted += kind.add_named(record, &self.store, &mut self.listed);
+            while items.next_raw().is_some() {}
+        }
         if items.is_broken() {
             if self.broken_items == 0 {
-                self.first_broken = record.location().buffer_offset;
+                self.first_broken = offset;
             }
             self.broken_items += 1;
         }
+    }
+
+    /// Keeps the span of the last buffer, and begins that of another one.
+    #[cold]
+    fn next_buffer(&mut self, offset: u64) {
+        self.end_buffer();
+        self.buffer = (offset, self.buffers.remove(&offset).flatten());
+    }
+
+    /// Keeps the span of the last buffer.
+    pub(super) fn end_buffer(&mut self) {
+        let (offset, span) = self.buffer;
+        if span.is_some() {
+            self.buffers.insert(offset, span);
+        }
+    }
+
+    /// The index of the events like a record; [`NONE`] where there are too many.
+    #[inline]
+    fn index_of(&mut self, record: &Record<'_>) -> usize {
+        let Some(key) = HeadKey::of(record) else { return self.find(record) };
+        match self.recent.get(key.slot()) {
+            Some(&(known, at)) if known == key && at != NONE => at,
+            _ => {
+                let at = self.find(record);
+                if let Some(slot) = self.recent.get_mut(key.slot()) {
+                    *slot = (key, at);
+                }
+                at
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn find(&mut self, record: &Record<'_>) -> usize {
+        match self.by_identity.entry(record.identity()) {
+            Entry::Occupied(e) => *e.get(),
+            Entry::Vacant(_) if self.listed >= MAX_IDENTITIES => NONE,
+            Entry::Vacant(e) => {
+                self.listed += 1;
+                self.events.push(Kind::new(record, &self.store));
+                *e.insert(self.events.len() - 1)
+            }
+        }
+    }
+
+    /// Records by kind.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = (RecordKind, u64)> {
+        let counts = self.kinds.iter().zip(0..=u8::MAX);
+        counts.filter(|(count, _)| **count > 0).map(|(count, kind)| (RecordKind(kind), *count))
     }
 
     pub(super) fn problems(&self) -> impl Iterator<Item = Problem> {
@@ -104,6 +181,7 @@ fn extend(span: &mut TimeSpan, timestamp: i64) {
 /// Records with the same identity.
 #[derive(Debug)]
 struct Kind {
+    identity: Identity,
     provider: Option<String>,
     /// By what the store knows an event that does not describe itself.
     schema: Option<(Guid, etl_schema::Identity)>,
@@ -138,6 +216,7 @@ impl Kind {
             }
         };
         Kind {
+            identity: record.identity(),
             provider: providers::name_in_traits(record).map(str::to_owned),
             schema: schema_identity(record),
             names,
@@ -147,10 +226,8 @@ impl Kind {
         }
     }
 
-    /// Counts a record; returns 1 if its name is one too many.
-    fn add(&mut self, record: &Record<'_>, store: &SchemaStore, listed: &mut usize) -> u64 {
-        self.count += 1;
-        extend(&mut self.span, record.timestamp());
+    /// Counts the name of a record that describes itself; returns 1 if it is one too many.
+    fn add_named(&mut self, record: &Record<'_>, store: &SchemaStore, listed: &mut usize) -> u64 {
         if !has_own_schema(record) {
             return 0;
         }
@@ -197,7 +274,8 @@ impl Counts {
     /// The providers with the most events first.
     pub(super) fn providers(&self, utc: Option<&dyn Fn(i64) -> String>) -> Vec<ProviderCount> {
         let mut spans: BTreeMap<Guid, (ProviderCount, TimeSpan)> = BTreeMap::new();
-        for (identity, kind) in &self.events {
+        for kind in &self.events {
+            let identity = &kind.identity;
             let (provider, span) = spans.entry(identity.provider).or_insert_with(|| {
                 let provider = ProviderCount {
                     provider_guid: identity.provider.to_string(),
@@ -234,7 +312,8 @@ impl Counts {
     /// The most frequent first; equals by identity, so that the order is the same every time.
     pub(super) fn events(&self) -> Vec<EventCount> {
         let mut counts = Vec::new();
-        for (identity, kind) in &self.events {
+        for kind in &self.events {
+            let identity = &kind.identity;
             // What describes an event may follow it in the trace.
             let learned = kind.schema.and_then(|(guid, of)| self.store.learned_schema(guid, of));
             let names = learned.map_or_else(|| kind.names.clone(), Names::of);

@@ -232,6 +232,7 @@ impl Survey {
         let mut records = trace.records(Order::File)?.with_threads(threads);
         records.for_each(&mut look)?;
         let damage = records.damage().to_vec();
+        counts.end_buffer();
 
         let mut problems: Vec<Problem> = notes.iter().map(Problem::from).collect();
         problems.extend(damage.iter().map(Problem::from));
@@ -268,13 +269,13 @@ impl Survey {
             compressed: compression.is_some(),
             compression: compression.map(|c| c.to_string()),
             bytes_used: entries.iter().map(|b| u64::from(b.fill)).sum(),
-            records: counts.kinds.values().sum(),
+            records: counts.kinds().map(|(_, count)| count).sum(),
             events_lost: known.then_some(header.events_lost),
             buffers_lost: known.then_some(header.buffers_lost),
             // Without a clock there are no times.
             gaps: gaps(&notes, if known { &entries } else { &[] }, &counts.buffers, &utc),
             stale_records: stale,
-            kinds: counts.kinds.iter().map(|(kind, n)| (kind.to_string(), *n)).collect(),
+            kinds: counts.kinds().map(|(kind, count)| (kind.to_string(), count)).collect(),
             providers: counts.providers(known.then_some(&utc)),
             events: counts.events(),
             problems,

@@ -8,7 +8,7 @@ use etl_format::constants::LogFileMode;
 use etl_format::read::{Mode, Options, Record};
 use etl_schema::store::SchemaStore;
 use etl_tools::context::{self, Context};
-use etl_tools::processes::{ProcessCount, processes};
+use etl_tools::processes::{OwnerCounts, ProcessCount, processes};
 use etl_tools::survey::Survey;
 use serde::Serialize;
 
@@ -142,18 +142,21 @@ fn survey(
     let context = machine.as_ref().map(Context::new);
     let (mut trace, about) = input.trace(options)?;
     let mut progress = Progress::of_trace(&trace, 1, false);
-    let on_record = move |record: &Record<'_>| progress.pass(record.bytes().len());
+    // Without a header event there are no times.
+    let mut owners =
+        (trace.header().is_known() && selected.names().is_empty()).then(OwnerCounts::default);
+    let on_record = |record: &Record<'_>| {
+        progress.pass(record.bytes().len());
+        owners.iter_mut().for_each(|owners| owners.add(record));
+    };
     let survey = Survey::of_selected(&mut trace, store, &filter, context.as_ref(), on_record)
         .map_err(|e| about.unreadable(options.mode, e.format_error()))?;
     let file = about.name.clone();
     drop(trace);
-    // Without a header event there are no times.
-    let process_counts = if survey.header && selected.names().is_empty() {
-        let limits = input.limits();
-        processes(input.source(), &file, limits).unwrap_or_default()
-    } else {
-        Vec::new()
-    };
+    drop(progress);
+    let limits = input.limits();
+    let counted = |owners| processes(input.source(), &file, limits, owners).unwrap_or_default();
+    let process_counts = owners.map_or_else(Vec::new, counted);
     let processes = selected.names().to_vec();
     Ok(Report { schema_version: SCHEMA_VERSION, file, bytes, processes, process_counts, survey })
 }

@@ -173,3 +173,58 @@ fn classic_layouts_have_the_lengths_of_the_structures() {
         }
     }
 }
+
+/// Events of the machine's configuration that no trace at hand has, or that few do, put together by
+/// the structures: text of all fields.
+#[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+fn rare_events_of_the_configuration_are_decoded_by_their_structures() {
+    let wide = |text: &str| -> Vec<u8> {
+        text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
+    };
+    let numbers =
+        |values: &[u32]| -> Vec<u8> { values.iter().flat_map(|v| v.to_le_bytes()).collect() };
+    let device = [wide("ROOT\\A"), wide("A device"), wide("A"), wide("\\Device\\1")].concat();
+    // Windows 7: the name of the device object follows the three texts of version 2.
+    let third = [numbers(&[7, 9, 2]), device.clone()].concat();
+    // Windows 10: status and problem follow the counts.
+    let rest = [wide("svc"), wide("up"), wide("low1"), wide("low2")].concat();
+    let fifth = [vec![0; 16], numbers(&[1, 2, 0x180_200a, 28]), device, rest].concat();
+    // GROUP_AFFINITY: the mask is as wide as a pointer; group and three reserved words follow.
+    let node = |mask: &[u8], group: u16| [mask, &group.to_le_bytes()[..], &[0; 6]].concat();
+    let wide_nodes =
+        [node(&0xffu64.to_le_bytes(), 0), node(&0xff00_0000_0000u64.to_le_bytes(), 1)].concat();
+    let narrow_nodes = [node(&0xfu32.to_le_bytes(), 0), node(&0xf0u32.to_le_bytes(), 1)].concat();
+    let tail = "DeviceID=\"ROOT\\A\" DeviceDescription=\"A device\" FriendlyName=\"A\" \
+                PdoName=\"\\Device\\1\"";
+    let third_text = format!(" IDLength=7 DescriptionLength=9 FriendlyNameLength=2 {tail}");
+    let fifth_text = format!(
+        " ClassGuid=00000000-0000-0000-0000-000000000000 UpperFiltersCount=1 LowerFiltersCount=2 \
+         DevStatus=0x180200a DevProblem=28 {tail} ServiceName=\"svc\" UpperFilters=[\"up\"] \
+         LowerFilters=[\"low1\",\"low2\"]"
+    );
+    let nodes_text = |first: &str, second: &str| {
+        let rest = "Reserved1=0 Reserved2=0 Reserved3=0";
+        format!(
+            " NodeCount=2 NodeMap=[{{ Mask={first} Group=0 {rest} }},{{ Mask={second} Group=1 \
+             {rest} }}]"
+        )
+    };
+    let numa = |nodes: Vec<u8>| [numbers(&[2]), nodes].concat();
+    let (p4, p8) = (PointerSize::P4, PointerSize::P8);
+    for (hook, version, pointers, payload, expected) in [
+        (0x0b16u16, 3, p8, third, third_text),
+        (0x0b16, 5, p8, fifth, fifth_text),
+        (0x0b18, 2, p8, numa(wide_nodes), nodes_text("0xff", "0xff0000000000")),
+        (0x0b18, 2, p4, numa(narrow_nodes), nodes_text("0xf", "0xf0")),
+    ] {
+        let [group, opcode] = hook.to_be_bytes();
+        let class = group_guid(group).unwrap();
+        let decoder = Registry::classic().decoder(class, Identity::Classic { opcode, version });
+        let mut fields = decoder.unwrap().fields(&payload, pointers);
+        let mut text = Vec::new();
+        crate::render::text_fields(&mut text, &mut fields);
+        assert_eq!(String::from_utf8(text).unwrap(), expected, "{hook:#06x} v{version}");
+        assert!(fields.note().is_exact(), "{hook:#06x} v{version}: {:?}", fields.note());
+    }
+}

@@ -230,7 +230,7 @@ fn any_text(
         return map.get(bits).is_some_and(&mut *is)
             || map.kind() == MapKind::Bits && map.bits(bits).any(&mut *is);
     }
-    let name = names.and_then(|names| names.name(field, bits));
+    let name = names.zip(field.meaning()).and_then(|(names, of)| names.name(of, bits));
     name.is_some_and(|name| is_name(&name, is))
 }
 
@@ -248,6 +248,7 @@ mod tests {
 
     use etl_schema::OutType;
     use etl_schema::decode::Utf16;
+    use etl_schema::render::Meaning;
 
     use super::*;
 
@@ -293,12 +294,12 @@ mod tests {
     const DEVICE: &str = r"\Device\HarddiskVolume2";
 
     impl Names for Known {
-        fn has_names(&self, field: &Field) -> bool {
-            field.out == OutType::Pid
+        fn has(&self, meaning: Meaning) -> bool {
+            meaning == Meaning::Process
         }
 
-        fn name(&self, field: &Field, value: u64) -> Option<Cow<'_, str>> {
-            (self.has_names(field) && value == 7).then_some(Cow::Borrowed("Orders.exe"))
+        fn name(&self, meaning: Meaning, value: u64) -> Option<Cow<'_, str>> {
+            (self.has(meaning) && value == 7).then_some(Cow::Borrowed("Orders.exe"))
         }
 
         fn path(&self, text: Utf16<'_>) -> Option<(usize, &str)> {

@@ -65,7 +65,7 @@ impl Conditions {
     }
 
     pub(super) fn admit(&self, row: &Row<'_>, scratch: &mut Vec<u8>) -> bool {
-        self.admit_name(row.event_name())
+        self.admit_name(&row.head.event_name)
             && self.fields.iter().all(|condition| condition.admits(row, scratch))
             && self.text.as_ref().is_none_or(|text| contains(row, text, scratch))
     }

@@ -13,7 +13,8 @@ use etl_schema::providers::KERNEL_TRACE;
 use etl_schema::render::{self, Names, decimal, hex_bytes as hex, hexadecimal};
 use etl_schema::{EventSchema, Field, SchemaSource};
 
-use super::row::{Row, own};
+use super::head::own;
+use super::row::Row;
 use markup::{Escaper, attribute, element, enclosed, guid, named, number, text};
 
 /// The namespace of events.
@@ -65,14 +66,14 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
 }
 
 fn system(out: &mut Vec<u8>, row: &Row<'_>) {
-    let Row { record, header, .. } = row;
+    let (record, header) = (row.record, &row.head.header);
     out.extend(b"<System><Provider");
     // A classic event names its class, not its provider, unless that is the kernel.
     let classic = row.class().is_some();
     if !classic && let Some(name) = row.provider_name() {
         attribute(out, "Name", |out| text(out, name));
     }
-    attribute(out, "Guid", |out| match row.provider {
+    attribute(out, "Guid", |out| match row.head.provider {
         Some(_) if record.is_kernel() => guid(out, KERNEL_TRACE),
         Some(provider) if !classic => guid(out, provider),
         _ => guid(out, Guid::ZERO),
@@ -99,7 +100,7 @@ fn system(out: &mut Vec<u8>, row: &Row<'_>) {
         }
     }
     out.extend(b"<Correlation");
-    attribute(out, "ActivityID", |out| guid(out, header.activity.unwrap_or(Guid::ZERO)));
+    attribute(out, "ActivityID", |out| guid(out, row.activity.unwrap_or(Guid::ZERO)));
     if let Some(related) = related {
         attribute(out, "RelatedActivityID", |out| guid(out, related));
     }
@@ -164,7 +165,7 @@ fn debug_data(
 
 /// What the numbers of the event mean, where that is known.
 fn rendering_info(out: &mut Vec<u8>, row: &Row<'_>, scratch: &mut Vec<u8>) {
-    let Row { record, header, .. } = row;
+    let (record, header) = (row.record, &row.head.header);
     let start = out.len();
     out.extend(b"<RenderingInfo Culture=\"en-US\">");
     let empty = out.len();
@@ -217,7 +218,7 @@ impl Row<'_> {
     fn class(&self) -> Option<Guid> {
         match self.record.header() {
             Header::System(_) | Header::PerfInfo(_) | Header::Full(_) | Header::Instance(_) => {
-                self.provider
+                self.head.provider
             }
             _ => None,
         }

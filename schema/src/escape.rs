@@ -24,7 +24,7 @@ pub fn escape_line(out: &mut Vec<u8>, text: &str) {
 }
 
 /// As [`escape_line`], of characters and unpaired surrogates.
-pub(super) fn escape_chars(out: &mut Vec<u8>, chars: impl Iterator<Item = Result<char, u16>>) {
+pub(crate) fn escape_chars(out: &mut Vec<u8>, chars: impl Iterator<Item = Result<char, u16>>) {
     // A backslash that was not written yet, and whether a `u` followed it.
     let (mut slash, mut u) = (false, false);
     for c in chars.chain([Ok('\0')]) {
@@ -59,7 +59,7 @@ pub fn escape_json(out: &mut Vec<u8>, text: &str) {
 }
 
 /// Writes the inside of a JSON string. Names are nearly always plain; they go in one piece.
-pub(super) fn json_text(out: &mut Vec<u8>, text: &str) {
+pub(crate) fn json_text(out: &mut Vec<u8>, text: &str) {
     let mut rest = text;
     if !is_all_plain(rest.as_bytes()) {
         // What is plain between the others goes in one piece as well.
@@ -78,7 +78,7 @@ pub(super) fn json_text(out: &mut Vec<u8>, text: &str) {
 /// Whether a byte of text stands for itself in JSON and on a terminal: printable ASCII without `"`
 /// and `\`.
 #[inline]
-pub(super) const fn is_plain(b: u8) -> bool {
+pub(crate) const fn is_plain(b: u8) -> bool {
     matches!(b, b' '..=b'~') && b != b'"' && b != b'\\'
 }
 
@@ -92,7 +92,7 @@ fn is_all_plain(bytes: &[u8]) -> bool {
 
 /// Whether each of the eight bytes of a word is plain.
 #[inline]
-const fn are_plain(word: u64) -> bool {
+pub(crate) const fn are_plain(word: u64) -> bool {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const TOPS: u64 = u64::from_le_bytes([0x80; 8]);
     // The top bits of the bytes that are less than a number below 0x80; a borrow only reaches the
@@ -109,7 +109,7 @@ const fn are_plain(word: u64) -> bool {
 
 /// Writes a character of a JSON string. Beyond what JSON asks for, what a terminal could act on is
 /// escaped too.
-pub(super) fn json_char(out: &mut Vec<u8>, c: char) {
+pub(crate) fn json_char(out: &mut Vec<u8>, c: char) {
     match c {
         '"' => out.extend(b"\\\""),
         '\\' => out.extend(b"\\\\"),

@@ -1,0 +1,377 @@
+//! Which process has which events, counted in the order of the file.
+//!
+//! Of nearly all records only their process and thread matter. Those about processes and threads
+//! are kept, and taken in by the machine in time order at the end.
+
+use etl_format::constants::offset;
+use etl_format::cursor::Bytes;
+use etl_format::read::{Record, RecordBatch, Source};
+use foldhash::HashMap;
+
+use crate::address::DirectMapped;
+use crate::machine::Machine;
+use crate::owners::{Counts, is_read, known, stated};
+use crate::run::Recording;
+use crate::steps::{Step, Words};
+
+/// Slots for the owners of the last records; a power of two.
+const SLOTS: usize = 1 << 8;
+
+/// Owners that are told apart.
+const MAX_OWNERS: usize = 1 << 18;
+
+/// Bytes of records about processes and threads that are kept.
+const MAX_BYTES: usize = 16 << 20;
+
+/// What the header of a record says of its owner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Owner {
+    /// The process in the high half, the thread in the low one.
+    ids: u64,
+    /// Which of the two it has.
+    has: (bool, bool),
+    /// Whether it is an EVENT record: then the thread is one of the process.
+    is_event: bool,
+}
+
+impl Owner {
+    #[inline]
+    fn of(record: &Record<'_>) -> Self {
+        if record.is_event() {
+            // Thread and process, one after the other.
+            let ids = record.bytes().u64_at(offset::event::THREAD).unwrap_or(0);
+            return Owner { ids, has: (true, true), is_event: true };
+        }
+        let (pid, tid) = stated(record);
+        let ids = u64::from(pid.unwrap_or(0)) << 32 | u64::from(tid.unwrap_or(0));
+        Owner { ids, has: (pid.is_some(), tid.is_some()), is_event: false }
+    }
+
+    fn pid(self) -> Option<u32> {
+        self.has.0.then_some((self.ids >> 32) as u32)
+    }
+
+    fn tid(self) -> Option<u32> {
+        self.has.1.then_some(self.ids as u32)
+    }
+
+    #[inline]
+    fn hash(self) -> usize {
+        // Ids are multiples of four.
+        (self.ids >> 2 ^ self.ids >> 31) as usize
+    }
+}
+
+/// The position of a record in time order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    timestamp: i64,
+    /// The processor; the first buffer of the file counts as one before all others.
+    stream: u32,
+    sequence_number: i64,
+    in_buffer: u32,
+}
+
+impl Place {
+    fn of(record: &Record<'_>) -> Self {
+        let at = record.location();
+        let stream = if at.buffer_offset == 0 { 0 } else { u32::from(at.processor) + 1 };
+        let (sequence_number, in_buffer) = (at.sequence_number, at.in_buffer);
+        Place { timestamp: record.timestamp(), stream, sequence_number, in_buffer }
+    }
+}
+
+/// How many records an owner has, and the first of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    owner: Owner,
+    count: u64,
+    first: Place,
+}
+
+impl Seen {
+    fn add(&mut self, other: &Seen) {
+        self.first = if self.count == 0 { other.first } else { self.first.min(other.first) };
+        self.count += other.count;
+    }
+}
+
+/// A buffer, and the times of its records.
+#[derive(Clone, Copy, Debug)]
+struct Buffer {
+    offset: u64,
+    stream: u32,
+    sequence_number: i64,
+    first: i64,
+    last: i64,
+}
+
+/// Counts the events of each process, of records in the order of the file: see
+/// [`Analysis::count_by_owner`](crate::Analysis::count_by_owner).
+#[derive(Debug)]
+pub struct OwnerCounts {
+    /// Those of the last records, by owner.
+    recent: DirectMapped<Seen>,
+    all: HashMap<Owner, Seen>,
+    about: RecordBatch,
+    /// In the order of the file.
+    buffers: Vec<Buffer>,
+    /// Whether there was memory for all.
+    is_complete: bool,
+}
+
+impl Default for OwnerCounts {
+    fn default() -> Self {
+        OwnerCounts {
+            recent: DirectMapped::new(SLOTS),
+            all: HashMap::default(),
+            about: RecordBatch::default(),
+            buffers: Vec::new(),
+            is_complete: true,
+        }
+    }
+}
+
+impl OwnerCounts {
+    /// Counts a record of a trace.
+    #[inline]
+    pub fn add(&mut self, record: &Record<'_>) {
+        if record.is_stale() {
+            return;
+        }
+        let timestamp = record.timestamp();
+        match self.buffers.last_mut() {
+            Some(last) if last.offset == record.location().buffer_offset => {
+                (last.first, last.last) = (timestamp.min(last.first), timestamp.max(last.last));
+            }
+            _ => self.next_buffer(record),
+        }
+        let owner = Owner::of(record);
+        if let Some(slot) = self.recent.slot_mut(owner.hash()) {
+            if slot.owner == owner && slot.count > 0 {
+                slot.count += 1;
+                if timestamp <= slot.first.timestamp {
+                    slot.first = slot.first.min(Place::of(record));
+                }
+            } else {
+                let seen = Seen { owner, count: 1, first: Place::of(record) };
+                let before = core::mem::replace(slot, seen);
+                self.keep(&before);
+            }
+        }
+        if is_read(record) {
+            self.is_complete &= self.about.bytes() < MAX_BYTES;
+            if self.is_complete {
+                self.about.push(record);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn keep(&mut self, seen: &Seen) {
+        if seen.count == 0 {
+            return;
+        }
+        self.is_complete &= self.all.len() < MAX_OWNERS || self.all.contains_key(&seen.owner);
+        if self.is_complete {
+            self.all.entry(seen.owner).or_insert(Seen { owner: seen.owner, ..Seen::default() });
+            if let Some(sum) = self.all.get_mut(&seen.owner) {
+                sum.add(seen);
+            }
+        }
+    }
+
+    /// Begins the next buffer.
+    #[inline(never)]
+    fn next_buffer(&mut self, record: &Record<'_>) {
+        let at = record.location();
+        self.buffers.push(Buffer {
+            offset: at.buffer_offset,
+            stream: Place::of(record).stream,
+            sequence_number: at.sequence_number,
+            first: record.timestamp(),
+            last: record.timestamp(),
+        });
+    }
+
+    /// Whether the buffers of each processor follow each other in time, as far as their numbers
+    /// and their places in the file do. Then records come in time order without a look at all of
+    /// them before.
+    fn is_ordered(&self) -> bool {
+        let mut before: HashMap<u32, &Buffer> = HashMap::default();
+        self.buffers.iter().all(|buffer| {
+            let follows = |before: &Buffer| {
+                before.sequence_number < buffer.sequence_number && before.last <= buffer.first
+            };
+            before.insert(buffer.stream, buffer).is_none_or(follows)
+        })
+    }
+
+    /// The machine of a recording of one file, whose records were all counted; with the processes
+    /// that only have events, if these are `counted`. `None` where there was too little memory.
+    pub(crate) fn machine<S: Source>(
+        &mut self,
+        recording: &Recording<S>,
+        counted: bool,
+    ) -> Option<Machine> {
+        for seen in self.recent.take(1) {
+            self.keep(&seen);
+        }
+        let [(trace, name)] = recording.files() else { return None };
+        if !self.is_complete {
+            return None;
+        }
+        let timeline = recording.timeline();
+        let mut machine = Machine::new(timeline.clone(), true);
+        machine.add_file(trace, name);
+        let about: Vec<_> = self.about.records().collect();
+        let records = about.iter().map(|record| (Place::of(record), Some(record), None));
+        let owners = self.all.values().map(|seen| (seen.first, None, Some(seen.owner)));
+        let mut steps: Vec<_> = records.chain(owners).collect();
+        // What a record says of a process counts for itself.
+        steps.sort_unstable_by_key(|(place, record, owner)| {
+            (*place, record.is_none(), owner.map(|owner| owner.ids))
+        });
+        for (place, record, owner) in steps {
+            let time = timeline.timestamp(0, place.timestamp);
+            if let Some(record) = record {
+                machine.apply(Step::Record(record), time, 0, &mut ());
+            }
+            let Some(owner) = owner else { continue };
+            if let (true, Some(pid), Some(tid)) = (owner.is_event, owner.pid(), owner.tid()) {
+                machine.apply(Step::Words(Words::Thread { pid, tid }), time, 0, &mut ());
+            }
+            if let Some(pid) = known(owner.pid()).filter(|_| counted) {
+                machine.process(pid);
+            }
+        }
+        machine.set_ordered(self.is_ordered());
+        machine.finish();
+        Some(machine)
+    }
+
+    /// The same, and how many events each process has. `None` also where ids alone do not say
+    /// whose events they are, as an id has been that of several.
+    pub(crate) fn finish<S: Source>(
+        mut self,
+        recording: &Recording<S>,
+    ) -> Option<(Machine, Vec<u64>)> {
+        let mut machine = self.machine(recording, true)?;
+        let mut counts = Counts::default();
+        for Seen { owner, count, .. } in self.all.values() {
+            let process = match (known(owner.pid()), known(owner.tid())) {
+                (Some(pid), _) => Some(machine.process(pid)),
+                (None, Some(tid)) => machine.running(tid),
+                (None, None) => None,
+            };
+            process.into_iter().for_each(|process| counts.add_to(process, *count));
+        }
+        let samples = self.all.keys().filter(|owner| known(owner.pid()).is_none());
+        let is_certain = machine.has_own_ids(samples.filter_map(|owner| known(owner.tid())));
+        let counts = counts.finish(&mut machine);
+        is_certain.then_some((machine, counts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use etl_format::constants::{PointerSize, hook};
+    use etl_format::read::Order;
+    use etl_format::write::record::{PerfInfo, System};
+    use etl_format::write::{File, FileHeader, Session, SessionConfig};
+
+    use super::*;
+    use crate::Analysis;
+
+    const CPUS: usize = 2;
+
+    /// A trace in which these processes start and end, one after the other, each with a thread that
+    /// is sampled on the other processor.
+    fn trace(pids: &[u32]) -> Vec<u8> {
+        let header = FileHeader { processors: CPUS as u32, ..FileHeader::new() };
+        let file = File::new(Cursor::new(Vec::new()));
+        let mut session = Session::create(file, SessionConfig::new(header)).unwrap();
+        for (at, &pid) in pids.iter().enumerate() {
+            let tid = pid + 4;
+            let name = format!("{at}.exe\0\0\0");
+            let ids = [0, 0, pid, 4].map(u32::to_le_bytes).concat();
+            let process = [&ids[..], &[0; 20], name.as_bytes()].concat();
+            let thread = [&pid.to_le_bytes()[..], &tid.to_le_bytes(), &[0; 64]].concat();
+            let events = [
+                (hook::PROCESS_START, 4, &process),
+                (hook::THREAD_START, 4, &thread),
+                (hook::SAMPLE, pid, &thread),
+                (hook::PROCESS_END, pid, &process),
+            ];
+            for (step, (hook, process_id, payload)) in (0i64..).zip(events) {
+                let timestamp = 2_000 + 100 * at as i64 + 10 * step;
+                let pointer_size = PointerSize::P8;
+                if hook == hook::SAMPLE {
+                    let payload = [&[0; 8][..], &tid.to_le_bytes(), &[0; 4]].concat();
+                    let (pebs_index, counters, payload) = (None, &[][..], &payload[..]);
+                    let version = 2;
+                    session
+                        .write(
+                            1,
+                            &PerfInfo {
+                                pointer_size,
+                                version,
+                                hook,
+                                timestamp,
+                                pebs_index,
+                                counters,
+                                payload,
+                            },
+                        )
+                        .unwrap();
+                    continue;
+                }
+                let (version, thread_id, cpu_times) = (3, 4, Some((0, 0)));
+                session
+                    .write(
+                        0,
+                        &System {
+                            pointer_size,
+                            version,
+                            hook,
+                            thread_id,
+                            process_id,
+                            timestamp,
+                            cpu_times,
+                            payload,
+                        },
+                    )
+                    .unwrap();
+            }
+        }
+        session.close(None).unwrap().0.into_inner().into_inner()
+    }
+
+    /// Names and counts by the ids alone, and by a pass in time order.
+    fn counted(bytes: &[u8]) -> (Option<Vec<(String, u64)>>, Vec<(String, u64)>) {
+        let mut recording = Recording::open([(bytes, "a.etl")]).unwrap();
+        let mut counts = OwnerCounts::default();
+        let mut records = recording.files_mut()[0].0.records(Order::File).unwrap();
+        while let Some(record) = records.next_record().unwrap() {
+            counts.add(&record);
+        }
+        let named = |(machine, counts): (Machine, Vec<u64>)| {
+            let names = machine.processes().iter().map(|process| process.name().to_owned());
+            names.zip(counts).collect::<Vec<_>>()
+        };
+        let quick = counts.finish(&recording).map(named);
+        (quick, named(Analysis::new().owners(&mut recording, true).unwrap()))
+    }
+
+    #[test]
+    fn counts_by_ids_are_those_in_time_order_where_no_id_is_used_again() {
+        let (quick, slow) = counted(&trace(&[100, 200, 300]));
+        assert!(slow.iter().any(|(name, count)| name == "1.exe" && *count == 2), "{slow:?}");
+        assert_eq!(quick, Some(slow));
+        let (quick, slow) = counted(&trace(&[100, 200, 100]));
+        assert_eq!(quick, None);
+        assert!(slow.iter().any(|(name, count)| name == "2.exe" && *count == 2), "{slow:?}");
+    }
+}

@@ -1,0 +1,129 @@
+//! What all rows of one event have in common.
+
+use std::sync::Arc;
+
+use etl_format::Guid;
+use etl_format::read::Record;
+use etl_schema::{EventSchema, Named, SchemaSource, providers};
+
+use super::members::Members;
+use crate::head_key::HeadKey;
+use crate::header_fields::HeaderFields;
+
+/// What all rows of one event have in common: its names and numbers, and the members of JSON that
+/// show them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Head {
+    key: HeadKey,
+    pub(super) schema: Option<Arc<EventSchema>>,
+    pub(super) header: HeaderFields,
+    pub(super) provider: Option<Guid>,
+    /// The provider's name, where one is known without the trace.
+    pub(super) provider_name: Option<&'static str>,
+    /// The name of the event, or what its number is called.
+    pub(super) event_name: String,
+    /// The provider's own names; "" for those that every provider has, where the record has another
+    /// value, and for an opcode by which the event itself is called.
+    pub(super) opcode_name: String,
+    pub(super) task_name: String,
+    pub(super) level_name: String,
+    pub(super) members: Members,
+}
+
+impl Head {
+    fn new(key: HeadKey, record: &Record<'_>, schema: Option<&Arc<EventSchema>>) -> Self {
+        let header = HeaderFields::of(record);
+        let mut event_name = String::new();
+        match schema {
+            Some(schema) => event_name.push_str(&schema.name),
+            None => header.write_number_name(&mut event_name, record),
+        }
+        let opcode_name = own_name(schema, header.opcode, |schema| &schema.opcode);
+        let opcode_name = if event_name == opcode_name { String::new() } else { opcode_name };
+        let mut head = Head {
+            key,
+            provider: record.provider(),
+            provider_name: record.provider().and_then(providers::name),
+            event_name,
+            opcode_name,
+            task_name: own_name(schema, header.task, |schema| &schema.task),
+            level_name: own_name(schema, header.level, |schema| &schema.level),
+            schema: schema.cloned(),
+            header,
+            members: Members::default(),
+        };
+        head.members = Members::of(&head, &record.kind().to_string());
+        head
+    }
+}
+
+impl Head {
+    /// Whether it is that of records with this key and schema.
+    #[inline]
+    fn is_of(&self, key: Option<HeadKey>, schema: Option<&Arc<EventSchema>>) -> bool {
+        let is_same = match (&self.schema, schema) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            _ => false,
+        };
+        is_same && key == Some(self.key)
+    }
+}
+
+/// The provider's own name for an opcode, task or level.
+fn own_name<T: PartialEq + Copy + Default>(
+    schema: Option<&Arc<EventSchema>>,
+    value: Option<T>,
+    of: impl Fn(&EventSchema) -> &Named<T>,
+) -> String {
+    let (Some(schema), Some(value)) = (schema, value) else { return String::new() };
+    let named = of(schema);
+    // The tables of Windows' providers have names whose numbers are not known.
+    let any = schema.source == SchemaSource::Windows && named.value == T::default();
+    let name = if named.value == value || any { own(&named.name).trim_end() } else { "" };
+    name.to_owned()
+}
+
+/// A name, unless it is one of those that every provider has: they start with `win:`.
+pub(super) fn own(name: &str) -> &str {
+    if name.starts_with("win:") { "" } else { name }
+}
+
+/// What the last events have in common: a slot is for two, of which the first came last.
+#[derive(Clone, Debug)]
+pub(super) struct Heads {
+    slots: Vec<[Option<Box<Head>>; 2]>,
+}
+
+impl Default for Heads {
+    fn default() -> Self {
+        // The last slot is for records without a key.
+        Heads { slots: vec![[None, None]; HeadKey::SLOTS + 1] }
+    }
+}
+
+impl Heads {
+    /// The head of a record with this schema.
+    #[inline]
+    pub(super) fn of(
+        &mut self,
+        record: &Record<'_>,
+        schema: Option<&Arc<EventSchema>>,
+    ) -> Option<&Head> {
+        let key = HeadKey::of(record);
+        // Events that describe themselves may differ by nothing else.
+        let is_own = schema.is_some_and(|s| s.source == SchemaSource::TraceLogging);
+        let address = schema.filter(|_| is_own).map_or(0, |schema| Arc::as_ptr(schema).addr() >> 4);
+        let at = key.map_or(HeadKey::SLOTS, |key| (key.slot() ^ address) % HeadKey::SLOTS);
+        let slot = self.slots.get_mut(at)?;
+        let [first, second] = &mut *slot;
+        if !first.as_ref().is_some_and(|head| head.is_of(key, schema)) {
+            core::mem::swap(first, second);
+            if !first.as_ref().is_some_and(|head| head.is_of(key, schema)) {
+                let head = Head::new(key.unwrap_or_default(), record, schema);
+                *first = Some(Box::new(head));
+            }
+        }
+        first.as_deref()
+    }
+}
