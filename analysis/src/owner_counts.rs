@@ -17,7 +17,7 @@ use crate::steps::{Step, Words};
 /// Slots for the owners of the last records; a power of two.
 const SLOTS: usize = 1 << 8;
 
-/// Owners that are told apart.
+/// Owners that are counted apart.
 const MAX_OWNERS: usize = 1 << 18;
 
 /// Bytes of records about processes and threads that are kept.

@@ -89,7 +89,7 @@ pub(super) fn own(name: &str) -> &str {
     if name.starts_with("win:") { "" } else { name }
 }
 
-/// What the last events have in common: a slot is for two, of which the first came last.
+/// What the last events have in common. A slot holds two of them, the later one first.
 #[derive(Clone, Debug)]
 pub(super) struct Heads {
     slots: Vec<[Option<Box<Head>>; 2]>,
