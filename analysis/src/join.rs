@@ -55,8 +55,11 @@ struct Addresses {
 }
 
 impl Addresses {
-    fn new(list: impl Iterator<Item = u64>, wide: bool) -> Self {
-        Addresses { list: list.collect(), kernel: if wide { 1 << 63 } else { 1 << 31 } }
+    /// Addresses in memory of their own; `space` is overwritten.
+    fn new(list: impl Iterator<Item = u64>, wide: bool, space: &mut Vec<u64>) -> Self {
+        space.clear();
+        space.extend(list);
+        Addresses { list: space.as_slice().into(), kernel: if wide { 1 << 63 } else { 1 << 31 } }
     }
 
     /// Whether any of them lies in the process.
@@ -116,7 +119,7 @@ pub(crate) struct Joiner {
     /// Number of the event with the first part of a stack, by file and match id.
     matches: HashMap<(usize, u64), u64>,
     kinds: HashMap<EventKind, Kind>,
-    /// For what an observer is shown.
+    /// For what an observer is shown, and for addresses that are read.
     kernel: Vec<u64>,
     user: Vec<u64>,
 }
@@ -158,19 +161,21 @@ fn is_wide(record: &Record<'_>) -> bool {
 
 impl Joiner {
     /// Takes in a record that is `event`, after the machine, and shows what is complete.
-    pub fn record(
+    pub fn record<O: Observer>(
         &mut self,
         record: &Record<'_>,
         event: EventRef,
         timeline: &Timeline,
         machine: &Machine,
-        observer: &mut impl Observer,
+        observer: &mut O,
     ) {
         let file = event.file;
         match event.kind {
             EventKind::Kernel { hook } if hook >> 8 == hook::STACK >> 8 => {
                 self.kernel_stack(record, file, timeline, machine);
             }
+            // Their stacks are apart from those of the kernel.
+            EventKind::Event { .. } if !O::JOINS_EVENT_STACKS => {}
             EventKind::Event { provider, id } => match clr::rundown_of(provider) {
                 Some(rundown) if clr::is_stack(rundown, id) => {
                     self.clr_stack(record, event, rundown)
@@ -217,13 +222,15 @@ impl Joiner {
         let wide = is_wide(record);
         let (at, tid, part) = match kernel::decode(record) {
             Some(kernel::Event::Stack { at, tid, frames, .. }) => {
-                (at, tid, Part::Addresses(Addresses::new(frames.iter(), wide)))
+                let addresses = Addresses::new(frames.iter(), wide, &mut self.kernel);
+                (at, tid, Part::Addresses(addresses))
             }
             Some(kernel::Event::StackKey { at, tid, key, user, .. }) => {
                 (at, tid, self.part(file, key, user))
             }
             Some(kernel::Event::StackDefinition { key, last, frames }) => {
-                self.define((file, key), Addresses::new(frames.iter(), wide), last);
+                let addresses = Addresses::new(frames.iter(), wide, &mut self.kernel);
+                self.define((file, key), addresses, last);
                 return;
             }
             _ => return,
@@ -313,7 +320,7 @@ impl Joiner {
         for item in record.extended() {
             let (match_id, part) = match item {
                 ExtendedItem::Stack(stack) => {
-                    let addresses = Addresses::new(stack.addresses(), stack.wide);
+                    let addresses = Addresses::new(stack.addresses(), stack.wide, &mut self.kernel);
                     (stack.match_id, Part::Addresses(addresses))
                 }
                 ExtendedItem::StackKey { match_id, key, .. } => {
@@ -346,8 +353,9 @@ impl Joiner {
             return;
         };
         if let Some(index) = self.index_of(number) {
-            let part = Part::Addresses(Addresses::new(frames.iter(), is_wide(record)));
-            self.attach(index, part);
+            let wide = is_wide(record);
+            let addresses = Addresses::new(frames.iter(), wide, &mut self.kernel);
+            self.attach(index, Part::Addresses(addresses));
         }
     }
 

@@ -15,6 +15,10 @@ pub trait Observer {
     /// Whether it is shown samples and stacks: to join them takes about as long as all the rest.
     const JOINS_STACKS: bool = true;
 
+    /// Whether it is shown stacks of the events of manifest providers: if not, only those of
+    /// samples and of kernel events are joined.
+    const JOINS_EVENT_STACKS: bool = Self::JOINS_STACKS;
+
     /// A record. The machine has taken it in.
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         let _ = (machine, record, event);
@@ -46,6 +50,7 @@ impl Observer for () {
 /// Both see everything.
 impl<A: Observer, B: Observer> Observer for (A, B) {
     const JOINS_STACKS: bool = A::JOINS_STACKS || B::JOINS_STACKS;
+    const JOINS_EVENT_STACKS: bool = A::JOINS_EVENT_STACKS || B::JOINS_EVENT_STACKS;
 
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         self.0.record(machine, record, event);

@@ -141,11 +141,12 @@ impl Analysis {
                 number += 1;
                 observer.record(machine, record, &event);
                 // Nearly all records change nothing.
-                if let Some(changes) = machine.changes.take_if(|changes| !changes.is_empty()) {
+                if let Some(mut changes) = machine.changes.take_if(|changes| !changes.is_empty()) {
                     for change in &changes {
                         observer.change(machine, change, &event);
                     }
-                    machine.changes = Some(Vec::new());
+                    changes.clear();
+                    machine.changes = Some(changes);
                 }
                 if O::JOINS_STACKS {
                     joiner.record(record, event, timeline, machine, observer);

@@ -65,32 +65,42 @@ impl RecordingArgs {
         &self,
         observer: impl FnOnce(TimeSpan) -> O,
     ) -> Result<Analyzed<O>, Failure> {
-        self.read(false, |span, _| observer(span))
+        self.analyze_files(&self.files, observer)
     }
 
-    /// The same for an observer that has to know the selected processes while it observes: if there
-    /// are any, the recording is read for them before.
+    /// Reads other files than those of the arguments as a recording, in the same way.
+    pub fn analyze_files<O: Observer>(
+        &self,
+        files: &[PathBuf],
+        observer: impl FnOnce(TimeSpan) -> O,
+    ) -> Result<Analyzed<O>, Failure> {
+        self.read(files, false, |span, _| observer(span))
+    }
+
+    /// As [`RecordingArgs::analyze`], for an observer that has to know the selected processes while
+    /// it observes: if there are any, the recording is read for them before.
     pub fn analyze_selected<O: Observer>(
         &self,
         observer: impl FnOnce(TimeSpan, Option<Vec<ProcessLife>>) -> O,
     ) -> Result<Analyzed<O>, Failure> {
-        self.read(true, observer)
+        self.read(&self.files, true, observer)
     }
 
     fn read<O: Observer>(
         &self,
+        files: &[PathBuf],
         selects: bool,
         observer: impl FnOnce(TimeSpan, Option<Vec<ProcessLife>>) -> O,
     ) -> Result<Analyzed<O>, Failure> {
-        if self.files.len() > 1
-            && let Some(stdin) = self.files.iter().find(|f| input::is_stdin(f))
+        if files.len() > 1
+            && let Some(stdin) = files.iter().find(|f| input::is_stdin(f))
         {
             return Err(Failure::new(input::display(stdin), "cannot be one of several traces")
                 .hint("write it to a file first"));
         }
-        input::reject_twice(&self.files, "name each trace once")?;
-        let share = self.input.share(self.files.len());
-        let opened = self.files.iter().map(|file| Input::open(file, &share));
+        input::reject_twice(files, "name each trace once")?;
+        let share = self.input.share(files.len());
+        let opened = files.iter().map(|file| Input::open(file, &share));
         let mut inputs = opened.collect::<Result<Vec<_>, _>>()?;
         let abouts: Vec<About> = inputs.iter().map(|input| input.about().clone()).collect();
         for (input, about) in inputs.iter_mut().zip(&abouts) {
@@ -157,6 +167,7 @@ struct WithProgress<O> {
 
 impl<O: Observer> Observer for WithProgress<O> {
     const JOINS_STACKS: bool = O::JOINS_STACKS;
+    const JOINS_EVENT_STACKS: bool = O::JOINS_EVENT_STACKS;
 
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         self.progress.pass(record.bytes().len());
@@ -193,13 +204,19 @@ impl<O> Between<O> {
     }
 
     fn admits(&self, event: &EventRef) -> bool {
+        self.has(event.time)
+    }
+
+    /// Whether a time is selected.
+    pub fn has(&self, time: i64) -> bool {
         let (from, to) = self.span;
-        from.is_none_or(|from| from <= event.time) && to.is_none_or(|to| event.time < to)
+        from.is_none_or(|from| from <= time) && to.is_none_or(|to| time < to)
     }
 }
 
 impl<O: Observer> Observer for Between<O> {
     const JOINS_STACKS: bool = O::JOINS_STACKS;
+    const JOINS_EVENT_STACKS: bool = O::JOINS_EVENT_STACKS;
 
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         if self.admits(event) {

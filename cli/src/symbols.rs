@@ -53,8 +53,18 @@ impl SymbolArgs {
         recording: &RecordingArgs,
         collector: impl FnOnce(TimeSpan) -> SampleCollector,
     ) -> Result<(Analyzed<SampleCollector>, Names), Failure> {
+        self.collect_files(recording, &recording.files, collector)
+    }
+
+    /// The same for other files than those of the arguments.
+    pub fn collect_files(
+        &self,
+        recording: &RecordingArgs,
+        files: &[PathBuf],
+        collector: impl FnOnce(TimeSpan) -> SampleCollector,
+    ) -> Result<(Analyzed<SampleCollector>, Names), Failure> {
         let symbols = self.open()?;
-        let analyzed = recording.analyze(|span| (collector(span), symbols.maps()))?;
+        let analyzed = recording.analyze_files(files, |span| (collector(span), symbols.maps()))?;
         let Analyzed { names: files, machine, observer: (samples, maps), outcome } = analyzed;
         let names = symbols.names(&machine, &samples, &maps);
         Ok((Analyzed { names: files, machine, observer: samples, outcome }, names))

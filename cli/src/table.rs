@@ -37,6 +37,9 @@ pub(crate) enum Cell {
     Text(String),
     Count(u64),
     Signed(i64),
+    Number(f64),
+    /// A difference of durations, in 100 ns.
+    SignedDuration(i64),
     Bytes(u64),
     /// In 100 ns: milliseconds in text, microseconds elsewhere.
     Duration(u64),
@@ -78,6 +81,8 @@ impl Cell {
             Cell::Text(text) => one_line(text),
             Cell::Count(count) => count.to_string(),
             Cell::Signed(number) => number.to_string(),
+            Cell::Number(number) => format!("{number:.1}"),
+            Cell::SignedDuration(ticks) => format!("{:+.3}", *ticks as f64 / MILLISECOND),
             Cell::Bytes(bytes) => output::size(*bytes),
             Cell::Duration(ticks) => format!("{:.3}", *ticks as f64 / MILLISECOND),
             Cell::Time(time) => format!("{:.6}", time.saturating_sub(start) as f64 / SECOND),
@@ -93,6 +98,8 @@ impl Cell {
             Cell::Count(count) | Cell::Bytes(count) => json!(count),
             Cell::Signed(number) => json!(number),
             Cell::Duration(ticks) => json!(*ticks as f64 / MICROSECOND),
+            Cell::Number(number) => json!(number),
+            Cell::SignedDuration(ticks) => json!(*ticks as f64 / MICROSECOND),
             Cell::Time(time) => json!(etl_format::clock::iso_utc(*time)),
             Cell::Share(share) => json!((share * 1e6).round() / 1e4),
             Cell::Address(address) => json!(format!("{address:#x}")),

@@ -590,6 +590,8 @@ pub mod hook {
     pub const KCB_RUNDOWN_BEGIN: u16 = 0x0918;
     /// Registry key control blocks that existed when the session stopped.
     pub const KCB_RUNDOWN_END: u16 = 0x0919;
+    /// The machine: name, processors, memory.
+    pub const CPU_CONFIG: u16 = 0x0b0a;
     /// A sample of what a processor executes.
     pub const SAMPLE: u16 = 0x0f2e;
     /// An interrupt by a message was served.

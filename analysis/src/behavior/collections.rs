@@ -5,9 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use etl_format::constants::PointerSize;
+use etl_format::cursor::Bytes;
 use etl_format::read::Record;
 use etl_schema::clr::collection::{
-    ALLOCATED, BACKGROUND, END, HEAP_STATS, RESTARTED, START, SUSPEND,
+    ALLOCATED, BACKGROUND, END, HEAP_HISTORY, HEAP_STATS, RESTARTED, START, SUSPEND,
 };
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
@@ -21,6 +23,38 @@ const FOR_COLLECTION: [u64; 2] = [1, 6];
 
 /// Generations with a size of their own: 0, 1, 2, large objects, pinned objects.
 pub const GENERATIONS: usize = 5;
+
+/// Bytes of a generation in the history of a heap: before and after, and what survived.
+const SIZE_BEFORE: usize = 0;
+const SIZE_AFTER: usize = 3;
+const FREE_LIST_AFTER: usize = 4;
+const FREE_OBJECTS_AFTER: usize = 5;
+const PINNED_SURVIVORS: usize = 7;
+const OTHER_SURVIVORS: usize = 8;
+/// Numbers of a generation in the history of a heap.
+const NUMBERS: usize = 10;
+
+/// The first version of the history of a heap that lists generations in this way.
+const FIRST_HISTORY: u8 = 3;
+
+/// Heaps of a collection that are kept; the runtime has at most 1024.
+const MAX_HEAPS: usize = 1 << 10;
+
+/// What a collection did to one heap. A server's CLR has a heap for each processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeapHistory {
+    /// Number of the heap.
+    pub heap: u32,
+    /// Bytes of each generation before the collection.
+    pub before: [u64; GENERATIONS],
+    /// Bytes of each generation after it.
+    pub after: [u64; GENERATIONS],
+    /// Bytes of free space within the generations after it.
+    pub fragmented: u64,
+    /// Bytes that survived.
+    pub survived: u64,
+}
 
 /// A collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,9 +89,31 @@ pub struct Collection {
     /// Bytes that were allocated since the collection before, to about 100 KB for each heap; 0
     /// where no allocation events were recorded.
     pub allocated: u64,
+    /// Ticks since the collection before started, in which this was allocated.
+    pub since_previous: Option<u64>,
+    /// What it did to each heap, where the runtime reports it: .NET Framework 4.6, .NET Core and
+    /// later.
+    pub heaps: Vec<HeapHistory>,
 }
 
 impl Collection {
+    /// Bytes of all generations of all heaps before it.
+    #[must_use]
+    pub fn heap_before(&self) -> Option<u64> {
+        self.sum(|heap| heap.before.iter().sum())
+    }
+
+    /// Bytes of free space within the generations of all heaps after it.
+    #[must_use]
+    pub fn fragmented(&self) -> Option<u64> {
+        self.sum(|heap| heap.fragmented)
+    }
+
+    fn sum(&self, of: impl Fn(&HeapHistory) -> u64) -> Option<u64> {
+        let sum = self.heaps.iter().fold(0, |sum: u64, heap| sum.saturating_add(of(heap)));
+        (!self.heaps.is_empty()).then_some(sum)
+    }
+
     /// Whether it runs beside the process.
     #[must_use]
     pub fn is_background(&self) -> bool {
@@ -130,6 +186,7 @@ pub struct Collections {
     suspend: FieldReader<2>,
     stats: FieldReader<11>,
     allocation: FieldReader<3>,
+    history: FieldReader<3>,
 }
 
 impl Default for Collections {
@@ -177,6 +234,7 @@ impl Collections {
                 ALLOCATED,
                 [CLR, "AllocationAmount64", "AllocationAmount"],
             ),
+            history: FieldReader::of_event(CLR_RUNTIME, HEAP_HISTORY, [CLR, "HeapIndex", "Count"]),
         }
     }
 
@@ -227,6 +285,7 @@ impl Collections {
             return;
         }
         let index = self.list.len();
+        let since = latest.map(|latest| event.time.saturating_sub(latest.started));
         collector.latest = Some(index);
         self.list.push(Collection {
             process,
@@ -238,6 +297,7 @@ impl Collections {
             started: event.time,
             tid: event.tid,
             allocated: std::mem::take(&mut collector.allocated),
+            since_previous: since.and_then(|since| u64::try_from(since).ok()),
             ..Collection::default()
         });
         collector.open.push(index);
@@ -316,6 +376,40 @@ impl Collections {
         collection.promoted = Some(sizes(1 + GENERATIONS).iter().sum());
     }
 
+    /// What the collection that runs did to a heap.
+    fn history(&mut self, process: usize, record: &Record<'_>) {
+        let version = record.event().map_or(0, |header| header.descriptor.version);
+        let Some(fields) = self.history.read(record).filter(|_| version >= FIRST_HISTORY) else {
+            return;
+        };
+        let clr = fields.uint(0).unwrap_or(0) as u16;
+        let Some(collector) = self.collectors.get(&(process, clr)) else { return };
+        let index = collector.open.last().copied().or(collector.ended);
+        let Some(collection) = index.and_then(|index| self.list.get_mut(index)) else { return };
+        let (Some(heap), Some(rest)) = (fields.uint(1), fields.from(2)) else { return };
+        if collection.heaps.len() >= MAX_HEAPS {
+            return;
+        }
+        // The number of generations, and then their numbers.
+        let count = fields.uint(2).unwrap_or(0).min(GENERATIONS as u64) as usize;
+        let is_wide = record.pointer_size() != Some(PointerSize::P4);
+        let word = |at: usize| match is_wide {
+            true => rest.u64_at(4 + at * 8),
+            false => rest.u32_at(4 + at * 4).map(u64::from),
+        };
+        let mut history = HeapHistory { heap: heap as u32, ..HeapHistory::default() };
+        let sizes = history.before.iter_mut().zip(&mut history.after);
+        for (generation, (before, after)) in sizes.enumerate().take(count) {
+            let number = |at: usize| word(generation * NUMBERS + at).unwrap_or(0);
+            (*before, *after) = (number(SIZE_BEFORE), number(SIZE_AFTER));
+            let free = number(FREE_LIST_AFTER).saturating_add(number(FREE_OBJECTS_AFTER));
+            let survived = number(PINNED_SURVIVORS).saturating_add(number(OTHER_SURVIVORS));
+            history.fragmented = history.fragmented.saturating_add(free);
+            history.survived = history.survived.saturating_add(survived);
+        }
+        collection.heaps.push(history);
+    }
+
     fn allocated(&mut self, process: usize, record: &Record<'_>) {
         let Some(fields) = self.allocation.read(record) else { return };
         let clr = fields.uint(0).unwrap_or(0) as u16;
@@ -335,6 +429,7 @@ impl Observer for Collections {
             END => self.end(process, record, event),
             RESTARTED => self.restarted(process, record, event),
             HEAP_STATS => self.stats(process, record),
+            HEAP_HISTORY => self.history(process, record),
             SUSPEND => {
                 let Some(fields) = self.suspend.read(record) else { return };
                 let clr = fields.uint(0).unwrap_or(0) as u16;

@@ -11,11 +11,14 @@ pub mod compilations;
 pub mod contention;
 mod distribution;
 pub mod exceptions;
+pub mod hardware;
 mod histogram;
 pub mod io;
+pub mod loads;
 pub mod network;
 pub mod occurrences;
 pub mod presence;
+pub mod thread_pool;
 pub mod waits;
 
 pub use distribution::Distribution;

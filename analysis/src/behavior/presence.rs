@@ -4,8 +4,8 @@ use etl_format::constants::hook;
 use etl_format::read::Record;
 use etl_schema::clr::collection;
 
-use super::{compilations, contention, exceptions, runtime_event};
-use crate::machine::Machine;
+use super::{compilations, contention, exceptions, loads, runtime_event, thread_pool};
+use crate::machine::{Change, Life, Machine};
 use crate::observe::{EventRef, Observer, Sample};
 
 macro_rules! subjects {
@@ -56,13 +56,19 @@ subjects! {
     /// TCP and UDP.
     Network: "network", "network", "xperf -on NETWORKTRACE";
     /// Garbage collections.
-    Collections: "garbage collections", "gc", "Microsoft-Windows-DotNETRuntime:0x1:4";
+    Collections: "garbage collections", "gc", "xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x1:4";
     /// Methods that were compiled at run time.
-    Compilations: "compiled methods", "jit", "Microsoft-Windows-DotNETRuntime:0x30:5";
+    Compilations: "compiled methods", "jit", "xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x30:5";
     /// Exceptions of .NET.
-    Exceptions: "exceptions", "exceptions", "Microsoft-Windows-DotNETRuntime:0x8000:2";
+    Exceptions: "exceptions", "exceptions", "xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x8000:2";
+    /// Images that were loaded.
+    Images: "loads of images", "loader", "xperf -on PROC_THREAD+LOADER";
+    /// What CLRs loaded.
+    Loads: "loads of .NET modules", "loader", "xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x8:4";
+    /// Thread pools of .NET.
+    ThreadPool: "thread pools", "threadpool", "xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x10000:4";
     /// Waits for locks of .NET.
-    Contention: "waits for locks", "contention", "Microsoft-Windows-DotNETRuntime:0x4000:4";
+    Contention: "waits for locks", "contention", "xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x4000:4";
 }
 
 /// Counts the events of a recording by subject.
@@ -86,6 +92,8 @@ impl Presence {
 }
 
 impl Observer for Presence {
+    const JOINS_EVENT_STACKS: bool = false;
+
     fn record(&mut self, _: &Machine, record: &Record<'_>, _: &EventRef) {
         let subject = match record.hook() {
             Some(hook::CSWITCH) => Subject::Switches,
@@ -100,10 +108,18 @@ impl Observer for Presence {
                 Some(compilations::JITTING) => Subject::Compilations,
                 Some(exceptions::THROWN) => Subject::Exceptions,
                 Some(contention::START) => Subject::Contention,
+                Some(loads::MODULE_LOADED) => Subject::Loads,
+                Some(id) if thread_pool::is_of_pool(id) => Subject::ThreadPool,
                 _ => return,
             },
         };
         self.add(subject);
+    }
+
+    fn change(&mut self, _: &Machine, change: &Change, _: &EventRef) {
+        if matches!(change, Change::Image(Life::Begun, ..)) {
+            self.add(Subject::Images);
+        }
     }
 
     fn sample(&mut self, _: &Machine, sample: &Sample<'_>) {

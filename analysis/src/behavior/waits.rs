@@ -12,7 +12,8 @@ use foldhash::HashMap;
 
 use super::Histogram;
 use crate::machine::{Change, Life, Machine};
-use crate::observe::{EventRef, Observer};
+use crate::observe::{EventRef, Observer, Stack};
+use crate::profile::{Profile, ProfileOptions, StackCosts};
 
 /// The state of a thread that waits.
 const WAITING: u64 = 5;
@@ -45,9 +46,10 @@ enum State {
     Running {
         since: i64,
     },
-    /// Ready to run, after a wait or since it was interrupted.
+    /// Ready to run, after a wait of so many ticks or since it was interrupted.
     Ready {
         since: i64,
+        waited: Option<u64>,
     },
     Waiting {
         since: i64,
@@ -102,10 +104,16 @@ impl Waits {
         (machine.process_of_thread(tid), tid)
     }
 
-    /// A processor stops running one thread and runs another one.
-    fn switch(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
-        let Some(fields) = self.switch.read(record) else { return };
-        let (Some(new), Some(old)) = (fields.uint(0), fields.uint(1)) else { return };
+    /// A processor stops running one thread and runs another one. Returns the new one and the ticks
+    /// of the wait after which it runs.
+    fn switch(
+        &mut self,
+        machine: &Machine,
+        record: &Record<'_>,
+        event: &EventRef,
+    ) -> Option<(ThreadKey, u64)> {
+        let fields = self.switch.read(record)?;
+        let (new, old) = (fields.uint(0)?, fields.uint(1)?);
         let (new, old, time) = (new as u32, old as u32, event.time);
         self.current.insert(event.processor, new);
         if old != IDLE {
@@ -116,37 +124,55 @@ impl Waits {
             let state = if fields.uint(2) == Some(WAITING) {
                 State::Waiting { since: time, reason: fields.uint(3).unwrap_or(0) as u8 }
             } else {
-                State::Ready { since: time }
+                State::Ready { since: time, waited: None }
             };
             self.states.insert(old, (key, state));
         }
-        if new != IDLE {
-            let key = Self::key(machine, new);
-            let times = self.threads.entry(key).or_default();
-            times.switches += 1;
-            match self.states.insert(new, (key, State::Running { since: time })) {
-                Some((_, State::Ready { since })) => times.ready.add(elapsed(since, time)),
-                // Without an event that it is ready, it waited until it ran.
-                Some((_, State::Waiting { since, reason })) => {
-                    times.waits.entry(reason).or_default().add(elapsed(since, time));
-                }
-                Some((_, State::Running { .. })) | None => {}
+        if new == IDLE {
+            return None;
+        }
+        let key = Self::key(machine, new);
+        let times = self.threads.entry(key).or_default();
+        times.switches += 1;
+        match self.states.insert(new, (key, State::Running { since: time })) {
+            Some((_, State::Ready { since, waited })) => {
+                times.ready.add(elapsed(since, time));
+                Some((key, waited?))
             }
+            // Without an event that it is ready, it waited until it ran.
+            Some((_, State::Waiting { since, reason })) => {
+                let waited = elapsed(since, time);
+                times.waits.entry(reason).or_default().add(waited);
+                Some((key, waited))
+            }
+            Some((_, State::Running { .. })) | None => None,
         }
     }
 
-    /// A wait ends.
-    fn ready(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
-        let Some(tid) = self.ready.read(record).and_then(|fields| fields.uint(0)) else { return };
-        let Some((key, state)) = self.states.get_mut(&(tid as u32)) else { return };
-        let State::Waiting { since, reason } = *state else { return };
-        *state = State::Ready { since: event.time };
+    /// A wait ends. Returns the thread that ended it and its ticks.
+    fn ready(
+        &mut self,
+        machine: &Machine,
+        record: &Record<'_>,
+        event: &EventRef,
+    ) -> Option<(ThreadKey, u64)> {
+        let tid = self.ready.read(record)?.uint(0)?;
+        let (key, state) = self.states.get_mut(&(tid as u32))?;
+        let State::Waiting { since, reason } = *state else { return None };
         let waited = elapsed(since, event.time);
+        *state = State::Ready { since: event.time, waited: Some(waited) };
         let times = self.threads.entry(*key).or_default();
         times.waits.entry(reason).or_default().add(waited);
-        if let Some(&waker) = self.current.get(&event.processor) {
-            let (count, ticks) = times.wakers.entry(Self::key(machine, waker)).or_default();
-            (*count, *ticks) = (*count + 1, ticks.saturating_add(waited));
+        let waker = Self::key(machine, *self.current.get(&event.processor)?);
+        let (count, ticks) = times.wakers.entry(waker).or_default();
+        (*count, *ticks) = (*count + 1, ticks.saturating_add(waited));
+        Some((waker, waited))
+    }
+
+    fn forget(&mut self, change: &Change) {
+        // The id was another thread's.
+        if let Change::Thread(Life::Begun, tid) = change {
+            self.states.remove(tid);
         }
     }
 }
@@ -162,18 +188,85 @@ impl Observer for Waits {
         match record.hook() {
             Some(hook::CSWITCH) => self.switch(machine, record, event),
             Some(hook::READY_THREAD) => self.ready(machine, record, event),
-            _ => {}
-        }
+            _ => None,
+        };
     }
 
     fn change(&mut self, _: &Machine, change: &Change, _: &EventRef) {
-        // The id was another thread's.
-        if let Change::Thread(Life::Begun, tid) = change {
-            self.states.remove(tid);
-        }
+        self.forget(change);
     }
 
     fn restart(&mut self) {
         *self = Waits::new();
+    }
+}
+
+/// Whose stacks tell about a wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WaitStack {
+    /// Those of the threads that waited: where each was when it waited. They belong to the context
+    /// switches to these threads.
+    #[default]
+    Waiting,
+    /// Those of the threads that ended the waits of others, by events of ready threads.
+    Ending,
+}
+
+/// Collects the waits of a recording with their stacks.
+#[derive(Clone, Debug)]
+pub struct StackedWaits {
+    waits: Waits,
+    costs: StackCosts,
+    of: WaitStack,
+}
+
+impl StackedWaits {
+    /// Nothing is collected yet.
+    #[must_use]
+    pub fn new(of: WaitStack) -> Self {
+        StackedWaits { waits: Waits::new(), costs: StackCosts::new(), of }
+    }
+
+    /// The waits without their stacks.
+    #[must_use]
+    pub fn waits(&self) -> &Waits {
+        &self.waits
+    }
+
+    /// The waits by their stacks: of each the number of waits, and their time.
+    #[must_use]
+    pub fn profile(&mut self, machine: &Machine, options: &ProfileOptions) -> Profile {
+        self.costs.profile(machine, options)
+    }
+}
+
+impl Observer for StackedWaits {
+    const JOINS_EVENT_STACKS: bool = false;
+
+    fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
+        let (wait, of) = match record.hook() {
+            Some(hook::CSWITCH) => (self.waits.switch(machine, record, event), WaitStack::Waiting),
+            Some(hook::READY_THREAD) => {
+                (self.waits.ready(machine, record, event), WaitStack::Ending)
+            }
+            _ => return,
+        };
+        if let Some((thread, ticks)) = wait.filter(|_| of == self.of) {
+            self.costs.expect(event, thread);
+            self.costs.cost(event.number, ticks);
+        }
+    }
+
+    fn change(&mut self, machine: &Machine, change: &Change, event: &EventRef) {
+        self.waits.forget(change);
+        self.costs.change(machine, change, event);
+    }
+
+    fn stack(&mut self, _: &Machine, stack: &Stack<'_>) {
+        self.costs.stack(stack);
+    }
+
+    fn restart(&mut self) {
+        *self = StackedWaits::new(self.of);
     }
 }

@@ -4,9 +4,9 @@
 //! [`Analysis::names`](crate::Analysis::names). Each text is kept once.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::hash::BuildHasher;
 
-use etl_format::cursor::Bytes;
+use etl_format::cursor::utf16_nul;
 use etl_schema::views::Pdb;
 use etl_schema::views::clr::{self, Method, Module};
 use foldhash::HashMap;
@@ -48,24 +48,29 @@ type Text = u32;
 /// Texts, each kept once.
 #[derive(Clone, Debug, Default)]
 struct Texts {
-    numbers: HashMap<Arc<str>, Text>,
-    list: Vec<Arc<str>>,
+    /// Numbers by the hash of the units: of texts with the same hash, the next ones by the hashes
+    /// after it.
+    numbers: HashMap<u64, Text>,
+    list: Vec<Box<str>>,
 }
 
 impl Texts {
     fn number(&mut self, units: &[u8]) -> Text {
+        let units = until_nul(units);
         if units.is_empty() {
             return 0;
         }
-        let text = text(units);
-        if let Some(&number) = self.numbers.get(text.as_str()) {
-            return number;
+        let mut hash = self.numbers.hasher().hash_one(units);
+        while let Some(&number) = self.numbers.get(&hash) {
+            if is_text(units, self.get(number)) {
+                return number;
+            }
+            hash = hash.wrapping_add(1);
         }
-        let text: Arc<str> = text.into();
-        self.list.push(Arc::clone(&text));
+        self.list.push(text(units).into());
         // More than that fit into no memory.
         let number = u32::try_from(self.list.len()).unwrap_or(0);
-        self.numbers.insert(text, number);
+        self.numbers.insert(hash, number);
         number
     }
 
@@ -75,10 +80,41 @@ impl Texts {
     }
 }
 
+/// A text in UTF-16 without its NUL and what follows it.
+fn until_nul(units: &[u8]) -> &[u8] {
+    let end = utf16_nul(units).unwrap_or(units.len() & !1);
+    units.get(..end).unwrap_or(units)
+}
+
+/// Whether units of UTF-16 are this text.
+fn is_text(units: &[u8], text: &str) -> bool {
+    let (pairs, bytes) = (units.as_chunks::<2>().0, text.as_bytes());
+    // Most are ASCII.
+    if pairs.len() == bytes.len() {
+        let differs = pairs.iter().zip(bytes).fold(0, |differs, (&[low, high], &byte)| {
+            differs | (low ^ byte) | high | (byte & 0x80)
+        });
+        if differs == 0 {
+            return true;
+        }
+    }
+    decoded(units).eq(text.chars())
+}
+
+fn decoded(units: &[u8]) -> impl Iterator<Item = char> {
+    let units = units.as_chunks::<2>().0.iter().map(|&unit| u16::from_le_bytes(unit));
+    char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
+}
+
 /// A text in UTF-16, up to its NUL.
 pub(crate) fn text(units: &[u8]) -> String {
-    let units = units.chunks_exact(2).filter_map(|u| u.u16_at(0)).take_while(|&u| u != 0);
-    char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+    let units = until_nul(units);
+    let pairs = units.as_chunks::<2>().0;
+    let is_ascii = pairs.iter().fold(0, |all, &[low, high]| all | high | (low & 0x80)) == 0;
+    match String::from_utf8(pairs.iter().map(|&[low, _]| low).collect()) {
+        Ok(text) if is_ascii => text,
+        _ => decoded(units).collect(),
+    }
 }
 
 /// The file name of a path in UTF-16, in lower case.
@@ -337,6 +373,22 @@ mod tests {
 
     fn utf16(text: &str) -> Vec<u8> {
         text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+    }
+
+    #[test]
+    fn texts_are_kept_once() {
+        let mut texts = Texts::default();
+        let mut list = vec!["a", "A", "Ä", "a\u{10348}", "ab", "\u{fffd}"];
+        let numbers: Vec<u32> = list.iter().map(|text| texts.number(&utf16(text))).collect();
+        assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
+        let again: Vec<u32> = list.iter().map(|text| texts.number(&utf16(text))).collect();
+        assert_eq!(again, numbers);
+        list.insert(0, "");
+        assert_eq!((0..7).map(|number| texts.get(number)).collect::<Vec<_>>(), list);
+        // What follows a NUL is no part of a text; half of a pair is replaced.
+        assert_eq!(texts.number(&utf16("ab\0cd")), 5);
+        assert_eq!(texts.number(&[0x48, 0xd8]), 6);
+        assert_eq!(texts.number(&[0]), 0);
     }
 
     #[test]

@@ -67,6 +67,8 @@ impl SampleCollector {
 }
 
 impl Observer for SampleCollector {
+    const JOINS_EVENT_STACKS: bool = false;
+
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
         if self.intervals.record(record, event.time) {
             self.weigh_again();
@@ -121,6 +123,16 @@ impl SampleCollector {
             self.kept.push(Kept { time: event.time, node, processor: event.processor });
         }
         Some(SampleStack(node))
+    }
+
+    /// The node of a stack of addresses, outermost first.
+    pub(super) fn node(
+        &mut self,
+        owner: Owner,
+        addresses: impl Iterator<Item = u64>,
+        time: i64,
+    ) -> u32 {
+        self.stacks.node(owner, addresses, time, &self.changes)
     }
 
     /// The weight of a sample at a time.

@@ -23,6 +23,7 @@ mod build;
 mod changes;
 mod code;
 mod collector;
+mod costs;
 mod frames;
 mod il_maps;
 mod stacks;
@@ -33,17 +34,31 @@ mod weight;
 pub use build::ProfileOptions;
 pub use code::{CodeNames, FunctionName, IlPoint, SourceLine, WantedCode};
 pub use collector::{SampleCollector, SampleStack};
+pub use costs::StackCosts;
 pub use frames::{Detail, Frame, FrameKind, ModuleInfo};
 pub use il_maps::IlMaps;
 pub use totals::{Focus, Total};
 pub use tree::{CallNode, Root, TimedSample};
 pub use weight::Weight;
 
+/// What the weights of a profile are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Measure {
+    /// Samples of processors, with the time that they stand for.
+    #[default]
+    Samples,
+    /// Events that last, with their durations.
+    Durations,
+}
+
 with_accessors! {
     /// The samples of a recording as call trees.
     #[derive(Clone, Debug, Default)]
     pub struct Profile {
         copy {
+            /// What its weights are.
+            measure: Measure,
             /// The interval between samples of a processor as the recording states it, in 100 ns.
             interval: Option<u32>,
             /// Samples that were collected with a stack, of all processes.

@@ -10,13 +10,13 @@ use etl_format::read::Record;
 const BY_TIME: u32 = 0;
 const INTERVAL: usize = 4;
 
-/// A number of samples, and the time that they stand for.
+/// A number of samples, and the time that they stand for. The one with more time is greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Weight {
-    /// How many samples.
-    pub samples: u64,
     /// The intervals between them, in 100 ns; 0 where the recording states none.
     pub time: u64,
+    /// How many samples.
+    pub samples: u64,
 }
 
 impl Add for Weight {

@@ -14,6 +14,8 @@ pub const RESTARTING: u16 = 7;
 pub const SUSPENDED: u16 = 8;
 /// The threads are about to be suspended.
 pub const SUSPEND: u16 = 9;
+/// What a collection did to one heap.
+pub const HEAP_HISTORY: u16 = 204;
 /// A hundred KB were allocated.
 pub const ALLOCATED: u16 = 10;
 

@@ -1,8 +1,12 @@
 //! `etlkit analyze cpu`: the CPU samples of a recording.
 
+mod compare;
+
+use std::path::PathBuf;
+
 use clap::ValueEnum;
 use etl_analysis::profile::{
-    Detail, Focus, Profile, ProfileOptions, Root, SampleCollector, Total, Weight,
+    Detail, Focus, Measure, Profile, ProfileOptions, Root, SampleCollector, Total, Weight,
 };
 
 use super::{ReportArgs, report, span_facts};
@@ -31,6 +35,7 @@ Examples:
   etlkit analyze cpu --from 2 --to 2.5 --tree trace.etl
   etlkit analyze cpu --focus Orders.Cart.Add trace.etl
   etlkit analyze cpu --symbols bin/Release --lines trace.etl
+  etlkit analyze cpu --compare before.etl --normalize after.etl
   etlkit analyze cpu --format csv --group-by thread kernel.etl clr.etl > threads.csv")]
 pub(crate) struct Args {
     /// What a row is
@@ -45,6 +50,13 @@ pub(crate) struct Args {
     /// Print the callers and the callees of the methods whose names contain TEXT
     #[arg(long, value_name = "TEXT", conflicts_with = "group_by")]
     focus: Option<String>,
+    /// Print what became slower since this trace: rows of both, those whose own time grew most
+    /// first
+    #[arg(long, value_name = "BEFORE", conflicts_with_all = ["tree", "focus"])]
+    compare: Option<PathBuf>,
+    /// With --compare, scale the earlier trace to the time of the later one
+    #[arg(long, requires = "compare")]
+    normalize: bool,
     /// Include the samples of idle processors
     #[arg(long)]
     idle: bool,
@@ -58,7 +70,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum GroupBy {
+pub(super) enum GroupBy {
     /// A process
     Process,
     /// A thread
@@ -70,7 +82,7 @@ enum GroupBy {
     Method,
 }
 
-/// The columns of weights, which end each row.
+/// The columns of weights, with which each row begins.
 const WEIGHTS: [Column; 6] = [
     ("total_samples", "total"),
     ("total_us", "total ms"),
@@ -80,7 +92,20 @@ const WEIGHTS: [Column; 6] = [
     ("self_percent", "self %"),
 ];
 
+/// The columns of the weights of durations: of waits.
+const DURATIONS: [Column; 6] = [
+    ("total_count", "total"),
+    ("total_us", "total ms"),
+    ("total_percent", "total %"),
+    ("self_count", "self"),
+    ("self_us", "self ms"),
+    ("self_percent", "self %"),
+];
+
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
+    if let Some(before) = &args.compare {
+        return compare::run(args, before);
+    }
     let recording = &args.report.recording;
     let collector = |(from, to)| SampleCollector::new().between(from, to);
     let (analyzed, names) = args.symbols.collect(recording, collector)?;
@@ -96,11 +121,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     } else if let Some(text) = &args.focus {
         focus(&profile, text)?
     } else {
-        match args.group_by {
-            GroupBy::Method => methods(&profile, args.lines),
-            GroupBy::Module => modules(&profile),
-            GroupBy::Process | GroupBy::Thread => roots(&profile, by_thread),
-        }
+        grouped(&profile, args.group_by, args.lines)
     };
     report.tables.push(table);
     args.report.print(&report, analyzed.outcome)
@@ -159,15 +180,34 @@ fn describe<O>(report: &mut TableReport, profile: &Profile, analyzed: &Analyzed<
     }
 }
 
+/// The rows of a profile that was made for them.
+pub(super) fn grouped(profile: &Profile, group_by: GroupBy, has_lines: bool) -> Table {
+    match group_by {
+        GroupBy::Method => methods(profile, has_lines),
+        GroupBy::Module => modules(profile),
+        GroupBy::Process | GroupBy::Thread => roots(profile, group_by == GroupBy::Thread),
+    }
+}
+
+fn is_of_durations(profile: &Profile) -> bool {
+    profile.measure() == Measure::Durations
+}
+
 fn time(profile: &Profile, weight: Weight) -> Cell {
-    if profile.interval().is_some() { Cell::Duration(weight.time) } else { Cell::None }
+    let is_known = profile.interval().is_some() || is_of_durations(profile);
+    if is_known { Cell::Duration(weight.time) } else { Cell::None }
+}
+
+/// What shares are shares of.
+fn size(profile: &Profile, weight: Weight) -> u64 {
+    if is_of_durations(profile) { weight.time } else { weight.samples }
 }
 
 /// The cells of [`WEIGHTS`].
 fn weights(profile: &Profile, total: Total) -> [Cell; 6] {
-    let all = profile.total().samples;
+    let all = size(profile, profile.total());
     let cells = |weight: Weight| {
-        let share = Cell::share(weight.samples, all);
+        let share = Cell::share(size(profile, weight), all);
         [Cell::Count(weight.samples), time(profile, weight), share]
     };
     let [a, b, c] = cells(total.inclusive);
@@ -175,17 +215,18 @@ fn weights(profile: &Profile, total: Total) -> [Cell; 6] {
     [a, b, c, d, e, f]
 }
 
-fn table(title: &str, names: &[Column]) -> Table {
-    let columns: Vec<Column> = WEIGHTS.iter().chain(names).copied().collect();
-    Table::new("rows", title, &columns)
+fn weight_columns(profile: &Profile) -> [Column; 6] {
+    if is_of_durations(profile) { DURATIONS } else { WEIGHTS }
+}
+
+fn table(profile: &Profile, names: &[Column]) -> Table {
+    let columns: Vec<Column> = weight_columns(profile).iter().chain(names).copied().collect();
+    Table::new("rows", "", &columns)
 }
 
 fn methods(profile: &Profile, has_lines: bool) -> Table {
     let names = [("name", "method"), ("module", ""), ("method", ""), ("code", "code")];
-    let mut table = table("", &names);
-    if has_lines {
-        table.columns.extend([("source", "source"), ("file", ""), ("line", "")]);
-    }
+    let mut table = table(profile, &names);
     for (frame, total) in profile.by_frame() {
         let mut row = weights(profile, total).to_vec();
         row.extend(frame_cells(profile, frame));
@@ -226,7 +267,7 @@ fn label(profile: &Profile, frame: usize) -> String {
 }
 
 fn modules(profile: &Profile) -> Table {
-    let mut table = table("", &[("module", "module")]);
+    let mut table = table(profile, &[("module", "module")]);
     for (name, total) in profile.by_module() {
         let mut row = weights(profile, total).to_vec();
         row.push(Cell::text(name));
@@ -239,7 +280,7 @@ fn modules(profile: &Profile) -> Table {
 fn roots(profile: &Profile, by_thread: bool) -> Table {
     let process = [("process", "process"), ("process_name", ""), ("pid", "")];
     let thread = [("thread", "thread"), ("thread_name", ""), ("tid", "")];
-    let [total, time, share, ..] = WEIGHTS;
+    let [total, time, share, ..] = weight_columns(profile);
     let mut columns = vec![total, time, share];
     columns.extend(process);
     columns.extend(thread.iter().filter(|_| by_thread));
@@ -266,14 +307,14 @@ fn root_cells(root: &Root) -> [Cell; 6] {
 }
 
 /// The call tree, without the parts that have less than so many percent of all samples.
-fn tree(profile: &Profile, min_percent: f64) -> Table {
-    let mut table =
-        table("", &[("name", "call tree"), ("depth", ""), ("process", ""), ("code", "")]);
-    let least = profile.total().samples as f64 * min_percent / 100.0;
+pub(super) fn tree(profile: &Profile, min_percent: f64) -> Table {
+    let names = [("name", "call tree"), ("depth", ""), ("process", ""), ("code", "")];
+    let mut table = table(profile, &names);
+    let least = size(profile, profile.total()) as f64 * min_percent / 100.0;
     for root in profile.roots() {
         let nodes = profile.nodes().get(root.first..root.end).unwrap_or_default();
         for node in nodes {
-            if (node.inclusive.samples as f64) < least {
+            if (size(profile, node.inclusive) as f64) < least {
                 continue;
             }
             let mut row = weights(profile, Total::new(node.inclusive, node.exclusive)).to_vec();
@@ -295,18 +336,18 @@ fn tree(profile: &Profile, min_percent: f64) -> Table {
 }
 
 /// Callers and callees of the methods whose names contain a text.
-fn focus(profile: &Profile, text: &str) -> Result<Table, Failure> {
+pub(super) fn focus(profile: &Profile, text: &str) -> Result<Table, Failure> {
     let wanted = text.to_lowercase();
     let labels: Vec<String> =
         (0..profile.frames().len()).map(|frame| label(profile, frame)).collect();
     let is_focus =
         |frame: usize| labels.get(frame).is_some_and(|l| l.to_lowercase().contains(&wanted));
     if !(0..labels.len()).any(is_focus) {
-        return Err(Failure::new(text, "no sampled method has this in its name")
-            .hint("`etlkit analyze cpu --top 0` lists all sampled methods"));
+        return Err(Failure::new(text, "no method of the stacks has this in its name")
+            .hint("`--group-by method --top 0` lists all methods"));
     }
     let Focus { total, callers, callees, .. } = profile.focus(is_focus);
-    let mut table = table("", &[("relation", ""), ("name", "method")]);
+    let mut table = table(profile, &[("relation", ""), ("name", "method")]);
     let mut push = |total: Total, relation: &str, name: String| {
         let mut row = weights(profile, total).to_vec();
         row.extend([Cell::text(relation), Cell::text(name)]);

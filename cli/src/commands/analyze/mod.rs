@@ -1,8 +1,11 @@
 //! `etlkit analyze`: answers questions about a recording: where the time went, and why.
 
 mod cpu;
+mod gc;
 mod io;
+mod loader;
 mod machine;
+mod pool;
 mod runtime;
 mod summary;
 mod waits;
@@ -62,16 +65,22 @@ enum Kind {
     Exceptions(ReportArgs),
     /// Waits of threads for locks of .NET.
     #[command(after_help = CONTENTION_HELP)]
-    Contention(ReportArgs),
+    Contention(runtime::ContentionArgs),
+    /// The thread pools of .NET: changes of their threads with reasons, waits of work items.
+    #[command(after_help = THREADPOOL_HELP)]
+    Threadpool(ReportArgs),
+    /// What was loaded when: images, domains, assemblies, modules.
+    #[command(after_help = LOADER_HELP)]
+    Loader(ReportArgs),
     /// Reads and writes of disks and files: bytes and latencies by process and path.
     #[command(after_help = IO_HELP)]
     Io(ReportArgs),
     /// Connections of TCP and UDP: bytes by process and endpoint.
     #[command(after_help = NETWORK_HELP)]
     Network(ReportArgs),
-    /// What threads ran and waited for: context switches.
+    /// What threads ran and waited for, by thread or by stack: context switches.
     #[command(after_help = WAITS_HELP)]
-    Waits(ReportArgs),
+    Waits(waits::WaitsArgs),
     /// Processes as a tree: starts, ends, command lines.
     #[command(after_help = PROCESSES_HELP)]
     Processes(ReportArgs),
@@ -95,7 +104,8 @@ A pause lasts from the beginning of a suspension to the end of the restart. It b
 collection that started in it, or else to a background collection.
 
 Needs Microsoft-Windows-DotNETRuntime with the keyword GC (0x1) at level 4; at level 5 there are
-allocations as well.
+allocations as well. Sizes before a collection, free space, and sizes by heap are in events of .NET
+Framework 4.6, .NET Core and later.
 
 Examples:
   etlkit analyze gc trace.etl
@@ -116,10 +126,36 @@ Examples:
   etlkit analyze exceptions --from 10 --to 20 trace.etl";
 
 const CONTENTION_HELP: &str = "\
-Needs Microsoft-Windows-DotNETRuntime with the keyword Contention (0x4000) at level 4.
+With --group-by, --tree or --focus, waits are shown by the stacks of their beginnings.
+
+Needs Microsoft-Windows-DotNETRuntime with the keyword Contention (0x4000) at level 4; with the
+keyword Stack (0x40000000) there are stacks as well.
 
 Examples:
-  etlkit analyze contention --process Orders trace.etl";
+  etlkit analyze contention --process Orders trace.etl
+  etlkit analyze contention --tree trace.etl";
+
+const THREADPOOL_HELP: &str = "\
+A work item waits from when it is queued until a thread takes it. Percentiles are at most 1/32 above
+the real value.
+
+Needs Microsoft-Windows-DotNETRuntime with the keyword Threading (0x10000) at level 4; at level 5
+there are work items as well.
+
+Examples:
+  etlkit analyze threadpool trace.etl
+  etlkit analyze threadpool --format csv --process Orders trace.etl > changes.csv";
+
+const LOADER_HELP: &str = "\
+What was there when the recording began is not in the list: see `etlkit analyze images`.
+
+Needs the kernel's events of images (`xperf -on LOADER`), and Microsoft-Windows-DotNETRuntime with
+the keyword Loader (0x8) at level 4. With the keyword Fusion (0x4), .NET 5 and later state how long
+the load of an assembly took.
+
+Examples:
+  etlkit analyze loader --process Orders trace.etl
+  etlkit analyze loader --from 0 --to 2 --format csv kernel.etl clr.etl > loads.csv";
 
 const IO_HELP: &str = "\
 Needs the kernel's events of disks (`xperf -on DISK_IO`) and of files (`xperf -on
@@ -142,10 +178,16 @@ const WAITS_HELP: &str = "\
 thread is ready, `ready` that until it runs. `reason` is the one with the longest waits, `ended by`
 the thread that ended most of this time. Percentiles are at most 1/32 above the real value.
 
-Needs the kernel's context switches (`xperf -on PROC_THREAD+CSWITCH+DISPATCHER`).
+With --group-by, --tree or --focus, waits are shown by the stacks of the threads that waited, or
+with --ended-by of those that ended the waits.
+
+Needs the kernel's context switches (`xperf -on PROC_THREAD+CSWITCH+DISPATCHER`), with stacks for
+--tree (`-stackwalk CSwitch+ReadyThread`).
 
 Examples:
   etlkit analyze waits --process Orders trace.etl
+  etlkit analyze waits --tree --process Orders trace.etl
+  etlkit analyze waits --group-by method --ended-by trace.etl
   etlkit analyze waits --from 2 --to 2.5 --format csv trace.etl > threads.csv";
 
 const PROCESSES_HELP: &str = "\
@@ -171,10 +213,12 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     match &args.kind {
         Kind::Summary(args) => summary::summary(args),
         Kind::Cpu(args) => cpu::run(args),
-        Kind::Gc(args) => runtime::gc(args.of_any_thread()?),
+        Kind::Gc(args) => gc::gc(args.of_any_thread()?),
         Kind::Jit(args) => runtime::jit(args),
         Kind::Exceptions(args) => runtime::exceptions(args.of_any_thread()?),
         Kind::Contention(args) => runtime::contention(args),
+        Kind::Threadpool(args) => pool::threadpool(args.of_any_thread()?),
+        Kind::Loader(args) => loader::loader(args.of_any_thread()?),
         Kind::Io(args) => io::io(args.of_any_thread()?),
         Kind::Network(args) => io::network(args.of_any_thread()?),
         Kind::Waits(args) => waits::waits(args),

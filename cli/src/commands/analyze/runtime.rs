@@ -1,29 +1,29 @@
-//! `etlkit analyze gc`, `jit`, `exceptions` and `contention`: the CLRs of a recording.
+//! `etlkit analyze jit`, `exceptions` and `contention`: the CLRs of a recording.
 
 use std::collections::BTreeMap;
 
+use etl_analysis::Machine;
 use etl_analysis::behavior::Distribution;
-use etl_analysis::behavior::collections::{Collection, Collections};
 use etl_analysis::behavior::compilations::Compilations;
-use etl_analysis::behavior::contention::Contention;
+use etl_analysis::behavior::contention::{Contention, StackedContention};
 use etl_analysis::behavior::exceptions::Exceptions;
 use etl_analysis::symbols::Symbol;
 
+use super::waits::{StackArgs, ensure_stacks};
 use super::{
-    PROCESS, ReportArgs, duration, process_cells, process_label, processes, report, span_facts,
-    ticks,
+    PROCESS, ReportArgs, process_cells, processes, profile_options, report, span_facts, ticks,
 };
 use crate::Outcome;
 use crate::error::Failure;
 use crate::recording::Between;
 use crate::table::{Cell, Column, Table};
 
-fn columns(own: &[Column]) -> Vec<Column> {
+pub(super) fn columns(own: &[Column]) -> Vec<Column> {
     PROCESS.iter().chain(own).copied().collect()
 }
 
 /// Count, sum, mean, percentiles and maximum of durations, which are in 100 ns.
-fn distribution(all: &Distribution) -> [Cell; 6] {
+pub(super) fn distribution(all: &Distribution) -> [Cell; 6] {
     let cell = |value: Option<u64>| value.map_or(Cell::None, Cell::Duration);
     [
         Cell::Duration(all.total()),
@@ -36,7 +36,7 @@ fn distribution(all: &Distribution) -> [Cell; 6] {
 }
 
 /// The columns of [`distribution`].
-const DISTRIBUTION: [Column; 6] = [
+pub(super) const DISTRIBUTION: [Column; 6] = [
     ("total_us", "total ms"),
     ("mean_us", "mean"),
     ("p50_us", "p50"),
@@ -44,119 +44,6 @@ const DISTRIBUTION: [Column; 6] = [
     ("p99_us", "p99"),
     ("max_us", "max"),
 ];
-
-/// Prints each collection, and sums for each process.
-pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args.recording.analyze(|span| Between::new(span, Collections::new()))?;
-    let (machine, collections) = (&analyzed.machine, &analyzed.observer.observer);
-    let selected = processes(args, machine)?;
-    let clock = machine.clock();
-    let admits = |process: usize| selected.as_ref().is_none_or(|s| s.contains(&process));
-    let own = [
-        ("clr", ""),
-        ("number", "gc"),
-        ("generation", "gen"),
-        ("reason", "reason"),
-        ("type", "type"),
-        ("started", "start"),
-        ("duration_us", "ms"),
-        ("pauses", ""),
-        ("pause_us", "pause ms"),
-        ("allocated_bytes", "allocated"),
-        ("promoted_bytes", "promoted"),
-        ("heap_bytes", "heap after"),
-        ("gen0_bytes", ""),
-        ("gen1_bytes", ""),
-        ("gen2_bytes", ""),
-        ("large_object_bytes", ""),
-        ("pinned_object_bytes", ""),
-    ];
-    let mut list = Table::new("collections", "collections", &columns(&own));
-    let mut by_process: BTreeMap<usize, Vec<&Collection>> = BTreeMap::new();
-    for gc in collections.list().iter().filter(|gc| admits(gc.process)) {
-        by_process.entry(gc.process).or_default().push(gc);
-        let bytes = |bytes: Option<u64>| bytes.map_or(Cell::None, Cell::Bytes);
-        let value = |name: Option<&'static str>, value: u32| {
-            name.map_or_else(|| Cell::Text(value.to_string()), Cell::text)
-        };
-        let mut row = process_cells(machine, gc.process).to_vec();
-        row.extend([
-            Cell::Count(gc.clr.into()),
-            Cell::Count(gc.number.into()),
-            Cell::Count(gc.generation.into()),
-            value(collections.reason_name(gc.reason), gc.reason),
-            value(collections.type_name(gc.kind), gc.kind),
-            Cell::time(clock, Some(gc.started)),
-            gc.ended.map_or(Cell::None, |e| Cell::Duration(duration(clock, gc.started, e))),
-            Cell::Count(gc.pauses.into()),
-            Cell::Duration(ticks(clock, gc.paused)),
-            Cell::Bytes(gc.allocated),
-            bytes(gc.promoted),
-            bytes(gc.heap_size()),
-        ]);
-        row.extend((0..5).map(|at| bytes(gc.heap.and_then(|heap| heap.get(at).copied()))));
-        list.rows.push(row);
-    }
-    let own = [
-        ("collections", "gcs"),
-        ("gen0", "gen 0"),
-        ("gen1", "gen 1"),
-        ("gen2", "gen 2"),
-        ("induced", "induced"),
-        ("allocated_bytes", "allocated"),
-        ("largest_heap_bytes", "largest heap"),
-        ("pause_percent", "pause %"),
-    ];
-    let mut sums = Table::new("processes", "pauses by process", &columns(&own));
-    sums.columns.extend(DISTRIBUTION);
-    let whole = machine.span().map_or(0, |(first, last)| duration(clock, first, last));
-    for (process, gcs) in &by_process {
-        let pauses = Distribution::new(gcs.iter().map(|gc| ticks(clock, gc.paused)));
-        let of = |generation: u32| {
-            Cell::Count(gcs.iter().filter(|gc| gc.generation == generation).count() as u64)
-        };
-        let is_induced = |gc: &&&Collection| {
-            collections.reason_name(gc.reason).is_some_and(|name| name.starts_with("Induced"))
-        };
-        let mut row = process_cells(machine, *process).to_vec();
-        row.extend([
-            Cell::Count(gcs.len() as u64),
-            of(0),
-            of(1),
-            of(2),
-            Cell::Count(gcs.iter().filter(is_induced).count() as u64),
-            Cell::Bytes(gcs.iter().map(|gc| gc.allocated).sum()),
-            gcs.iter().filter_map(|gc| gc.heap_size()).max().map_or(Cell::None, Cell::Bytes),
-            Cell::share(pauses.total(), whole),
-        ]);
-        row.extend(distribution(&pauses));
-        sums.rows.push(row);
-    }
-    let mut report = report("gc", &analyzed);
-    report.facts.extend(span_facts(machine));
-    report.headline.push(format!("{} collections", list.rows.len()));
-    for ((process, _), other) in collections.other_pauses().filter(|((p, _), _)| admits(*p)) {
-        let paused = ticks(clock, other.paused) as f64 / 1e4;
-        report.headline.push(format!(
-            "{}: {} suspensions without a collection, {paused:.3} ms",
-            process_label(machine, process),
-            other.count
-        ));
-    }
-    if list.rows.is_empty() {
-        report.missing.push(
-            "events of collections: enable Microsoft-Windows-DotNETRuntime with the keyword GC \
-             (0x1) at level 4, or at level 5 for allocations as well"
-                .to_owned(),
-        );
-    }
-    report.tables = vec![list, sums];
-    // In text, the sums come first.
-    if args.is_text() {
-        report.tables.reverse();
-    }
-    args.print(&report, analyzed.outcome)
-}
 
 /// Prints the methods that were compiled, those that took longest first.
 pub(super) fn jit(args: &ReportArgs) -> Result<Outcome, Failure> {
@@ -299,10 +186,65 @@ pub(super) fn exceptions(args: &ReportArgs) -> Result<Outcome, Failure> {
     args.print(&report, analyzed.outcome)
 }
 
-/// Prints the waits for locks by thread.
-pub(super) fn contention(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args.recording.analyze(|span| Between::new(span, Contention::new()))?;
-    let (machine, contention) = (&analyzed.machine, &analyzed.observer.observer);
+/// Arguments of `etlkit analyze contention`.
+#[derive(Debug, clap::Args)]
+pub(super) struct ContentionArgs {
+    #[command(flatten)]
+    stacks: StackArgs,
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+/// Prints the waits for locks by thread, or by the stacks of their beginnings.
+pub(super) fn contention(args: &ContentionArgs) -> Result<Outcome, Failure> {
+    let ContentionArgs { stacks, report: args } = args;
+    let (mut report, table, outcome) = if stacks.is_empty() {
+        let analyzed = args.recording.analyze(|span| Between::new(span, Contention::new()))?;
+        let table = lock_waits(args, &analyzed.machine, &analyzed.observer.observer)?;
+        {
+            let mut report = report("contention", &analyzed);
+            report.facts.extend(span_facts(&analyzed.machine));
+            (report, table, analyzed.outcome)
+        }
+    } else {
+        let observer = |span| Between::new(span, StackedContention::new());
+        let mut analyzed = args.recording.analyze(observer)?;
+        let options = profile_options(&args.recording, &analyzed, stacks.options())?;
+        let collected = &mut analyzed.observer.observer;
+        let profile = collected.profile(&analyzed.machine, &options);
+        let waits = lock_waits(args, &analyzed.machine, collected.waits())?;
+        let mut report = report("contention", &analyzed);
+        ensure_stacks(
+            &mut report,
+            &profile,
+            "stacks of waits for locks: enable Microsoft-Windows-DotNETRuntime with the keywords \
+             Contention and Stack (0x40004000) at level 4",
+        );
+        let outcome = analyzed.outcome;
+        report.facts.extend(span_facts(&analyzed.machine));
+        report.tables.push(stacks.table(&profile)?);
+        (report, waits, outcome)
+    };
+    report.headline.push(format!("{} threads waited for locks", table.rows.len()));
+    if table.rows.is_empty() {
+        report.missing.push(
+            "waits for locks, or their events: enable Microsoft-Windows-DotNETRuntime with the \
+             keyword Contention (0x4000) at level 4"
+                .to_owned(),
+        );
+    }
+    if stacks.is_empty() {
+        report.tables.push(table);
+    }
+    args.print(&report, outcome)
+}
+
+/// The waits for locks of each thread, those that waited longest first.
+fn lock_waits(
+    args: &ReportArgs,
+    machine: &Machine,
+    contention: &Contention,
+) -> Result<Table, Failure> {
     let selected = processes(args, machine)?;
     let clock = machine.clock();
     let own = [("tid", "tid"), ("thread_name", "thread"), ("count", "waits"), ("unended", "")];
@@ -329,16 +271,5 @@ pub(super) fn contention(args: &ReportArgs) -> Result<Outcome, Failure> {
     }
     rows.sort_by_key(|(total, _)| *total);
     table.rows = rows.into_iter().map(|(_, row)| row).collect();
-    let mut report = report("contention", &analyzed);
-    report.facts.extend(span_facts(machine));
-    report.headline.push(format!("{} threads waited for locks", table.rows.len()));
-    if table.rows.is_empty() {
-        report.missing.push(
-            "waits for locks, or their events: enable Microsoft-Windows-DotNETRuntime with the \
-             keyword Contention (0x4000) at level 4"
-                .to_owned(),
-        );
-    }
-    report.tables.push(table);
-    args.print(&report, analyzed.outcome)
+    Ok(table)
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use etl_analysis::behavior::collections::Collections;
 use etl_analysis::behavior::exceptions::Exceptions;
+use etl_analysis::behavior::hardware::Hardware;
 use etl_analysis::behavior::io::{Io, Operation};
 use etl_analysis::behavior::network::Network;
 use etl_analysis::behavior::presence::{Presence, Subject};
@@ -15,9 +16,10 @@ use super::{
 };
 use crate::Outcome;
 use crate::error::Failure;
+use crate::output;
 use crate::recording::Between;
 use crate::symbols::SymbolArgs;
-use crate::table::{Cell, Table};
+use crate::table::{Cell, Table, TableReport};
 
 /// Rows of each table in text, unless the user names another number.
 const TOP: usize = 10;
@@ -41,6 +43,9 @@ type Rows = BTreeMap<Option<usize>, Row>;
 
 type Parts = ((SampleCollector, Collections), ((Io, Network), (Exceptions, Presence)));
 
+/// The hardware is that of the whole recording.
+type Whole = (Hardware, Between<Parts>);
+
 /// Arguments of `etlkit analyze summary`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -58,13 +63,14 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
             (SampleCollector::new(), Collections::new()),
             ((Io::new(), Network::new()), (Exceptions::new(), Presence::default())),
         );
-        (Between::new(span, parts), symbols.maps())
+        let whole: Whole = (Hardware::new(), Between::new(span, parts));
+        (whole, symbols.maps())
     })?;
     let machine = &analyzed.machine;
-    let ((samples, collections), ((io, network), (exceptions, presence))) =
-        &analyzed.observer.0.observer;
+    let ((hardware, parts), maps) = &analyzed.observer;
+    let ((samples, collections), ((io, network), (exceptions, presence))) = &parts.observer;
     let options = profile_options(&args.recording, &analyzed, ProfileOptions::new())?;
-    let options = symbols.names(machine, samples, &analyzed.observer.1).apply(options);
+    let options = symbols.names(machine, samples, maps).apply(options);
     let profile = samples.profile(machine, &options);
     let mut rows = Rows::new();
     for root in profile.roots() {
@@ -99,7 +105,8 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
     let mut report = report("summary", &analyzed);
     report.facts.extend(span_facts(machine));
     report.facts.extend(facts(machine, &profile));
-    report.headline = headline(machine, &profile);
+    report.headline = headline(machine, hardware, &profile);
+    totals(&mut report, machine, hardware, &rows);
     let table = table(machine, &rows, profile.total().samples);
     report.tables = vec![table, methods(&profile), subjects(presence)];
     for subject in Subject::ALL {
@@ -132,13 +139,74 @@ fn lost(machine: &Machine) -> u64 {
     machine.files().iter().map(|file| u64::from(file.header.events_lost)).sum()
 }
 
-fn headline(machine: &Machine, profile: &Profile) -> Vec<String> {
-    let clock = machine.clock();
+/// Sums over all selected processes, as facts and as a line.
+fn totals(report: &mut TableReport, machine: &Machine, hardware: &Hardware, rows: &Rows) {
+    let mut all = Row::default();
+    for row in rows.values() {
+        all.collections += row.collections;
+        all.paused += row.paused;
+        all.exceptions += row.exceptions;
+        all.disk_read += row.disk_read;
+        all.disk_written += row.disk_written;
+        all.sent += row.sent;
+        all.received += row.received;
+    }
+    report.facts.extend([
+        ("machine", Cell::text(hardware.name())),
+        ("memory_bytes", Cell::count(hardware.megabytes().map(|mb| u64::from(mb) << 20))),
+        ("collections", Cell::Count(all.collections)),
+        ("gc_pause_us", Cell::Duration(all.paused)),
+        ("exceptions", Cell::Count(all.exceptions)),
+        ("disk_read_bytes", Cell::Bytes(all.disk_read)),
+        ("disk_written_bytes", Cell::Bytes(all.disk_written)),
+        ("sent_bytes", Cell::Bytes(all.sent)),
+        ("received_bytes", Cell::Bytes(all.received)),
+    ]);
+    let mut lines = Vec::new();
+    if all.collections > 0 {
+        let (paused, whole) = (all.paused as f64 / 1e4, whole(machine).max(1));
+        let share = all.paused as f64 / whole as f64 * 100.0;
+        lines.push(format!(
+            "{} collections paused for {paused:.3} ms, {share:.2} % of the time",
+            all.collections
+        ));
+    }
+    let pairs = [
+        ("disks: ", all.disk_read, " read, ", all.disk_written, " written"),
+        ("network: ", all.sent, " sent, ", all.received, " received"),
+    ];
+    for (what, first, one, second, other) in pairs {
+        if first + second > 0 {
+            let (first, second) = (output::size(first), output::size(second));
+            lines.push(format!("{what}{first}{one}{second}{other}"));
+        }
+    }
+    report.headline.extend(lines);
+}
+
+/// The time of the recording, in 100 ns.
+fn whole(machine: &Machine) -> u64 {
     let (first, last) = machine.span().unwrap_or_default();
-    let seconds = super::duration(clock, first, last) as f64 / 1e7;
+    super::duration(machine.clock(), first, last)
+}
+
+fn headline(machine: &Machine, hardware: &Hardware, profile: &Profile) -> Vec<String> {
+    let clock = machine.clock();
+    let (first, _) = machine.span().unwrap_or_default();
+    let seconds = whole(machine) as f64 / 1e7;
     let mut lines = Vec::new();
     if let Some(header) = machine.files().first().map(|file| &file.header) {
-        lines.push(format!("{}, {} processors", header.windows(), header.processors));
+        let mut line = format!("{}, {} processors", header.windows(), header.processors);
+        if let Some(megahertz) = hardware.megahertz() {
+            line += &format!(" of {megahertz} MHz");
+        }
+        if let Some(megabytes) = hardware.megabytes() {
+            line += &format!(", {} of memory", output::size(u64::from(megabytes) << 20));
+        }
+        if !hardware.name().is_empty() {
+            line = format!("{}: {line}", hardware.name());
+        }
+        lines.push(line);
     }
     let start = etl_format::clock::iso_utc(clock.filetime(first));
     lines.push(format!("{seconds:.3} s from {start}, {} events", machine.records()));
@@ -170,6 +238,7 @@ fn table(machine: &Machine, rows: &Rows, samples: u64) -> Table {
         ("cpu_percent", "CPU %"),
         ("collections", "gcs"),
         ("gc_pause_us", "gc pause ms"),
+        ("gc_percent", "gc %"),
         ("exceptions", "exceptions"),
         ("disk_read_bytes", "disk read"),
         ("disk_written_bytes", "disk written"),
@@ -189,6 +258,7 @@ fn table(machine: &Machine, rows: &Rows, samples: u64) -> Table {
             Cell::share(row.samples, samples),
             Cell::Count(row.collections),
             Cell::Duration(row.paused),
+            Cell::share(row.paused, whole(machine)),
             Cell::Count(row.exceptions),
             Cell::Bytes(row.disk_read),
             Cell::Bytes(row.disk_written),

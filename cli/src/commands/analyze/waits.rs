@@ -5,14 +5,18 @@ use std::collections::BTreeMap;
 
 use etl_analysis::Machine;
 use etl_analysis::behavior::Histogram;
-use etl_analysis::behavior::waits::{ThreadKey, ThreadTimes, Waits};
+use etl_analysis::behavior::waits::{StackedWaits, ThreadKey, ThreadTimes, WaitStack, Waits};
+use etl_analysis::profile::{Profile, ProfileOptions};
 use etl_format::Clock;
 
-use super::{PROCESS, ReportArgs, known_process, processes, report, span_facts, ticks};
+use super::cpu::{self, GroupBy};
+use super::{
+    PROCESS, ReportArgs, known_process, processes, profile_options, report, span_facts, ticks,
+};
 use crate::Outcome;
 use crate::error::Failure;
 use crate::recording::Between;
-use crate::table::{Cell, Column, Table};
+use crate::table::{Cell, Column, Table, TableReport};
 
 /// The columns of a thread after those of its process.
 const THREAD: [Column; 16] = [
@@ -120,31 +124,142 @@ fn reasons(
     table
 }
 
-/// Prints what threads did, those that waited longest first.
-pub(super) fn waits(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args.recording.analyze(|span| Between::new(span, Waits::new()))?;
-    let (machine, waits) = (&analyzed.machine, &analyzed.observer.observer);
-    let selected = processes(args, machine)?;
-    let mut rows = Vec::new();
-    let mut by_reason: BTreeMap<(Option<usize>, u8), Histogram> = BTreeMap::new();
-    for (&key, times) in waits.threads() {
-        let is_selected =
-            selected.as_ref().is_none_or(|s| key.0.is_some_and(|process| s.contains(&process)));
-        if !is_selected || !args.has_thread(Some(key.1)) {
-            continue;
-        }
-        for (&reason, histogram) in &times.waits {
-            *by_reason.entry((key.0, reason)).or_default() += histogram;
-        }
-        rows.push(thread_row(machine, waits, key, times));
+/// Who ended the waits of whom.
+fn wakers<'w>(
+    machine: &Machine,
+    threads: impl Iterator<Item = (ThreadKey, &'w ThreadTimes)>,
+) -> Table {
+    let columns = [
+        ("tid", "tid"),
+        ("waker", "ended by"),
+        ("waker_pid", ""),
+        ("waker_tid", ""),
+        ("waits", "waits"),
+        ("wait_us", "waiting ms"),
+    ];
+    let mut table = Table::new("wakers", "waits by the thread that ended them", &PROCESS);
+    table.columns.extend(columns);
+    let pairs = threads.flat_map(|(key, times)| {
+        times.wakers.iter().map(move |(waker, &(count, ticks))| (key, *waker, count, ticks))
+    });
+    let mut pairs: Vec<_> = pairs.collect();
+    pairs.sort_by_key(|&(key, waker, _, ticks)| (Reverse(ticks), key, waker));
+    for (key, waker, count, waited) in pairs {
+        let [_, _, pid] = known_process(machine, waker.0);
+        let mut row = known_process(machine, key.0).to_vec();
+        row.extend([
+            Cell::Count(key.1.into()),
+            Cell::text(thread_label(machine, waker)),
+            pid,
+            Cell::Count(waker.1.into()),
+            Cell::Count(count),
+            Cell::Duration(ticks(machine.clock(), waited)),
+        ]);
+        table.rows.push(row);
     }
-    rows.sort_by_key(|(total, _)| Reverse(*total));
-    let mut table = Table::new("threads", "threads", &PROCESS);
-    table.columns.extend(THREAD);
-    table.rows = rows.into_iter().map(|(_, row)| row).collect();
+    table
+}
+
+/// What is printed of stacks.
+#[derive(Debug, clap::Args)]
+pub(super) struct StackArgs {
+    /// Print waits by what their stacks show
+    #[arg(long, value_enum, conflicts_with_all = ["tree", "focus"])]
+    group_by: Option<GroupBy>,
+    /// Print the call tree of the waits
+    #[arg(long, conflicts_with = "focus")]
+    tree: bool,
+    /// Print only the parts of the tree with at least PERCENT of the time
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, requires = "tree")]
+    min_percent: f64,
+    /// Print the callers and the callees of the methods whose names contain TEXT
+    #[arg(long, value_name = "TEXT")]
+    focus: Option<String>,
+}
+
+impl StackArgs {
+    /// Whether stacks are not needed.
+    pub fn is_empty(&self) -> bool {
+        self.group_by.is_none() && !self.tree && self.focus.is_none()
+    }
+
+    pub fn options(&self) -> ProfileOptions {
+        ProfileOptions::new().by_thread(self.group_by == Some(GroupBy::Thread))
+    }
+
+    pub fn table(&self, profile: &Profile) -> Result<Table, Failure> {
+        if self.tree {
+            return Ok(cpu::tree(profile, self.min_percent));
+        }
+        match &self.focus {
+            Some(text) if profile.with_stack() > 0 => cpu::focus(profile, text),
+            _ => Ok(cpu::grouped(profile, self.group_by.unwrap_or_default(), false)),
+        }
+    }
+}
+
+/// Adds the sum of a profile of waits, and what is missing if it has no stacks.
+pub(super) fn ensure_stacks(report: &mut TableReport, profile: &Profile, missing: &str) {
+    let total = profile.total();
+    let seconds = total.time as f64 / 1e7;
+    report.headline.push(format!(
+        "{} waits that ended: {seconds:.3} s, {} of all threads with a stack",
+        total.samples,
+        profile.with_stack()
+    ));
+    report.facts.extend([
+        ("count", Cell::Count(total.samples)),
+        ("wait_us", Cell::Duration(total.time)),
+        ("with_stack", Cell::Count(profile.with_stack())),
+    ]);
+    if profile.with_stack() == 0 {
+        report.missing.push(missing.to_owned());
+    }
+}
+
+/// Arguments of `etlkit analyze waits`.
+#[derive(Debug, clap::Args)]
+pub(super) struct WaitsArgs {
+    #[command(flatten)]
+    stacks: StackArgs,
+    /// Take the stacks of the threads that ended the waits, not those of the threads that waited
+    #[arg(long)]
+    ended_by: bool,
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+/// Prints what threads did, those that waited longest first; or waits by their stacks.
+pub(super) fn waits(args: &WaitsArgs) -> Result<Outcome, Failure> {
+    if args.ended_by && args.stacks.is_empty() {
+        return Err(Failure::new("--ended-by", "there are no stacks in the table of threads")
+            .hint("add --tree, --focus TEXT or --group-by method"));
+    }
+    if args.stacks.is_empty() {
+        return threads(&args.report);
+    }
+    let (of, event) = match args.ended_by {
+        false => (WaitStack::Waiting, "CSwitch"),
+        true => (WaitStack::Ending, "ReadyThread"),
+    };
+    let observer = |span| Between::new(span, StackedWaits::new(of));
+    let mut analyzed = args.report.recording.analyze(observer)?;
+    let options = profile_options(&args.report.recording, &analyzed, args.stacks.options())?;
+    let profile = analyzed.observer.observer.profile(&analyzed.machine, &options);
     let mut report = report("waits", &analyzed);
-    report.facts.extend(span_facts(machine));
-    report.headline.push(format!("{} threads ran", table.rows.len()));
+    report.facts.extend(span_facts(&analyzed.machine));
+    let missing = format!(
+        "stacks of waits: record them with `xperf -on PROC_THREAD+LOADER+CSWITCH+DISPATCHER \
+         -stackwalk {event}`"
+    );
+    ensure_stacks(&mut report, &profile, &missing);
+    ensure_switches(&mut report, analyzed.observer.observer.waits());
+    report.tables.push(args.stacks.table(&profile)?);
+    args.report.print(&report, analyzed.outcome)
+}
+
+/// Says what is missing of the events of switches.
+fn ensure_switches(report: &mut TableReport, waits: &Waits) {
     if waits.threads().is_empty() {
         report.missing.push(
             "context switches: record them with `xperf -on PROC_THREAD+CSWITCH+DISPATCHER`"
@@ -157,6 +272,37 @@ pub(super) fn waits(args: &ReportArgs) -> Result<Outcome, Failure> {
                 .to_owned(),
         );
     }
-    report.tables = vec![table, reasons(machine.clock(), machine, waits, by_reason)];
+}
+
+/// Prints what threads did.
+fn threads(args: &ReportArgs) -> Result<Outcome, Failure> {
+    let analyzed = args.recording.analyze(|span| Between::new(span, Waits::new()))?;
+    let (machine, waits) = (&analyzed.machine, &analyzed.observer.observer);
+    let selected = processes(args, machine)?;
+    let mut rows = Vec::new();
+    let mut admitted = Vec::new();
+    let mut by_reason: BTreeMap<(Option<usize>, u8), Histogram> = BTreeMap::new();
+    for (&key, times) in waits.threads() {
+        let is_selected =
+            selected.as_ref().is_none_or(|s| key.0.is_some_and(|process| s.contains(&process)));
+        if !is_selected || !args.has_thread(Some(key.1)) {
+            continue;
+        }
+        for (&reason, histogram) in &times.waits {
+            *by_reason.entry((key.0, reason)).or_default() += histogram;
+        }
+        rows.push(thread_row(machine, waits, key, times));
+        admitted.push((key, times));
+    }
+    rows.sort_by_key(|(total, _)| Reverse(*total));
+    let mut table = Table::new("threads", "threads", &PROCESS);
+    table.columns.extend(THREAD);
+    table.rows = rows.into_iter().map(|(_, row)| row).collect();
+    let mut report = report("waits", &analyzed);
+    report.facts.extend(span_facts(machine));
+    report.headline.push(format!("{} threads ran", table.rows.len()));
+    ensure_switches(&mut report, waits);
+    let reasons = reasons(machine.clock(), machine, waits, by_reason);
+    report.tables = vec![table, reasons, wakers(machine, admitted.into_iter())];
     args.print(&report, analyzed.outcome)
 }

@@ -1,0 +1,135 @@
+//! Costs of events by their stacks: how long threads waited, and where.
+
+use std::collections::BTreeMap;
+
+use etl_format::Clock;
+
+use super::collector::SampleCollector;
+use super::stacks::Owner;
+use super::{Measure, Profile, ProfileOptions, Weight};
+use crate::machine::{Change, Machine};
+use crate::observe::{EventRef, Observer, Stack};
+
+/// Events that can wait for their stack or for their cost; others count without a stack.
+const MAX_PENDING: usize = 1 << 16;
+
+/// An event whose stack or whose cost is not known yet.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    owner: Owner,
+    time: i64,
+    ticks: Option<u64>,
+    node: Option<u32>,
+}
+
+/// Adds up costs by stack, for a [`Profile`]. The cost of an event may be known before its stack
+/// or after it.
+///
+/// Memory grows with the distinct stacks, and with the events whose cost is not known yet.
+#[derive(Clone, Debug, Default)]
+pub struct StackCosts {
+    stacks: SampleCollector,
+    pending: BTreeMap<u64, Pending>,
+}
+
+impl StackCosts {
+    /// Nothing is collected yet.
+    #[must_use]
+    pub fn new() -> Self {
+        StackCosts::default()
+    }
+
+    /// The stack of an event is needed, for a thread: index of its process, where that is known,
+    /// and its id.
+    pub fn expect(&mut self, event: &EventRef, (process, tid): (Option<usize>, u32)) {
+        if self.pending.len() >= MAX_PENDING {
+            self.make_room();
+        }
+        let owner = Owner { process, tid };
+        let new = Pending { owner, time: event.time, ticks: None, node: None };
+        self.pending.insert(event.number, new);
+    }
+
+    /// The cost of an event that was [expected](Self::expect), by its number, in ticks.
+    pub fn cost(&mut self, number: u64, ticks: u64) {
+        let Some(pending) = self.pending.get_mut(&number) else { return };
+        pending.ticks = Some(ticks);
+        if pending.node.is_some()
+            && let Some(pending) = self.pending.remove(&number)
+        {
+            self.settle(pending);
+        }
+    }
+
+    /// Takes in a change of the machine.
+    pub fn change(&mut self, machine: &Machine, change: &Change, event: &EventRef) {
+        self.stacks.change(machine, change, event);
+    }
+
+    /// Takes in the stack of an event, expected or not.
+    pub fn stack(&mut self, stack: &Stack<'_>) {
+        let number = stack.event.number;
+        // Stacks come in the order of their events: those before have none.
+        while let Some(first) = self.pending.first_entry()
+            && *first.key() < number
+            && first.get().ticks.is_some()
+        {
+            let first = first.remove();
+            self.settle(first);
+        }
+        let Some(mut pending) = self.pending.remove(&number) else { return };
+        let addresses = stack.frames.iter().rev();
+        pending.node = Some(self.stacks.node(pending.owner, addresses, pending.time));
+        self.stacks.with_stack += 1;
+        match pending.ticks {
+            Some(_) => self.settle(pending),
+            None => {
+                self.pending.insert(number, pending);
+            }
+        }
+    }
+
+    /// Gives up on stacks that did not come, or on the oldest cost.
+    fn make_room(&mut self) {
+        let (known, unknown) = std::mem::take(&mut self.pending)
+            .into_iter()
+            .partition::<BTreeMap<_, _>, _>(|(_, pending)| pending.ticks.is_some());
+        self.pending = unknown;
+        if known.is_empty() {
+            self.pending.pop_first();
+        }
+        known.into_values().for_each(|pending| self.settle(pending));
+    }
+
+    /// Adds the cost of an event to its stack, or to no stack.
+    fn settle(&mut self, pending: Pending) {
+        let Some(ticks) = pending.ticks else { return };
+        let none = std::iter::empty();
+        let node =
+            pending.node.unwrap_or_else(|| self.stacks.node(pending.owner, none, pending.time));
+        self.stacks.stacks.add(node, Weight { samples: 1, time: ticks });
+    }
+
+    /// The costs as a profile: each event counts once, with its cost as time.
+    #[must_use]
+    pub fn profile(&mut self, machine: &Machine, options: &ProfileOptions) -> Profile {
+        while let Some((_, pending)) = self.pending.pop_first() {
+            self.settle(pending);
+        }
+        let mut profile = self.stacks.profile(machine, options);
+        profile.measure = Measure::Durations;
+        let clock = machine.clock();
+        for node in &mut profile.nodes {
+            for weight in [&mut node.inclusive, &mut node.exclusive] {
+                weight.time = duration(clock, weight.time);
+            }
+        }
+        profile
+    }
+}
+
+/// Ticks of a clock in 100 ns.
+fn duration(clock: &Clock, ticks: u64) -> u64 {
+    let ticks = i64::try_from(ticks).unwrap_or(i64::MAX);
+    u64::try_from(clock.filetime(ticks).saturating_sub(clock.filetime(0))).unwrap_or(0)
+}
