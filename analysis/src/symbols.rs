@@ -33,7 +33,7 @@ use std::fmt;
 use crate::Machine;
 use crate::address::{History, Range, Tag};
 use crate::machine::images::ImageId;
-use crate::machine::names::{ClrKey, Names, tier_of};
+use crate::machine::names::{ClrKey, ModuleNames, Names, tier_of};
 
 /// What is at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +155,9 @@ impl Machine {
     }
 }
 
+/// Since when and until when something was there; `None` for the beginning and the end.
+type Life = (Option<i64>, Option<i64>);
+
 /// Finds what is at addresses.
 #[derive(Clone, Debug)]
 pub struct Symbols<'a> {
@@ -183,6 +186,30 @@ impl<'a> Symbols<'a> {
         }
         let range = self.kernel.range(address, timestamp, timestamp)?;
         Some(Symbol::Image(self.image(address, &range)))
+    }
+
+    /// All code of methods, with the index of its process: by process, in the order of the times
+    /// since when it was there.
+    pub fn methods(&self) -> impl Iterator<Item = (usize, Method<'a>)> + '_ {
+        self.machine.processes.iter().enumerate().flat_map(move |(process, of)| {
+            let ranges = of.code.past().iter().copied().chain(of.code.alive());
+            let mut ranges: Vec<_> = ranges.collect();
+            ranges.sort_unstable_by_key(|range| (range.from, range.start, range.to));
+            ranges.into_iter().filter_map(move |range| {
+                let time = range.from.or(range.to).unwrap_or(i64::MAX);
+                Some((process, self.method(process, &range, time)?))
+            })
+        })
+    }
+
+    /// All modules that events state, with the index of the process, the CLR, and since when and
+    /// until when their ids were theirs.
+    pub fn modules(&self) -> impl Iterator<Item = (usize, u16, Module<'a>, Life)> + '_ {
+        let all = self.names().map(Names::modules).into_iter().flatten();
+        all.filter_map(|((process, clr), id, facts)| {
+            let key = (process, clr);
+            Some((process, clr, self.module_of(key, id, facts)?, (facts.from, facts.to)))
+        })
     }
 
     /// The process that had an id at a time.
@@ -224,8 +251,11 @@ impl<'a> Symbols<'a> {
     }
 
     fn module(&self, clr: ClrKey, id: u64, timestamp: i64) -> Option<Module<'a>> {
+        self.module_of(clr, id, self.names()?.module_at(clr, id, timestamp)?)
+    }
+
+    fn module_of(&self, clr: ClrKey, id: u64, module: &ModuleNames) -> Option<Module<'a>> {
         let names = self.names()?;
-        let module = names.module_at(clr, id, timestamp)?;
         let [path, native_path] = names.paths_of(module);
         let (assembly, domain) = names.assembly(clr, module.assembly).unwrap_or_default();
         Some(Module {

@@ -10,6 +10,7 @@ use etl_analysis::{Analysis, Recording};
 use etl_format::constants::hook;
 use etl_format::read::{Limits, Record, Source};
 use etl_schema::decode::Utf16;
+use etl_schema::providers::SYSTEM_CONFIG_EX;
 use etl_schema::render::{Meaning, Names};
 use foldhash::HashMap;
 
@@ -141,6 +142,14 @@ impl<'m> Context<'m> {
         (pid.or_else(|| of_thread(tid.filter(|_| is_sample)?)), tid)
     }
 
+    /// The names for the values of a record's fields, as rows of it have them.
+    #[must_use]
+    pub fn names_of(&self, record: &Record<'_>) -> EventNames<'_> {
+        let names = self.names(self.ids(record).0, record.timestamp());
+        // What a merge says of volumes is where the drives in other paths are from.
+        names.raw_paths(record.provider() == Some(SYSTEM_CONFIG_EX))
+    }
+
     /// The names for the values of a record.
     pub(crate) fn names(&self, pid: Option<u32>, time: i64) -> EventNames<'_> {
         EventNames { context: self, pid, time, raw_paths: self.raw_paths }
@@ -159,7 +168,8 @@ impl<'m> Context<'m> {
 }
 
 /// The names for the values of one event.
-pub(crate) struct EventNames<'c> {
+#[derive(Debug)]
+pub struct EventNames<'c> {
     context: &'c Context<'c>,
     pid: Option<u32>,
     time: i64,
@@ -168,17 +178,17 @@ pub(crate) struct EventNames<'c> {
 
 impl EventNames<'_> {
     /// Whether paths keep the devices of volumes, whatever the context says.
-    pub fn raw_paths(self, raw_paths: bool) -> Self {
+    pub(crate) fn raw_paths(self, raw_paths: bool) -> Self {
         EventNames { raw_paths: self.raw_paths || raw_paths, ..self }
     }
 
     /// Whether addresses are resolved.
-    pub fn resolves(&self) -> bool {
+    pub(crate) fn resolves(&self) -> bool {
         self.context.symbols.is_some()
     }
 
     /// What is at an address, if addresses are resolved.
-    pub fn symbol(&self, address: u64) -> Option<String> {
+    pub(crate) fn symbol(&self, address: u64) -> Option<String> {
         self.context.symbol(self.pid.unwrap_or(0), address, self.time)
     }
 }

@@ -20,15 +20,24 @@ pub(crate) fn hook_as_text<S: Serializer>(
 }
 
 /// What a record's header says of the event, whatever kind of header it is.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct HeaderFields {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeaderFields {
+    /// Group and type of a kernel event.
     pub hook: Option<u16>,
+    /// Id of a manifest event, or number of a WPP message.
     pub id: Option<u16>,
+    /// Version of the payload.
     pub version: Option<u16>,
+    /// Opcode, or type of a kernel or classic event.
     pub opcode: Option<u8>,
+    /// Task.
     pub task: Option<u16>,
+    /// Level.
     pub level: Option<u8>,
+    /// Keywords.
     pub keyword: Option<u64>,
+    /// Channel.
     pub channel: Option<u8>,
 }
 
@@ -45,13 +54,16 @@ impl HeaderFields {
         let _ = write!(out, "{word}({number})");
     }
 
-    /// The activity of an event.
+    /// The activity of an event; `None` for the one of all zeros.
+    #[must_use]
     #[inline]
     pub fn activity(record: &Record<'_>) -> Option<Guid> {
         let activity = record.bytes().guid_at(offset::event::ACTIVITY);
         activity.filter(|activity| record.is_event() && !activity.is_zero())
     }
 
+    /// The fields of a record's header.
+    #[must_use]
     #[inline]
     pub fn of(record: &Record<'_>) -> Self {
         let classic = |opcode: u8, version: u16, level: u8| HeaderFields {

@@ -42,7 +42,7 @@ pub mod diff;
 mod error;
 pub mod filter;
 mod head_key;
-mod header_fields;
+pub mod header_fields;
 mod on_record;
 pub mod problem;
 pub mod processes;

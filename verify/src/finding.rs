@@ -85,6 +85,12 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// When, in ticks of the recording's clock, if the finding has a time.
+    #[must_use]
+    pub fn timestamp(&self) -> Option<i64> {
+        self.timestamp
+    }
+
     pub(crate) fn new(rule: &'static str, severity: Severity, message: String) -> Self {
         Finding {
             rule,

@@ -1,4 +1,4 @@
-//! Images of processes with their lifetimes, and modules of CLRs with their PDBs.
+//! Images of processes with their lifetimes.
 
 use etl_schema::views::Pdb;
 
@@ -30,39 +30,12 @@ pub struct ImageLife<'m> {
     pub hits: u64,
 }
 
-/// A module of a CLR, and its PDBs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ModulePdbs<'m> {
-    /// Index of the process.
-    pub process: usize,
-    /// Path of its IL.
-    pub path: &'m str,
-    /// Path of its native image; empty where it has none.
-    pub native_path: &'m str,
-    /// PDB of its IL.
-    pub il_pdb: Option<Pdb>,
-    /// PDB of its native image.
-    pub native_pdb: Option<Pdb>,
-}
-
 impl Machine {
     /// The path of a PDB as the image or the module states it; empty where no event states it, and
     /// where names are not kept.
     #[must_use]
     pub fn pdb_path(&self, pdb: Pdb) -> &str {
         self.names.as_ref().map_or("", |names| names.pdb_path(pdb))
-    }
-
-    /// The modules of all CLRs: by process. There are none where names are not kept.
-    pub fn module_pdbs(&self) -> impl Iterator<Item = ModulePdbs<'_>> {
-        self.names.iter().flat_map(|names| {
-            names.modules().map(|((process, _), module)| {
-                let [path, native_path] = names.paths_of(module);
-                let (il_pdb, native_pdb) = (module.il_pdb, module.native_pdb);
-                ModulePdbs { process, path, native_path, il_pdb, native_pdb }
-            })
-        })
     }
 
     /// The images of all processes: by process, in the order in which they were loaded. Those of

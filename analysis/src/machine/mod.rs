@@ -40,7 +40,7 @@ pub use changes::{Change, ClrEvent, Life, StateObserver};
 pub use counted::Counted;
 pub use drives::Volume;
 pub use finish::UnresolvedAddress;
-pub use image_lives::{ImageLife, ModulePdbs};
+pub use image_lives::ImageLife;
 pub use listed::Listed;
 pub use process::{Process, UnfinishedJit, UnresolvedCause};
 pub use runtime::{Bracket, Clr, Counts, Item, Items, ModuleFacts};

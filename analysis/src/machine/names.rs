@@ -315,11 +315,6 @@ impl Names {
         self.linked.get(&at).copied()
     }
 
-    /// All modules of CLRs with their paths.
-    pub fn modules(&self) -> impl Iterator<Item = (ClrKey, &ModuleNames)> {
-        self.modules.iter().flat_map(|((clr, _), spans)| spans.iter().map(|span| (*clr, span)))
-    }
-
     /// The method with a number.
     #[must_use]
     pub fn method_at(&self, number: u64) -> Option<&MethodNames> {
@@ -338,6 +333,11 @@ impl Names {
         let spans = self.modules.get(&(clr, id))?;
         let had = |m: &&ModuleNames| m.to.is_none_or(|to| timestamp <= to);
         spans.iter().find(had).or(spans.last())
+    }
+
+    /// All modules: their CLR, their id, and what events state.
+    pub fn modules(&self) -> impl Iterator<Item = (ClrKey, u64, &ModuleNames)> {
+        self.modules.iter().flat_map(|(&(clr, id), spans)| spans.iter().map(move |m| (clr, id, m)))
     }
 
     /// Paths of the IL and of the native image of a module; empty where there is none.

@@ -39,7 +39,7 @@ pub use frames::{Detail, Frame, FrameKind, ModuleInfo};
 pub use il_maps::IlMaps;
 pub use totals::{Focus, Total};
 pub use tree::{CallNode, Root, TimedSample};
-pub use weight::Weight;
+pub use weight::{Intervals, Weight};
 
 /// What the weights of a profile are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

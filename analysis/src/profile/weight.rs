@@ -35,7 +35,7 @@ impl AddAssign for Weight {
 
 /// The intervals of samples that a recording states.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Intervals {
+pub struct Intervals {
     /// Since when, and the interval in 100 ns.
     list: Vec<(i64, u32)>,
 }
@@ -57,6 +57,7 @@ impl Intervals {
     }
 
     /// The weight of a sample at a time.
+    #[must_use]
     pub fn weight(&self, time: i64) -> Weight {
         let after = self.list.partition_point(|&(since, _)| since <= time);
         // The session states the interval only after its first samples.
@@ -65,6 +66,7 @@ impl Intervals {
     }
 
     /// The interval that was stated last, in 100 ns.
+    #[must_use]
     pub fn last(&self) -> Option<u32> {
         self.list.last().map(|&(_, interval)| interval)
     }

@@ -205,7 +205,8 @@ fn wanted(
             new.linked = new.linked.or(image.link_time_and_size);
         }
     }
-    for module in machine.module_pdbs().filter(|module| is_selected(module.process)) {
+    let symbols = machine.symbols();
+    for (_, _, module, _) in symbols.modules().filter(|&(process, ..)| is_selected(process)) {
         let il = module.il_pdb.map(|pdb| (pdb, module.path, true));
         let native = module.native_pdb.map(|pdb| (pdb, module.native_path, false));
         for (pdb, path, is_managed) in il.into_iter().chain(native) {
@@ -216,7 +217,7 @@ fn wanted(
             new.is_managed |= is_managed;
         }
     }
-    let (symbols, mut unidentified) = (machine.symbols(), 0);
+    let mut unidentified = 0;
     for (&(process, address), &(count, time)) in &addresses.counts {
         if process.is_some_and(|process| !is_selected(process)) {
             continue;

@@ -12,6 +12,7 @@
 mod block;
 mod event;
 mod packet;
+mod reader;
 mod reassembly;
 mod seen;
 
@@ -27,6 +28,8 @@ use block::{Block, kind, option};
 use packet::{Fact, Link, Part, Place};
 use reassembly::Reassembly;
 use seen::Seen;
+
+pub use reader::{Packet, Packets};
 
 /// Which packets and events are written.
 #[derive(Clone, Copy, Debug, Default)]
@@ -235,11 +238,7 @@ impl<W: Write> PacketWriter<W> {
         let (begins, ends) = (part.begins, part.ends);
         let Some(packet) = self.parts.add(key, part.bytes, begins, ends) else { return Ok(()) };
         let (link, time) = (part.place.link(), unix_time(clock, record));
-        let mut packet = packet;
-        if let (Link::Wifi, Some(flags)) = (link, packet.get_mut(1)) {
-            // Windows has decrypted what is said to be protected.
-            *flags &= !0x40;
-        }
+        let packet = decrypted(link, packet);
         let captured = packet.len() as u32;
         let length = part.length.or_else(|| original_length(link, &packet)).unwrap_or(0);
         self.block.begin(kind::ENHANCED_PACKET).u32(interface);
@@ -291,6 +290,32 @@ impl<W: Write> PacketWriter<W> {
     }
 }
 
+/// A packet without the flag that it is encrypted: Windows has decrypted what is said to be
+/// protected.
+fn decrypted(link: Link, mut packet: Vec<u8>) -> Vec<u8> {
+    if let (Link::Wifi, Some(flags)) = (link, packet.get_mut(1)) {
+        *flags &= !0x40;
+    }
+    packet
+}
+
+/// The name of the interface of a place; that of a component comes after it.
+fn place_name(place: &Place) -> String {
+    match place {
+        Place::Layer { card, layer, link, .. } => {
+            let kind = match link {
+                Link::Ethernet => "eth",
+                Link::Wifi => "wifi",
+                Link::Raw => "mbb",
+            };
+            format!("{kind}:{card}:{layer}")
+        }
+        Place::Port { card, layer, port } => format!("vswitch:{card}:{layer}:{port}"),
+        Place::RemoteAccess { domain, user } => format!("ras:{domain}:{user}"),
+        Place::Component { id, .. } => format!("pktmon:{id}"),
+    }
+}
+
 /// 100 ns since 1970.
 fn unix_time(clock: &Clock, record: &Record<'_>) -> u64 {
     let time = clock.filetime(record.timestamp()).saturating_sub(FILETIME_UNIX_EPOCH);
@@ -312,31 +337,27 @@ fn describe(
 ) {
     let link = place.link();
     begin_interface(block, link.code());
-    let kind = match link {
-        Link::Ethernet => "eth",
-        Link::Wifi => "wifi",
-        Link::Raw => "mbb",
-    };
+    let named = place_name(place);
     match place {
         Place::Layer { card, is_above, layer, .. } => {
-            block.text(option::INTERFACE_NAME, &format!("{kind}:{card}:{layer}"));
+            block.text(option::INTERFACE_NAME, &named);
             if *is_above {
                 let about = format!("filter above interface {layer} of card {card}");
                 block.text(option::INTERFACE_DESCRIPTION, &about);
             }
         }
-        Place::Port { card, layer, port } => {
-            block.text(option::INTERFACE_NAME, &format!("vswitch:{card}:{layer}:{port}"));
+        Place::Port { .. } => {
+            block.text(option::INTERFACE_NAME, &named);
             let about = [&**port_name, &**card_name].join(" ");
             block.text(option::INTERFACE_DESCRIPTION, about.trim());
         }
-        Place::RemoteAccess { domain, user } => {
-            block.text(option::INTERFACE_NAME, &format!("ras:{domain}:{user}"));
+        Place::RemoteAccess { .. } => {
+            block.text(option::INTERFACE_NAME, &named);
         }
         Place::Component { id, .. } => {
             let unknown = Component::default();
             let component = components.get(id).unwrap_or(&unknown);
-            let name = format!("pktmon:{id} {}", component.name);
+            let name = format!("{named} {}", component.name);
             block.text(option::INTERFACE_NAME, name.trim());
             block.text(option::INTERFACE_DESCRIPTION, &component.description);
             for address in &component.ipv4 {

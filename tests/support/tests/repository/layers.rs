@@ -17,7 +17,8 @@ const CRATES: &[(u8, &str, &str, &[&str])] = &[
     (5, "etl-verify", "verify", &[]),
     (5, "etl-tools", "tools", &[]),
     (5, "etl-export", "export", &[]),
-    (6, "etlkit", "cli", &[]),
+    (6, "etl-arrow", "arrow", &[]),
+    (7, "etlkit", "cli", &[]),
 ];
 
 /// Dependencies that the floors allow and that are wrong all the same: who makes traces and who
@@ -26,6 +27,7 @@ const NEVER: &[(&str, &str)] = &[
     ("etl-verify", "etl-synth"),
     ("etl-tools", "etl-synth"),
     ("etl-export", "etl-synth"),
+    ("etl-arrow", "etl-synth"),
     ("etl-analysis", "etl-synth"),
     ("etl-synth", "etl-analysis"),
 ];

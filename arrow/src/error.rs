@@ -1,0 +1,56 @@
+//! The error of this crate.
+
+use arrow_schema::ArrowError;
+
+/// Why a table cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] etl_format::Error),
+    /// The trace cannot be read as a recording of a machine.
+    #[error(transparent)]
+    Recording(#[from] etl_analysis::Error),
+    /// There is no such table.
+    #[error("no table `{0}`: the tables are {known}, and PROVIDER.EVENT for the events of one kind", known = crate::tables::names())]
+    NoTable(String),
+    /// The table has no such column.
+    #[error("table `{table}` has no column `{column}`: it has {known}")]
+    NoColumn {
+        /// The table.
+        table: String,
+        /// The column that was asked for.
+        column: String,
+        /// The columns that it has.
+        known: String,
+    },
+    /// No event of this kind is in the trace.
+    #[error("the trace has no event `{0}` whose fields are known")]
+    NoEvent(String),
+    /// A batch cannot be made or written.
+    #[error(transparent)]
+    Arrow(#[from] ArrowError),
+    /// A file cannot be written.
+    #[error("{0}: {1}")]
+    File(String, std::io::Error),
+    /// A Parquet file cannot be written.
+    #[cfg(feature = "parquet")]
+    #[error(transparent)]
+    Parquet(#[from] parquet::errors::ParquetError),
+    /// Nobody reads the batches any more.
+    #[error("nobody reads the batches any more")]
+    Stopped,
+}
+
+/// The result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl From<Error> for ArrowError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Arrow(error) => error,
+            error => ArrowError::ExternalError(Box::new(error)),
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The rows of `events`.
+
+use arrow_array::RecordBatch;
+use etl_format::constants::FILETIME_UNIX_EPOCH;
+use etl_format::read::{ExtendedItem, OrderCheck, Record, Records, Source, Trace};
+use etl_format::{Clock, Guid};
+use etl_schema::providers;
+use etl_schema::render::{self, Names};
+use etl_schema::store::SchemaStore;
+use etl_tools::context::Context;
+use etl_tools::header_fields::HeaderFields;
+use foldhash::HashMap;
+
+use crate::builder::{Builder, Cell};
+use crate::column::Slot;
+use crate::options::Options;
+use crate::stack_id::stack_id;
+use crate::tables::{EVENTS, events_at as at};
+use crate::{Error, Result};
+
+/// 100 ns in a microsecond.
+const TICKS: i64 = 10;
+
+/// Whether a row of the wanted columns shows what the whole trace says of processes and threads.
+pub(crate) fn needs_names(builder: &Builder, options: &Options) -> bool {
+    let filter = &options.filter;
+    let selects =
+        !(filter.processes.is_empty() && filter.lives.is_empty() && filter.threads.is_empty());
+    let shown = [at::PROCESS_ID, at::PROCESS, at::THREAD, at::FIELDS];
+    options.names && (selects || shown.iter().any(|&at| builder.wants(at)))
+}
+
+/// A builder for the wanted columns of `events`.
+pub(crate) fn builder(options: &Options) -> Result<Builder> {
+    let wanted = options.wanted(EVENTS.name, EVENTS.columns)?;
+    let slots: Vec<Slot> = EVENTS.columns.iter().map(Slot::from).collect();
+    Ok(Builder::new(&slots, &wanted, options.bounds))
+}
+
+/// The records of a trace in time order, without stale ones.
+pub(crate) fn records<'t, S: Source>(
+    trace: &'t mut Trace<S>,
+    is_ordered: bool,
+    threads: usize,
+) -> Result<Records<&'t mut S>> {
+    let check = if is_ordered { OrderCheck::Lookahead } else { OrderCheck::Scan };
+    trace.set_order_check(check);
+    let records = trace.records(etl_format::read::Order::Time)?.with_threads(threads);
+    Ok(records.without_stale_records())
+}
+
+/// Microseconds since 1970 of 100 ns since 1601.
+pub(crate) fn micros(filetime: i64) -> i64 {
+    filetime.saturating_sub(FILETIME_UNIX_EPOCH).div_euclid(TICKS)
+}
+
+/// What the columns before `provider` need of a record, of `events` and of the typed tables.
+pub(crate) struct Head<'r, 'c> {
+    pub record: &'r Record<'r>,
+    pub sequence: i64,
+    pub filetime: i64,
+    pub ids: (Option<u32>, Option<u32>),
+    pub context: Option<&'r Context<'c>>,
+}
+
+impl Head<'_, '_> {
+    /// Sets the columns that every table of events begins with.
+    #[inline]
+    pub fn set(&self, builder: &mut Builder, trace: &str) {
+        let Head { record, ids: (pid, tid), .. } = *self;
+        builder.set(at::TRACE, Cell::Text(trace));
+        builder.set(at::SEQUENCE, Cell::Int(self.sequence));
+        builder.set(at::TIME, Cell::Int(micros(self.filetime)));
+        builder.set(at::FILETIME, Cell::Int(self.filetime));
+        builder.set(at::PROCESSOR, Cell::Int(record.processor().into()));
+        builder.set(at::PROCESS_ID, Cell::int(pid));
+        builder.set(at::THREAD_ID, Cell::int(tid));
+        let named = self.context.map(|context| (context, record.timestamp()));
+        if builder.wants(at::PROCESS) {
+            let name = named.zip(pid).map(|((names, time), pid)| names.process_name(pid, time));
+            builder.set(at::PROCESS, Cell::text(name.unwrap_or_default()));
+        }
+        if builder.wants(at::THREAD) {
+            let name = named.zip(tid).map(|((names, time), tid)| names.thread_name(tid, time));
+            builder.set(at::THREAD, Cell::text(name.unwrap_or_default()));
+        }
+    }
+}
+
+/// Names of providers that are known without the trace.
+#[derive(Debug, Default)]
+struct Providers {
+    known: HashMap<Guid, (Option<&'static str>, Box<str>)>,
+}
+
+impl Providers {
+    /// The name of a provider, and its GUID as text.
+    fn get(&mut self, guid: Guid) -> (Option<&'static str>, &str) {
+        let (name, text) = self.known.entry(guid).or_insert_with(|| {
+            let text = String::from_utf8_lossy(&guid.to_ascii()).into_owned();
+            (providers::name(guid), text.into())
+        });
+        (*name, text)
+    }
+}
+
+/// Makes rows of the events of a trace.
+pub(crate) struct EventRows<'c> {
+    clock: Clock,
+    store: SchemaStore,
+    context: Option<&'c Context<'c>>,
+    providers: Providers,
+    sequence: i64,
+    scratch: Vec<u8>,
+    name: String,
+}
+
+impl<'c> EventRows<'c> {
+    pub fn new(clock: Clock, store: SchemaStore, context: Option<&'c Context<'c>>) -> Self {
+        let (providers, scratch, name) = (Providers::default(), Vec::new(), String::new());
+        EventRows { clock, store, context, providers, sequence: 0, scratch, name }
+    }
+
+    /// Takes in a record and adds its row, if it is selected; returns whether the batch is full.
+    pub fn add(&mut self, builder: &mut Builder, options: &Options, record: &Record<'_>) -> bool {
+        let sequence = self.sequence;
+        self.sequence += 1;
+        self.store.learn(record);
+        let store = &self.store;
+        if !options.filter.admits_with(record, self.context, |p| store.provider_name(p)) {
+            return false;
+        }
+        let named = !options.events.is_empty() || builder.wants(at::EVENT);
+        let header = HeaderFields::of(record);
+        let described = if builder.wants(at::FIELDS) {
+            store.fields(record).map(|(schema, fields)| (schema, Some(fields)))
+        } else if named {
+            store.decoder(record).map(|decoder| (&**decoder.schema(), None))
+        } else {
+            None
+        };
+        let (schema, fields) = described.unzip();
+        if named {
+            let name = match schema {
+                Some(schema) => &*schema.name,
+                None => {
+                    self.name.clear();
+                    header.write_number_name(&mut self.name, record);
+                    &self.name
+                }
+            };
+            if !options.events.admit_name(name) {
+                return false;
+            }
+            builder.set(at::EVENT, Cell::Text(name));
+        }
+        let filetime = self.clock.filetime(record.timestamp());
+        let ids = self.context.map_or_else(|| etl_analysis::owner(record), |c| c.ids(record));
+        let context = self.context;
+        Head { record, sequence, filetime, ids, context }.set(builder, &options.trace);
+        if builder.wants(at::PROVIDER) || builder.wants(at::PROVIDER_GUID) {
+            let provider = record.provider();
+            let known = provider.map(|guid| self.providers.get(guid));
+            let name = known.and_then(|(name, text)| {
+                name.or_else(|| providers::name_in_traits(record))
+                    .or_else(|| store.provider_name(provider?))
+                    .or(Some(text))
+            });
+            builder.set(at::PROVIDER, Cell::text(name.unwrap_or_default()));
+            let guid = known.map_or("", |(_, text)| text);
+            builder.set(at::PROVIDER_GUID, Cell::text(guid));
+        }
+        builder.set(at::ID, Cell::int(header.id));
+        builder.set(at::VERSION, Cell::int(header.version));
+        builder.set(at::LEVEL, Cell::int(header.level));
+        builder.set(at::KEYWORD, Cell::bits(header.keyword));
+        builder.set(at::OPCODE, Cell::int(header.opcode));
+        builder.set(at::TASK, Cell::int(header.task));
+        if builder.wants(at::KIND) {
+            match record.kind().name() {
+                Some(name) => builder.set(at::KIND, Cell::Text(name)),
+                None => builder.set(at::KIND, Cell::Text(&record.kind().to_string())),
+            }
+        }
+        if builder.wants(at::ACTIVITY_ID) {
+            guid(builder, at::ACTIVITY_ID, HeaderFields::activity(record));
+        }
+        extended(builder, record, ids.0);
+        if builder.wants(at::PAYLOAD_SIZE) || builder.wants(at::PAYLOAD) {
+            builder.set(at::PAYLOAD_SIZE, Cell::int(Some(record.payload().len())));
+            builder.set(at::PAYLOAD, Cell::Bytes(record.payload()));
+        }
+        if builder.wants(at::FIELDS) {
+            // A layout without any fields says nothing of a payload.
+            let empty = schema.is_none_or(|schema| schema.fields.is_empty());
+            let is_known = !empty || record.payload().is_empty();
+            match fields.flatten().filter(|_| is_known) {
+                Some(mut fields) => {
+                    self.scratch.clear();
+                    let names = context.map(|context| context.names_of(record));
+                    let names = names.as_ref().map(|names| names as &dyn Names);
+                    render::json_fields_with(&mut self.scratch, &mut fields, names);
+                    builder.set(at::FIELDS, Cell::Bytes(&self.scratch));
+                }
+                None => builder.set(at::FIELDS, Cell::Null),
+            }
+        }
+        builder.end_row()
+    }
+}
+
+fn guid(builder: &mut Builder, at: usize, guid: Option<Guid>) {
+    match guid {
+        Some(guid) => builder.set(at, Cell::Bytes(&guid.to_ascii())),
+        None => builder.set(at, Cell::Null),
+    }
+}
+
+/// Sets what extended items hold.
+#[inline]
+fn extended(builder: &mut Builder, record: &Record<'_>, pid: Option<u32>) {
+    let (related, stacks) = (builder.wants(at::RELATED_ACTIVITY_ID), builder.wants(at::STACK_ID));
+    if !related && !stacks {
+        return;
+    }
+    let (mut from, mut stack) = (None, None);
+    for item in record.extended() {
+        match item {
+            ExtendedItem::RelatedActivity(id) => from = from.or(Some(id)),
+            ExtendedItem::Stack(found) if found.match_id == 0 => {
+                stack = stack.or_else(|| Some(carried_stack_id(pid, &found)));
+            }
+            _ => {}
+        }
+    }
+    guid(builder, at::RELATED_ACTIVITY_ID, from);
+    builder.set(at::STACK_ID, Cell::int(stack));
+}
+
+/// The id of a stack that a record carries: as if its parts were joined, the kernel's first.
+fn carried_stack_id(pid: Option<u32>, stack: &etl_format::read::StackTrace<'_>) -> i64 {
+    let kernel = if stack.wide { 1 << 63 } else { 1 << 31 };
+    let in_kernel = stack.addresses().filter(|&address| address >= kernel);
+    let in_process = stack.addresses().filter(|&address| address < kernel);
+    stack_id(pid, in_kernel.chain(in_process))
+}
+
+/// Passes the batches of `events` to `out`.
+pub(crate) fn write<S: Source>(
+    mut records: Records<S>,
+    context: Option<&Context<'_>>,
+    options: &Options,
+    out: &mut dyn FnMut(RecordBatch) -> Result<()>,
+) -> Result<()> {
+    let mut builder = builder(options)?;
+    let mut rows = EventRows::new(records.clock(), options.store.clone(), context);
+    while let Some(record) = records.next_record().map_err(Error::Trace)? {
+        if rows.add(&mut builder, options, &record) {
+            out(builder.take()?)?;
+        }
+    }
+    if builder.len() > 0 {
+        out(builder.take()?)?;
+    }
+    Ok(())
+}

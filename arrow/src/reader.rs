@@ -1,0 +1,94 @@
+//! Record batches that are pulled: what engines and bindings read.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
+use etl_format::read::{Source, Trace};
+
+use crate::options::Options;
+use crate::write::Recorded;
+use crate::{Error, Result};
+
+/// Batches that wait for their reader.
+const AHEAD: usize = 1;
+
+/// The batches of a table of a trace, one after the other: an iterator, and Arrow's
+/// [`RecordBatchReader`].
+///
+/// A thread of its own makes them, one ahead of the reader; it ends when the reader is dropped.
+#[derive(Debug)]
+pub struct Reader {
+    schema: SchemaRef,
+    batches: Receiver<Result<RecordBatch>>,
+    ended: bool,
+}
+
+impl Reader {
+    /// The rows of a table: one of [`tables::ALL`](crate::tables::ALL), or `Provider.Event` for the
+    /// events of one kind.
+    ///
+    /// # Errors
+    /// When the trace cannot be opened, or there is no such table or column.
+    pub fn open<S>(source: S, table: &str, options: Options) -> Result<Self>
+    where
+        S: Source + Send + 'static,
+    {
+        let mut recorded = Recorded::open(source, options)?;
+        let plan = recorded.plan(table)?;
+        let schema = plan.schema();
+        let (to, batches) = sync_channel(AHEAD);
+        // It ends by itself when the other end of the channel is gone.
+        std::thread::spawn(move || {
+            let written = recorded.write(&plan, &mut |batch| send(&to, Ok(batch)));
+            if let Err(error) = written
+                && !matches!(error, Error::Stopped)
+            {
+                // Without a reader nobody wants to know.
+                let _ = send(&to, Err(error));
+            }
+        });
+        Ok(Reader { schema, batches, ended: false })
+    }
+}
+
+fn send(to: &SyncSender<Result<RecordBatch>>, batch: Result<RecordBatch>) -> Result<()> {
+    to.send(batch).map_err(|_| Error::Stopped)
+}
+
+impl Iterator for Reader {
+    type Item = std::result::Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        match self.batches.recv() {
+            Ok(Ok(batch)) => Some(Ok(batch)),
+            Ok(Err(error)) => {
+                self.ended = true;
+                Some(Err(error.into()))
+            }
+            Err(_) => {
+                self.ended = true;
+                None
+            }
+        }
+    }
+}
+
+impl RecordBatchReader for Reader {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
+/// Kept for its name in errors.
+pub(crate) fn open_trace<S: Source>(source: S, options: &Options) -> Result<Trace<S>> {
+    let salvage = etl_format::read::Options {
+        limits: options.limits,
+        threads: options.threads,
+        ..etl_format::read::Options::salvage()
+    };
+    Ok(Trace::open(source, &salvage)?)
+}

@@ -1,0 +1,88 @@
+//! The table of events, and that of their stacks.
+
+use super::{TRACE, Table};
+use crate::column::{Column, Kind};
+
+/// Places of the columns of `events`.
+pub(crate) mod at {
+    pub const TRACE: usize = 0;
+    pub const SEQUENCE: usize = 1;
+    pub const TIME: usize = 2;
+    pub const FILETIME: usize = 3;
+    pub const PROCESSOR: usize = 4;
+    pub const PROCESS_ID: usize = 5;
+    pub const PROCESS: usize = 6;
+    pub const THREAD_ID: usize = 7;
+    pub const THREAD: usize = 8;
+    pub const PROVIDER: usize = 9;
+    pub const PROVIDER_GUID: usize = 10;
+    pub const EVENT: usize = 11;
+    pub const ID: usize = 12;
+    pub const VERSION: usize = 13;
+    pub const LEVEL: usize = 14;
+    pub const KEYWORD: usize = 15;
+    pub const OPCODE: usize = 16;
+    pub const TASK: usize = 17;
+    pub const KIND: usize = 18;
+    pub const ACTIVITY_ID: usize = 19;
+    pub const RELATED_ACTIVITY_ID: usize = 20;
+    pub const STACK_ID: usize = 21;
+    pub const PAYLOAD_SIZE: usize = 22;
+    pub const FIELDS: usize = 23;
+    pub const PAYLOAD: usize = 24;
+}
+
+/// The columns that begin `events` and every table of the events of one kind.
+pub(crate) const KEYS: usize = at::PROVIDER;
+
+/// All events.
+pub const TABLE: Table = Table {
+    name: "events",
+    row: "One event, in time order",
+    about: "Numbers that the header of a record does not have are null: kernel events have no id, \
+            for example. Stale records, which stand in the file once more, are left out.",
+    columns: &[
+        TRACE,
+        Column::new("sequence", Kind::Int64, "Number of the event in time order, from 0; with `trace` the key of the row"),
+        Column::new("time", Kind::Time, "Time of the event in UTC").unit("µs"),
+        Column::new("filetime", Kind::Int64, "The same, exact: since 1601-01-01 UTC").unit("100 ns"),
+        Column::new("processor", Kind::Int32, "Processor that logged the event"),
+        Column::new("process_id", Kind::Int64, "Process; for a sample or a stack the one that ran").or_null(),
+        Column::new("process", Kind::Word, "File name of the image of the process").or_null(),
+        Column::new("thread_id", Kind::Int64, "Thread; for a sample or a stack the one that ran").or_null(),
+        Column::new("thread", Kind::Word, "Name of the thread").or_null(),
+        Column::new("provider", Kind::Word, "Name of the provider or the class of the event; its GUID where no name is known").or_null(),
+        Column::new("provider_guid", Kind::Word, "GUID of the provider, as lower-case text").or_null(),
+        Column::new("event", Kind::Word, "Name of the event; `EventID(5)` or `Opcode(5)` where none is known"),
+        Column::new("id", Kind::Int32, "Id of the event; for WPP the number of the message").or_null(),
+        Column::new("version", Kind::Int32, "Version of the event").or_null(),
+        Column::new("level", Kind::Int32, "Level: 1 critical, 2 error, 3 warning, 4 information, 5 verbose, 0 always").or_null(),
+        Column::new("keyword", Kind::Int64, "Keywords, as bits; the highest one makes the number negative").or_null(),
+        Column::new("opcode", Kind::Int32, "Opcode; the type of a kernel or classic event").or_null(),
+        Column::new("task", Kind::Int32, "Task").or_null(),
+        Column::new("kind", Kind::Word, "Layout of the record: `EVENT64`, `PERFINFO64`, …"),
+        Column::new("activity_id", Kind::Text, "Activity, a GUID").or_null(),
+        Column::new("related_activity_id", Kind::Text, "Activity that this one was started from, a GUID").or_null(),
+        Column::new("stack_id", Kind::Int64, "Stack that the event carries itself, in `stacks`; those that are logged after their events are in `event_stacks`").or_null(),
+        Column::new("payload_size", Kind::Int32, "Size of the payload").unit("bytes"),
+        Column::new("fields", Kind::Text, "Fields as a JSON object, as `dump --format jsonl` has them; null where the payload is not understood").or_null(),
+        Column::new("payload", Kind::Bytes, "The payload").on_request(),
+    ],
+};
+
+/// Stacks of events.
+pub const STACKS: Table = Table {
+    name: "event_stacks",
+    row: "One event with a stack, samples included",
+    about: "Stacks come after the events that they belong to, in records of their own or with them. \
+            Here they are joined: `events` by `trace` and `sequence`, `stacks` and `frames` by \
+            `trace` and `stack_id`.",
+    columns: &[
+        TRACE,
+        Column::new("sequence", Kind::Int64, "The event, as in `events`"),
+        Column::new("time", Kind::Time, "Time of the event in UTC").unit("µs"),
+        Column::new("process_id", Kind::Int64, "Process").or_null(),
+        Column::new("thread_id", Kind::Int64, "Thread").or_null(),
+        Column::new("stack_id", Kind::Int64, "Its stack, in `stacks`"),
+    ],
+};

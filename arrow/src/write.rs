@@ -1,0 +1,195 @@
+//! Makes the tables of one trace: first what all rows need to know, then the rows.
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use etl_analysis::profile::Intervals;
+use etl_analysis::{Analysis, Machine, RecordObserver, Recording};
+use etl_format::read::{Record, Source, Trace};
+use etl_tools::context::Context;
+
+use crate::column::{Slot, schema_of};
+use crate::options::Options;
+use crate::reader::open_trace;
+use crate::tables::{EVENTS, Table};
+use crate::typed::{TypedTable, TypedTables};
+use crate::{Error, Result, events, facts, typed};
+
+/// A table, and the columns of it that are wanted.
+#[derive(Clone, Debug)]
+pub(crate) enum Plan {
+    Events(SchemaRef),
+    Facts(&'static Table, SchemaRef),
+    Typed(TypedTables, SchemaRef),
+}
+
+impl Plan {
+    pub fn schema(&self) -> SchemaRef {
+        match self {
+            Plan::Events(schema) | Plan::Facts(_, schema) | Plan::Typed(_, schema) => {
+                schema.clone()
+            }
+        }
+    }
+}
+
+/// What a pass over the whole trace showed.
+#[derive(Debug)]
+pub(crate) struct Before {
+    pub machine: Machine,
+    pub intervals: Intervals,
+    /// Whether it has the names of code as well.
+    code: bool,
+}
+
+/// A trace whose tables are made.
+#[derive(Debug)]
+pub(crate) struct Recorded<S: Source> {
+    source: S,
+    pub options: Options,
+    before: Option<Before>,
+}
+
+/// Finds the intervals of samples.
+#[derive(Debug, Default)]
+struct FindIntervals(Intervals);
+
+impl RecordObserver for FindIntervals {
+    fn other(&mut self, record: &Record<'_>, time: i64) {
+        self.0.record(record, time);
+    }
+
+    fn restart(&mut self) {
+        *self = FindIntervals::default();
+    }
+}
+
+impl<S: Source> Recorded<S> {
+    pub fn open(mut source: S, options: Options) -> Result<Self> {
+        open_trace(&mut source, &options)?;
+        Ok(Recorded { source, options, before: None })
+    }
+
+    /// The trace, opened anew.
+    pub fn trace(&mut self) -> Result<Trace<&mut S>> {
+        open_trace(&mut self.source, &self.options)
+    }
+
+    fn read_before(&mut self, code: bool) -> Result<()> {
+        if self.before.as_ref().is_some_and(|before| before.code || !code) {
+            return Ok(());
+        }
+        let Options { limits, threads, ref trace, .. } = self.options;
+        let mut recording = Recording::open_within([(&mut self.source, trace.clone())], limits)?;
+        let analysis = Analysis::new().threads(threads);
+        let mut intervals = FindIntervals::default();
+        let machine = if code {
+            analysis.names(true).run_split(&mut recording, &mut intervals, &mut ())?
+        } else {
+            analysis.run_for_owners(&mut recording)?
+        };
+        self.before = Some(Before { machine, intervals: intervals.0, code });
+        Ok(())
+    }
+
+    /// What the whole trace shows, names of code included.
+    pub fn with_code(&mut self) -> Result<(&mut S, &Options, &Before)> {
+        self.read_before(true)?;
+        let Recorded { source, options, before } = self;
+        match before {
+            Some(before) => Ok((source, options, before)),
+            None => Err(Error::Stopped),
+        }
+    }
+
+    /// The columns of a table that are wanted.
+    pub fn plan(&mut self, name: &str) -> Result<Plan> {
+        if name == EVENTS.name {
+            return Ok(Plan::Events(events::builder(&self.options)?.schema().clone()));
+        }
+        if let Some(table) = Table::named(name) {
+            let wanted = self.options.wanted(table.name, table.columns)?;
+            let columns = wanted.iter().filter_map(|&at| table.columns.get(at));
+            let slots: Vec<Slot> = columns.map(Slot::from).collect();
+            return Ok(Plan::Facts(table, schema_of(&slots)));
+        }
+        if !name.contains('.') {
+            return Err(Error::NoTable(name.to_owned()));
+        }
+        let mut tables = self.typed()?;
+        tables.retain(|known, _| known.eq_ignore_ascii_case(name));
+        let table = tables.values().next().ok_or_else(|| Error::NoEvent(name.to_owned()))?;
+        let wanted = self.options.places(&table.name, &table.slots)?;
+        let schema = schema_of(wanted.iter().filter_map(|&at| table.slots.get(at)));
+        Ok(Plan::Typed(tables, schema))
+    }
+
+    /// The tables of all kinds of events that are selected.
+    pub fn typed(&mut self) -> Result<TypedTables> {
+        self.for_events(true, |records, context, options| {
+            typed::tables_of(records, context, options)
+        })
+    }
+
+    /// Runs something over the records with what they need to know.
+    fn for_events<T>(
+        &mut self,
+        names: bool,
+        run: impl FnOnce(
+            etl_format::read::Records<&mut &mut S>,
+            Option<&Context<'_>>,
+            &Options,
+        ) -> Result<T>,
+    ) -> Result<T> {
+        if names && self.options.names {
+            self.read_before(false)?;
+        }
+        let Recorded { source, options, before } = self;
+        let machine = before.as_ref().map(|before| &before.machine);
+        let context = machine.filter(|_| names && options.names).map(Context::new);
+        let is_ordered = machine.is_some_and(|machine| machine.is_ordered());
+        let mut trace = open_trace(source, options)?;
+        let records = events::records(&mut trace, is_ordered, options.threads)?;
+        run(records, context.as_ref(), options)
+    }
+
+    /// Passes the batches of a table to `out`.
+    pub fn write(
+        &mut self,
+        plan: &Plan,
+        out: &mut dyn FnMut(RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        match plan {
+            Plan::Events(_) => self.write_events(out),
+            Plan::Facts(table, _) => self.write_facts(&[table], &mut |_, batch| out(batch)),
+            Plan::Typed(tables, _) => self.write_typed(tables, &mut |_, batch| out(batch)),
+        }
+    }
+
+    /// Passes the batches of `events` to `out`.
+    pub fn write_events(&mut self, out: &mut dyn FnMut(RecordBatch) -> Result<()>) -> Result<()> {
+        let names = events::needs_names(&events::builder(&self.options)?, &self.options);
+        self.for_events(names, |records, context, options| {
+            events::write(records, context, options, out)
+        })
+    }
+
+    /// Passes the batches of the tables of events of one kind to `out`.
+    pub fn write_typed(
+        &mut self,
+        tables: &TypedTables,
+        out: &mut dyn FnMut(&TypedTable, RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        self.for_events(true, |records, context, options| {
+            typed::write(records, context, (tables, options), out)
+        })
+    }
+
+    /// Passes the batches of tables about the machine to `out`.
+    pub fn write_facts(
+        &mut self,
+        tables: &[&'static Table],
+        out: &mut dyn FnMut(&'static Table, RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        facts::write(self, tables, out)
+    }
+}
