@@ -156,7 +156,7 @@ impl Machine {
 }
 
 /// Since when and until when something was there; `None` for the beginning and the end.
-type Life = (Option<i64>, Option<i64>);
+pub type Times = (Option<i64>, Option<i64>);
 
 /// Finds what is at addresses.
 #[derive(Clone, Debug)]
@@ -204,7 +204,7 @@ impl<'a> Symbols<'a> {
 
     /// All modules that events state, with the index of the process, the CLR, and since when and
     /// until when their ids were theirs.
-    pub fn modules(&self) -> impl Iterator<Item = (usize, u16, Module<'a>, Life)> + '_ {
+    pub fn modules(&self) -> impl Iterator<Item = (usize, u16, Module<'a>, Times)> + '_ {
         let all = self.names().map(Names::modules).into_iter().flatten();
         all.filter_map(|((process, clr), id, facts)| {
             let key = (process, clr);

@@ -28,12 +28,24 @@ pub enum Error {
     /// No event of this kind is in the trace.
     #[error("the trace has no event `{0}` whose fields are known")]
     NoEvent(String),
+    /// The trace cannot be verified.
+    #[error(transparent)]
+    Verify(etl_verify::Error),
     /// A batch cannot be made or written.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
     /// A file cannot be written.
     #[error("{0}: {1}")]
     File(String, std::io::Error),
+    /// An entry of a data set cannot be read.
+    #[error("{0}: this is no entry of a data set: {1}")]
+    NoEntry(String, String),
+    /// A data set was written with other tables.
+    #[error("the data set has {0} with version {1} of the tables; write to a new folder")]
+    OtherVersion(String, u32),
+    /// A data set has a trace with another selection of rows.
+    #[error("the data set has {0} with another selection (`{1}`); write to another folder")]
+    OtherSelection(String, String),
     /// A Parquet file cannot be written.
     #[cfg(feature = "parquet")]
     #[error(transparent)]

@@ -8,6 +8,8 @@
 
 mod builder;
 mod column;
+#[cfg(feature = "parquet")]
+pub mod dataset;
 mod error;
 mod events;
 mod facts;

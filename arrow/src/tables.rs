@@ -40,6 +40,7 @@ pub(crate) use events::{KEYS as EVENT_KEYS, at as events_at};
 tables! {
     EVENTS = events::TABLE;
     EVENT_STACKS = events::STACKS;
+    TRACES = facts::TRACES;
     PROCESSES = facts::PROCESSES;
     THREADS = facts::THREADS;
     IMAGES = facts::IMAGES;

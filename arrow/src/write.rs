@@ -4,7 +4,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use etl_analysis::profile::Intervals;
 use etl_analysis::{Analysis, Machine, RecordObserver, Recording};
-use etl_format::read::{Record, Source, Trace};
+use etl_format::read::{Record, Source};
 use etl_tools::context::Context;
 
 use crate::column::{Slot, schema_of};
@@ -67,11 +67,6 @@ impl<S: Source> Recorded<S> {
     pub fn open(mut source: S, options: Options) -> Result<Self> {
         open_trace(&mut source, &options)?;
         Ok(Recorded { source, options, before: None })
-    }
-
-    /// The trace, opened anew.
-    pub fn trace(&mut self) -> Result<Trace<&mut S>> {
-        open_trace(&mut self.source, &self.options)
     }
 
     fn read_before(&mut self, code: bool) -> Result<()> {

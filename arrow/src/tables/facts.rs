@@ -31,6 +31,31 @@ const ENDED: Column = Column::new("ended", Kind::Time, "When it ended; null for 
     .unit("µs")
     .or_null();
 
+/// The traces themselves.
+pub const TRACES: Table = Table {
+    name: "traces",
+    row: "One trace",
+    about: "What the header of the file says, and when its events are.",
+    columns: &[
+        TRACE,
+        Column::new("session", Kind::Word, "Name of the session that recorded it").or_null(),
+        Column::new("events", Kind::Int64, "Events, as `info` counts them"),
+        Column::new("first", Kind::Time, "Time of the first event").unit("µs").or_null(),
+        Column::new("last", Kind::Time, "Time of the last event").unit("µs").or_null(),
+        Column::new("started", Kind::Time, "When the session started").unit("µs"),
+        Column::new("os", Kind::Word, "Version of Windows: `10.0`"),
+        Column::new("build", Kind::Int32, "Build of Windows"),
+        Column::new("processors", Kind::Int32, "Processors of the computer"),
+        Column::new("pointer_size", Kind::Int32, "Width of its pointers").unit("bytes"),
+        Column::new("booted", Kind::Time, "When the computer was started").unit("µs").or_null(),
+        Column::new("clock", Kind::Word, "Clock of the timestamps"),
+        Column::new("frequency", Kind::Int64, "Its ticks in a second").unit("1/s"),
+        Column::new("buffers", Kind::Int64, "Buffers that the header counts"),
+        Column::new("events_lost", Kind::Int64, "Events that the header counts as lost"),
+        Column::new("buffers_lost", Kind::Int64, "Buffers that the header counts as lost"),
+    ],
+};
+
 /// Processes.
 pub const PROCESSES: Table = Table {
     name: "processes",
@@ -240,14 +265,14 @@ pub const PACKETS: Table = Table {
 pub const LOSSES: Table = Table {
     name: "losses",
     row: "One loss",
-    about: "As `verify` reports them: what may be missing, and where.",
+    about: "As `verify` reports them: what may be missing, and where. How many events and buffers the \
+            header counts as lost is in `traces`.",
     columns: &[
         TRACE,
         Column::new("kind", Kind::Word, "`events_lost`, `buffers_lost`, `file_damaged`, `end_missing` or `overwritten`"),
         Column::new("from", Kind::Time, "Since when; null for the beginning").unit("µs").or_null(),
         Column::new("to", Kind::Time, "Until when; null for the end").unit("µs").or_null(),
         Column::new("processor", Kind::Int32, "Processor; null where it is not known").or_null(),
-        Column::new("count", Kind::Int64, "Events or buffers that the header of the file counts as lost; null for what is not counted").or_null(),
     ],
 };
 

@@ -7,7 +7,7 @@ use crate::column::{Column, Kind};
 /// Modules of .NET.
 pub const MODULES: Table = Table {
     name: "modules",
-    row: "One module of .NET in a process, with methods that the trace has code of",
+    row: "One module of .NET in a process, from its load to its unload",
     about: "A module that is loaded in several runtimes of a process has a row for each.",
     columns: &[
         TRACE,
@@ -21,7 +21,8 @@ pub const MODULES: Table = Table {
         Column::new("domain", Kind::Word, "Name of its application domain").or_null(),
         Column::new("pdb_guid", Kind::Text, "GUID of the PDB of its IL").or_null(),
         Column::new("pdb_age", Kind::Int64, "Age of that PDB").or_null(),
-        Column::new("methods", Kind::Int64, "Pieces of code of its methods, in `methods`"),
+        Column::new("loaded", Kind::Time, "When it was loaded; null for before the trace").unit("µs").or_null(),
+        Column::new("unloaded", Kind::Time, "When it was unloaded; null for after the trace").unit("µs").or_null(),
     ],
 };
 

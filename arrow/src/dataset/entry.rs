@@ -1,0 +1,123 @@
+//! What a data set knows of its traces.
+
+use std::fmt::{self, Write};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use etl_format::read::Source;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::failed;
+use super::files::word;
+use crate::{Error, Result};
+
+/// The folder of entries; engines pass over names that begin so.
+const FOLDER: &str = "_traces";
+/// Hexadecimal digits of the hash in the name of a trace.
+const DIGITS: usize = 8;
+
+/// The SHA-256 hash of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Hash([u8; 32]);
+
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The hash of all bytes of a trace.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn hash<S: Source>(source: &mut S) -> io::Result<Hash> {
+    const STEP: usize = 1 << 20;
+    let (mut hasher, mut at, mut block) = (Sha256::new(), 0, S::Block::default());
+    loop {
+        source.read(at, STEP, &mut block)?;
+        let bytes = block.as_ref();
+        if bytes.is_empty() {
+            return Ok(Hash(hasher.finalize().into()));
+        }
+        hasher.update(bytes);
+        at += bytes.len() as u64;
+    }
+}
+
+/// A trace that is in a data set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Entry {
+    /// Its name: the value of `trace`.
+    pub trace: String,
+    /// The name of its file.
+    pub file: String,
+    pub hash: String,
+    /// Which of its rows there are, in words.
+    pub selection: String,
+    /// The tables that are whole.
+    pub tables: Vec<String>,
+    /// The version of the tables.
+    pub schema: u32,
+}
+
+impl Entry {
+    pub fn new(file: &str, hash: &super::Hash, selection: &str) -> Self {
+        let stem = file.rsplit(['/', '\\']).next().unwrap_or_default();
+        let stem = stem.to_ascii_lowercase().find(".etl").map_or(stem, |at| {
+            stem.get(..at).unwrap_or(stem)
+        });
+        let hash = hash.to_string();
+        let mut trace = word(stem);
+        // Writing to a string does not fail.
+        let _ = write!(trace, "-{}", hash.get(..DIGITS).unwrap_or_default());
+        Entry {
+            trace,
+            file: file.to_owned(),
+            hash,
+            selection: selection.to_owned(),
+            tables: Vec::new(),
+            schema: crate::SCHEMA_VERSION,
+        }
+    }
+
+    /// Writes the entry; it is there as a whole, or not at all.
+    pub fn write(&self, root: &Path) -> Result<()> {
+        let folder = root.join(FOLDER);
+        fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
+        let path = folder.join(format!("{}.json", self.trace));
+        let unfinished = folder.join(format!(".{}.json", self.trace));
+        let text = serde_json::to_string_pretty(self).map_err(io::Error::from);
+        text.and_then(|text| fs::write(&unfinished, text + "\n"))
+            .and_then(|()| fs::rename(&unfinished, &path))
+            .map_err(|error| failed(&path, error))
+    }
+}
+
+/// The entries of a data set, in the order of their names.
+pub(super) fn read_all(root: &Path) -> Result<Vec<Entry>> {
+    let folder = root.join(FOLDER);
+    let files = match fs::read_dir(&folder) {
+        Ok(files) => files,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(&folder, error)),
+    };
+    let mut entries = Vec::new();
+    for file in files {
+        let path = file.map_err(|error| failed(&folder, error))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with('.') || !name.ends_with(".json") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
+        let entry: Entry = serde_json::from_str(&text)
+            .map_err(|error| Error::NoEntry(path.display().to_string(), error.to_string()))?;
+        if entry.schema != crate::SCHEMA_VERSION {
+            return Err(Error::OtherVersion(entry.trace, entry.schema));
+        }
+        entries.push(entry);
+    }
+    entries.sort_by(|a, b| a.trace.cmp(&b.trace));
+    Ok(entries)
+}

@@ -1,0 +1,222 @@
+//! The Parquet files of one trace, while it is written.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_array::{RecordBatch, UInt32Array};
+use arrow_schema::{Schema, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, Encoding};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
+
+use super::{Hash, failed};
+use crate::Result;
+
+/// Files that are open at a time; a system allows a thousand or so for a process.
+const MAX_OPEN: usize = 64;
+/// Rows of a group; the batches that come are no larger.
+const GROUP: usize = 1 << 16;
+/// Characters of a name.
+const MAX_WORD: usize = 100;
+
+/// How pages are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Codec {
+    /// Not at all.
+    None,
+    /// Snappy: fast, and read by every engine.
+    #[default]
+    Snappy,
+    /// Zstandard: smaller files.
+    #[cfg(feature = "zstd")]
+    Zstd,
+}
+
+impl Codec {
+    fn compression(self) -> Compression {
+        match self {
+            Codec::None => Compression::UNCOMPRESSED,
+            Codec::Snappy => Compression::SNAPPY,
+            #[cfg(feature = "zstd")]
+            Codec::Zstd => Compression::ZSTD(parquet::basic::ZstdLevel::default()),
+        }
+    }
+}
+
+/// A text as the name of a folder: whatever is not plain is an underscore.
+pub(super) fn word(text: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+    let word: String = text.chars().take(MAX_WORD).map(plain).collect();
+    if word.trim_matches('.').is_empty() { "_".to_owned() } else { word }
+}
+
+/// A table that is written: its parts so far, and the one that is open.
+#[derive(Default)]
+struct Table {
+    parts: usize,
+    writer: Option<ArrowWriter<BufWriter<File>>>,
+    used: u64,
+}
+
+/// The files of one trace.
+pub(super) struct Files {
+    folder: PathBuf,
+    trace: String,
+    properties: WriterProperties,
+    tables: BTreeMap<String, Table>,
+    open: usize,
+    uses: u64,
+    rows: u64,
+    bytes: u64,
+}
+
+impl Files {
+    pub fn new(folder: &Path, trace: &str, codec: Codec, hash: &Hash) -> Self {
+        let key = |key: &str, value: String| KeyValue::new(key.to_owned(), value);
+        let keys = vec![
+            key("etlkit.schema", crate::SCHEMA_VERSION.to_string()),
+            key("etlkit.trace.sha256", hash.to_string()),
+        ];
+        let mut properties = WriterProperties::builder()
+            .set_compression(codec.compression())
+            .set_created_by("etlkit".to_owned())
+            .set_max_row_group_row_count(Some(GROUP))
+            .set_key_value_metadata(Some(keys));
+        // These grow from row to row.
+        for column in ["sequence", "time", "filetime"] {
+            let path = ColumnPath::from(column);
+            properties = properties
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+        }
+        Files {
+            folder: folder.to_owned(),
+            trace: trace.to_owned(),
+            properties: properties.build(),
+            tables: BTreeMap::new(),
+            open: 0,
+            uses: 0,
+            rows: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Adds a table, even if no row comes.
+    pub fn table(&mut self, name: &str, schema: &SchemaRef) -> Result<()> {
+        let (schema, _) = without(schema, &["trace"]);
+        self.writer(name, "", schema).map(drop)
+    }
+
+    /// Writes a batch as a group of rows; the column `trace` is the name of the folder.
+    pub fn write(&mut self, name: &str, batch: &RecordBatch) -> Result<()> {
+        self.group(name, "", &["trace"], batch)
+    }
+
+    /// Writes the rows of each value of a column to a file of its own.
+    pub fn write_by(&mut self, name: &str, column: &str, batch: &RecordBatch) -> Result<()> {
+        let Some(values) = batch.column_by_name(column) else { return Ok(()) };
+        let Some(words) = values.as_dictionary_opt::<Int32Type>() else { return Ok(()) };
+        let texts = words.values().as_string::<i32>();
+        let mut rows: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        for row in 0..batch.num_rows() {
+            let text = words.key(row).map_or("", |key| texts.value(key));
+            rows.entry(text).or_default().push(u32::try_from(row).unwrap_or(u32::MAX));
+        }
+        for (text, rows) in rows {
+            let some = take(batch, &UInt32Array::from(rows))?;
+            // As Hive calls the partition of rows without a value.
+            let value = if text.is_empty() { "__HIVE_DEFAULT_PARTITION__" } else { text };
+            let partition = format!("{column}={}", word(value));
+            self.group(name, &partition, &["trace", column], &some)?;
+        }
+        Ok(())
+    }
+
+    fn group(
+        &mut self,
+        name: &str,
+        partition: &str,
+        left_out: &[&str],
+        batch: &RecordBatch,
+    ) -> Result<()> {
+        let (schema, places) = without(&batch.schema(), left_out);
+        let batch = batch.project(&places)?.with_schema(Arc::clone(&schema))?;
+        let writer = self.writer(name, partition, schema)?;
+        writer.write(&batch)?;
+        writer.flush()?;
+        self.rows += batch.num_rows() as u64;
+        Ok(())
+    }
+
+    /// The open file of a table; the one that was used longest ago is closed for it.
+    fn writer(
+        &mut self,
+        name: &str,
+        partition: &str,
+        schema: SchemaRef,
+    ) -> Result<&mut ArrowWriter<BufWriter<File>>> {
+        let key = format!("{name}/trace={}/{partition}", self.trace);
+        let is_open = self.tables.get(&key).is_some_and(|table| table.writer.is_some());
+        if !is_open && self.open >= MAX_OPEN {
+            let open = self.tables.values_mut().filter(|table| table.writer.is_some());
+            if let Some(oldest) = open.min_by_key(|table| table.used) {
+                self.bytes += close(oldest.writer.take())?;
+                self.open -= 1;
+            }
+        }
+        self.uses += 1;
+        let table = self.tables.entry(key.clone()).or_default();
+        table.used = self.uses;
+        match &mut table.writer {
+            Some(writer) => Ok(writer),
+            closed => {
+                let folder = self.folder.join(key);
+                fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
+                let path = folder.join(format!("part-{}.parquet", table.parts));
+                let file = File::create(&path).map_err(|error| failed(&path, error))?;
+                table.parts += 1;
+                self.open += 1;
+                let properties = self.properties.clone();
+                let writer = ArrowWriter::try_new(BufWriter::new(file), schema, Some(properties))?;
+                Ok(closed.insert(writer))
+            }
+        }
+    }
+
+    /// Closes all files; returns the rows and the bytes of all.
+    pub fn finish(&mut self) -> Result<(u64, u64)> {
+        for table in self.tables.values_mut() {
+            self.bytes += close(table.writer.take())?;
+        }
+        Ok((self.rows, self.bytes))
+    }
+}
+
+/// Closes a file; returns its size.
+fn close(writer: Option<ArrowWriter<BufWriter<File>>>) -> Result<u64> {
+    let Some(mut writer) = writer else { return Ok(0) };
+    writer.finish()?;
+    Ok(writer.bytes_written() as u64)
+}
+
+/// A schema without some columns, and the places of the others.
+fn without(schema: &Schema, names: &[&str]) -> (SchemaRef, Vec<usize>) {
+    let fields = schema.fields().iter().enumerate();
+    let kept = fields.filter(|(_, field)| !names.contains(&field.name().as_str()));
+    let (places, fields): (Vec<usize>, Vec<_>) =
+        kept.map(|(at, field)| (at, Arc::clone(field))).unzip();
+    (Arc::new(Schema::new(fields)), places)
+}
+
+/// Some rows of a batch.
+fn take(batch: &RecordBatch, rows: &UInt32Array) -> Result<RecordBatch> {
+    Ok(arrow_select::take::take_record_batch(batch, rows)?)
+}
