@@ -13,6 +13,7 @@ pub mod dataset;
 mod error;
 mod events;
 mod facts;
+pub mod ipc;
 mod options;
 mod reader;
 mod stack_id;

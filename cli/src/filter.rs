@@ -148,7 +148,7 @@ pub(crate) fn learn_names<S: Source>(
     }
 }
 
-/// The raw timestamps of --from and --to.
+/// The raw timestamps of --from and --to, for a trace with this clock.
 pub(crate) fn span(
     from: Option<&str>,
     to: Option<&str>,

@@ -33,6 +33,13 @@ impl ProcessArgs {
         &self.process
     }
 
+    /// What the user wrote, as words of the command line.
+    #[cfg(feature = "parquet")]
+    pub fn words(&self) -> Vec<String> {
+        let named = self.process.iter().map(|name| format!("--process {name}"));
+        named.chain(self.children.then(|| "--children".to_owned())).collect()
+    }
+
     /// The events of the selected processes of a trace, which is read for it; all events if none is
     /// selected.
     pub fn filter(&self, input: &mut Input) -> Result<Filter, Failure> {

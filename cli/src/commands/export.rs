@@ -4,6 +4,7 @@ mod firefox;
 mod pcapng;
 mod perfetto;
 mod speedscope;
+mod tables;
 
 use std::io::BufWriter;
 use std::path::Path;
@@ -32,7 +33,8 @@ Examples:
   etlkit export flamegraph trace.etl -o flame.html
   etlkit export speedscope kernel.etl clr.etl -o trace.speedscope.json
   etlkit export perfetto trace.etl -o trace.perfetto-trace
-  etlkit export pcapng NetTrace.etl -o net.pcapng")]
+  etlkit export pcapng NetTrace.etl -o net.pcapng
+  etlkit export parquet traces/ -o dataset")]
 pub(crate) struct Args {
     #[command(subcommand)]
     format: Format,
@@ -54,6 +56,10 @@ enum Format {
     Perfetto(perfetto::Args),
     /// pcapng: captured packets for Wireshark, and events.
     Pcapng(pcapng::Args),
+    /// Parquet: tables of many traces, for DuckDB, Polars, pandas and Spark.
+    Parquet(tables::ParquetArgs),
+    /// Arrow: one table of a trace, as a file or a stream.
+    Arrow(tables::ArrowArgs),
 }
 
 /// Arguments of the formats that count stacks in samples or in time.
@@ -128,6 +134,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         Format::Firefox(args) => firefox::run(args),
         Format::Pcapng(args) => pcapng::run(args),
         Format::Perfetto(args) => perfetto::run(args),
+        Format::Parquet(args) => tables::parquet(args),
+        Format::Arrow(args) => tables::arrow(args),
         Format::Folded(args) => {
             let export = args.samples.collect(false, by_thread(args.by_thread), ())?;
             // Without an interval there is no time to count in.

@@ -1,0 +1,134 @@
+//! `etlkit export parquet` and `export arrow`: traces as tables.
+
+#[cfg(feature = "parquet")]
+mod write;
+
+use std::path::PathBuf;
+
+#[cfg(not(feature = "parquet"))]
+use crate::Outcome;
+#[cfg(not(feature = "parquet"))]
+use crate::error::Failure;
+use crate::filter::FilterArgs;
+use crate::input::InputArgs;
+use crate::output::ReportFormat;
+use crate::process_args::ProcessArgs;
+use crate::schemas::SchemaArgs;
+use crate::sink::SinkArgs;
+use crate::threads::ThreadArgs;
+
+/// Arguments of `etlkit export parquet`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A table of a trace is the file DATASET/TABLE/trace=STEM-HASH/part-0.parquet; docs/tables.md lists
+the tables and their columns, docs/queries.md has questions and the SQL that answers them. A trace
+that is in the data set already, by its content, is passed over.
+
+Exit codes: 0 success, 1 a trace is damaged or lost buffers and what is left was written, 2 error.
+
+Examples:
+  etlkit export parquet traces/ -o dataset
+  etlkit export parquet trace.etl -o dataset --tables events,gcs --typed
+  etlkit export parquet traces/ -o dataset --jobs 2 --process Orders")]
+pub(super) struct ParquetArgs {
+    /// Traces to read, or directories with traces
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// The data set: a directory, which is created if it does not exist
+    #[arg(short, long, value_name = "DATASET")]
+    output: PathBuf,
+    /// Write these tables [default: all but those of --typed]
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
+    tables: Vec<String>,
+    /// Write a table for each kind of event as well, with a column for each field
+    #[arg(long)]
+    typed: bool,
+    /// Write the events of each provider to a file of its own
+    #[arg(long)]
+    by_provider: bool,
+    /// How the files are compressed: `snappy`, `none`, and `zstd` where etlkit is built with it
+    #[arg(long, value_name = "CODEC", default_value = "snappy")]
+    codec: String,
+    /// Read N traces at the same time; the files do not depend on it [default: one per processor]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: Option<u16>,
+    /// Format of the report
+    #[arg(long, value_enum, default_value = "text")]
+    format: ReportFormat,
+    #[command(flatten)]
+    processes: ProcessArgs,
+    /// Select what happened at or after TIME: seconds since the start (1.5), or UTC
+    /// (2020-07-29T00:07:01Z)
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// Select what happened before TIME
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
+    #[command(flatten)]
+    schemas: SchemaArgs,
+    #[command(flatten)]
+    input: InputArgs,
+}
+
+/// Arguments of `etlkit export arrow`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+docs/tables.md lists the tables and their columns. The table of the events of one kind is called
+PROVIDER.EVENT. A file whose name ends with .arrows, a pipe and standard output get a stream, other
+files the form that is also called Feather.
+
+Exit codes: 0 success, 1 the trace is damaged or lost buffers and what is left was read, 2 error.
+
+Examples:
+  etlkit export arrow trace.etl --table events -o events.arrow
+  etlkit export arrow trace.etl --table samples --columns time,process,method -o -
+  etlkit export arrow trace.etl --table Microsoft-Windows-DotNETRuntime.GCStart_V1 -o gc.arrow")]
+pub(super) struct ArrowArgs {
+    /// Trace to read; `-` is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The table
+    #[arg(long, value_name = "TABLE", default_value = "events")]
+    table: String,
+    /// Write these columns, in this order [default: all but those on request]
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
+    columns: Vec<String>,
+    /// Select events with this name; `*` stands for any text, `?` for a character
+    #[arg(long, value_name = "NAME", help_heading = "Selection")]
+    event: Vec<String>,
+    /// Leave out the names of processes and threads
+    #[arg(long)]
+    no_names: bool,
+    #[command(flatten)]
+    sink: SinkArgs,
+    #[command(flatten)]
+    filter: FilterArgs,
+    #[command(flatten)]
+    threads: ThreadArgs,
+    #[command(flatten)]
+    schemas: SchemaArgs,
+    #[command(flatten)]
+    input: InputArgs,
+}
+
+#[cfg(feature = "parquet")]
+pub(super) use write::{arrow, parquet};
+
+/// What to do where the libraries of Arrow and Parquet are not built in: they are large.
+#[cfg(not(feature = "parquet"))]
+fn missing(format: &str) -> Failure {
+    Failure::new(format!("export {format}"), "this etlkit was built without it").hint(
+        "build one that has it: `cargo install --path cli --features parquet`, or \
+         `cargo run --release --features parquet --bin etlkit -- export ...`",
+    )
+}
+
+#[cfg(not(feature = "parquet"))]
+pub(super) fn parquet(_: &ParquetArgs) -> Result<Outcome, Failure> {
+    Err(missing("parquet"))
+}
+
+#[cfg(not(feature = "parquet"))]
+pub(super) fn arrow(_: &ArrowArgs) -> Result<Outcome, Failure> {
+    Err(missing("arrow"))
+}

@@ -1,0 +1,228 @@
+//! Writes tables.
+
+use std::collections::BTreeMap;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use etl_arrow::dataset::{self, Added, Codec, Dataset, Hash};
+use etl_arrow::{Options, ipc};
+use etl_format::read::{self, FileHeader, Note};
+use etl_schema::store::SchemaStore;
+use etl_tools::rows::Conditions;
+use serde::Serialize;
+
+use super::{ArrowArgs, ParquetArgs};
+use crate::Outcome;
+use crate::diagnostics::Condition;
+use crate::error::Failure;
+use crate::filter;
+use crate::input::{self, Input, InputArgs};
+use crate::memory;
+use crate::output::{self, ReportFormat};
+use crate::sink::Sink;
+use crate::threads;
+use crate::trace_files;
+
+/// What became of the traces.
+#[derive(Debug, Serialize)]
+struct Report {
+    dataset: String,
+    traces: Vec<TraceReport>,
+}
+
+/// What became of a trace.
+#[derive(Debug, Serialize)]
+struct TraceReport {
+    file: String,
+    /// Its name in the data set; none where it was there before.
+    trace: Option<String>,
+    rows: u64,
+    bytes: u64,
+}
+
+/// What a trace says of its own condition.
+type Facts = (FileHeader, Vec<Note>);
+
+pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> {
+    let mut failures = Vec::new();
+    let mut files = Vec::new();
+    for found in trace_files::expand(&args.files) {
+        match found {
+            Ok(path) if input::is_stdin(&path) => {
+                return Err(Failure::new(input::display(&path), "cannot be added to a data set")
+                    .hint("write it to a file first"));
+            }
+            Ok(path) => files.push(path),
+            Err((_, failure)) => failures.push(failure),
+        }
+    }
+    if files.is_empty() && failures.is_empty() {
+        return Err(trace_files::none_found());
+    }
+    let dataset = open(args)?;
+    let store = args.schemas.store()?;
+    // A mapped file would count as memory of the process.
+    let mut input = args.input.clone();
+    input.no_mmap = true;
+    let jobs = args.jobs.map_or_else(threads::processors, usize::from).min(files.len()).max(1);
+    let hashes = memory::map(&files, jobs, |_| true, |path, at_once| hash(path, &input, at_once));
+    // Of several files with the same content, the first one counts.
+    let (mut firsts, mut work) = (BTreeMap::new(), Vec::new());
+    for (path, hash) in files.iter().zip(hashes) {
+        match hash {
+            Ok(hash) if firsts.insert(hash, path).is_none() => work.push((path, hash)),
+            Ok(_) => stderr_line!("note: {}: is there twice", input::display(path)),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    let added = memory::map(&work, jobs, |_| true, |(path, hash), at_once| {
+        let share = input.share(at_once);
+        add(&dataset, (path, hash), args, &store, &share)
+    });
+    let mut outcome = Outcome::Success;
+    let mut report = Report { dataset: args.output.display().to_string(), traces: Vec::new() };
+    for ((path, _), added) in work.iter().zip(added) {
+        let file = input::display(path);
+        let (added, facts) = match added {
+            Ok(added) => added,
+            Err(failure) => {
+                failures.push(failure);
+                continue;
+            }
+        };
+        if let Some((header, notes)) = facts {
+            outcome = outcome.max(Condition::new(&header, &[], &notes).report(&file));
+        }
+        report.traces.push(match added {
+            Added::Written { trace, rows, bytes } => {
+                TraceReport { file, trace: Some(trace), rows, bytes }
+            }
+            _ => TraceReport { file, trace: None, rows: 0, bytes: 0 },
+        });
+    }
+    print(&report, args.format)?;
+    let last = failures.pop();
+    failures.iter().for_each(|failure| stderr_line!("error: {failure}"));
+    last.map_or(Ok(outcome), Err)
+}
+
+/// The data set, as the arguments want it.
+fn open(args: &ParquetArgs) -> Result<Dataset, Failure> {
+    let codec = match args.codec.as_str() {
+        "snappy" => Codec::Snappy,
+        "none" => Codec::None,
+        #[cfg(feature = "zstd")]
+        "zstd" => Codec::Zstd,
+        other => {
+            return Err(Failure::new(format!("--codec {other}"), "this etlkit has no such codec")
+                .hint("choose snappy or none; `--features zstd` builds one with zstd"));
+        }
+    };
+    let name = args.output.display().to_string();
+    let failed = |error: etl_arrow::Error| Failure::new(&name, error.to_string());
+    let dataset = Dataset::open(&args.output).map_err(failed)?;
+    let mut dataset = dataset.typed(args.typed).by_provider(args.by_provider).codec(codec);
+    if !args.tables.is_empty() {
+        let unknown = |error: etl_arrow::Error| Failure::new("--tables", error.to_string());
+        dataset = dataset.tables(&args.tables).map_err(unknown)?;
+    }
+    let mut words: Vec<String> = args.processes.words();
+    let times = [("--from", &args.from), ("--to", &args.to)];
+    words.extend(times.iter().filter_map(|(name, time)| Some(format!("{name} {}", (*time).as_ref()?))));
+    dataset.selection(words.join(" ")).map_err(failed)
+}
+
+fn hash(path: &Path, input: &InputArgs, at_once: usize) -> Result<Hash, Failure> {
+    let mut input = Input::open(path, &input.share(at_once))?;
+    dataset::hash(&mut input.source()).map_err(|error| Failure::io(input::display(path), &error))
+}
+
+/// Adds a trace; with what it says of its condition, if it was read.
+fn add(
+    dataset: &Dataset,
+    (path, hash): (&PathBuf, &Hash),
+    args: &ParquetArgs,
+    store: &SchemaStore,
+    input: &InputArgs,
+) -> Result<(Added, Option<Facts>), Failure> {
+    if dataset.has(hash) {
+        return Ok((Added::Known, None));
+    }
+    let mut input = Input::open(path, input)?;
+    let mut selected = args.processes.filter(&mut input)?;
+    let salvage = read::Options::salvage();
+    let (trace, about) = input.trace(&salvage)?;
+    let name = about.name.clone();
+    let (from, to) = (args.from.as_deref(), args.to.as_deref());
+    (selected.from, selected.to) = filter::span(from, to, &trace.clock())?;
+    let facts = (trace.header().clone(), trace.notes().to_vec());
+    drop(trace);
+    let limits = input.limits();
+    let options = Options::new(&name).filter(selected).store(store.clone()).limits(limits);
+    let added = dataset
+        .add(input.source(), (&name, hash), options)
+        .map_err(|error| failure(&name, &error))?;
+    Ok((added, Some(facts)))
+}
+
+fn failure(name: &str, error: &etl_arrow::Error) -> Failure {
+    match error {
+        etl_arrow::Error::Trace(error) => Failure::trace(name, error),
+        error => Failure::new(name, error.to_string()),
+    }
+}
+
+fn print(report: &Report, format: ReportFormat) -> Result<(), Failure> {
+    if format == ReportFormat::Json {
+        return Ok(output::print(&output::json(report))?);
+    }
+    let mut text = String::new();
+    for TraceReport { file, trace, rows, bytes } in &report.traces {
+        let what = match trace {
+            Some(trace) => format!("{rows} rows, {}, as {trace}", output::size(*bytes)),
+            None => "in the data set already".to_owned(),
+        };
+        text += &format!("{file}: {what}\n");
+    }
+    let new = report.traces.iter().filter(|trace| trace.trace.is_some()).count();
+    text += &format!("{}: {new} of {} traces added\n", report.dataset, report.traces.len());
+    Ok(output::print(&text)?)
+}
+
+pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
+    let mut sink = Sink::create(&args.sink, [args.file.as_path()])?;
+    let mut input = Input::open(&args.file, &args.input)?;
+    let processes = args.filter.processes(&mut input)?;
+    let salvage = read::Options::salvage();
+    let store = args.schemas.store()?;
+    let (mut trace, about) = input.trace(&salvage)?;
+    let name = about.name.clone();
+    let mut selected = args.filter.filter(&trace.clock(), &processes)?;
+    filter::learn_names(&mut selected, &mut trace, &store);
+    let condition = Condition::new(trace.header(), &[], trace.notes());
+    let outcome = condition.report(&name);
+    drop(trace);
+    let events = Conditions::new(&args.event, &[], None)
+        .map_err(|error| Failure::new("--event", error.to_string()))?;
+    let limits = input.limits();
+    let options = Options::new(name.rsplit(['/', '\\']).next().unwrap_or_default())
+        .columns(&args.columns)
+        .filter(selected)
+        .events(events)
+        .store(store)
+        .limits(limits)
+        .threads(args.threads.count())
+        .names(!args.no_names);
+    let to = sink.name().to_owned();
+    let form = match Path::new(&to).extension() {
+        Some(extension) if extension != "arrows" => ipc::Form::File,
+        _ => ipc::Form::Stream,
+    };
+    let mut out = BufWriter::new(sink.file());
+    let rows = ipc::write(input.source(), &args.table, options, form, &mut out)
+        .map_err(|error| failure(&name, &error))?;
+    out.flush().map_err(|error| Failure::io(&to, &error))?;
+    drop(out);
+    sink.finish(&format!("{to}: {rows} rows of {}\n", args.table))?;
+    Ok(outcome)
+}
