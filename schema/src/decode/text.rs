@@ -48,7 +48,7 @@ impl<'a> Utf16<'a> {
     }
 
     /// The text as ASCII, one byte for each code unit, if it is.
-    pub(crate) fn ascii(self) -> Option<impl Iterator<Item = u8> + ExactSizeIterator + use<'a>> {
+    pub(crate) fn ascii(self) -> Option<impl ExactSizeIterator<Item = u8> + use<'a>> {
         let (words, rest) = self.0.as_chunks::<8>();
         let all = words.iter().fold(0, |all, word| all | u64::from_le_bytes(*word));
         let others = rest.as_chunks::<2>().0.iter().any(|unit| u16::from_le_bytes(*unit) >= 0x80);
