@@ -4,8 +4,13 @@ use std::fmt;
 use std::io;
 
 use etl_format::ErrorKind;
+use etl_tools::input::OptionNames;
 
 use crate::Outcome;
+
+/// The options that errors of inputs advise.
+const OPTIONS: OptionNames =
+    OptionNames { member: "--member NAME", max_unpacked: "--max-unpacked 64G" };
 
 /// A failure that ends a command with exit code 2.
 #[derive(Debug)]
@@ -52,6 +57,15 @@ impl Failure {
                 failure.hint("--max-memory allows more")
             }
             _ => failure,
+        }
+    }
+
+    /// The failure of reading the bytes of an input.
+    pub fn input(subject: &str, error: &etl_tools::input::Error) -> Self {
+        let failure = Failure::new(subject, error.message());
+        match error.hint(OPTIONS) {
+            Some(hint) => failure.hint(hint),
+            None => failure,
         }
     }
 

@@ -8,6 +8,8 @@ use std::io::{self, Write};
 
 use clap::ValueEnum;
 
+pub(crate) use etl_tools::input::size;
+
 use crate::escape::{Style, escape_all_but_colors, escape_controls};
 
 /// Bytes that are collected before they are written.
@@ -137,30 +139,5 @@ pub(crate) fn ignore_broken_pipe(printed: io::Result<()>) -> io::Result<()> {
     match printed {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         printed => printed,
-    }
-}
-
-/// A number of bytes for people: `4.7 MiB`.
-pub(crate) fn size(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    let mut value = bytes as f64;
-    let mut unit = "bytes";
-    for next in UNITS {
-        if value < 1024.0 {
-            break;
-        }
-        (value, unit) = (value / 1024.0, next);
-    }
-    if unit == "bytes" { format!("{bytes} bytes") } else { format!("{value:.1} {unit}") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn size_prints_the_unit() {
-        assert_eq!(size(1023), "1023 bytes");
-        assert_eq!(size(4_879_401), "4.7 MiB");
     }
 }

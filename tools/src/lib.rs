@@ -31,8 +31,10 @@
 //!
 //! # Examples
 //! Programs in `examples/`, which run as they are (`cargo run --example compare`): `compare`
-//! compares two traces, `slice` extracts a piece of one, `scrub` makes one safe to share. The crate
-//! has no features.
+//! compares two traces, `slice` extracts a piece of one, `scrub` makes one safe to share.
+//!
+//! # Features
+//! `unpack`: the module `input`, which unpacks gzip, Zstandard and ZIP files.
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
@@ -43,6 +45,8 @@ mod error;
 pub mod filter;
 mod head_key;
 pub mod header_fields;
+#[cfg(feature = "unpack")]
+pub mod input;
 mod on_record;
 pub mod problem;
 pub mod processes;

@@ -65,9 +65,10 @@ pub(super) struct Entry {
 impl Entry {
     pub fn new(file: &str, hash: &super::Hash, selection: &str) -> Self {
         let stem = file.rsplit(['/', '\\']).next().unwrap_or_default();
-        let stem = stem.to_ascii_lowercase().find(".etl").map_or(stem, |at| {
-            stem.get(..at).unwrap_or(stem)
-        });
+        let stem = stem
+            .to_ascii_lowercase()
+            .find(".etl")
+            .map_or(stem, |at| stem.get(..at).unwrap_or(stem));
         let hash = hash.to_string();
         let mut trace = word(stem);
         // Writing to a string does not fail.

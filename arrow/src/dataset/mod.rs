@@ -20,8 +20,8 @@ use crate::tables::{self, EVENTS, Table};
 use crate::write::Recorded;
 use crate::{Error, Result};
 
-pub use entry::{Hash, hash};
 use entry::Entry;
+pub use entry::{Hash, hash};
 pub use files::Codec;
 use files::Files;
 

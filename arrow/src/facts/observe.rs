@@ -1,8 +1,8 @@
 //! Tables of what happened: their rows are found in the records.
 
+use etl_analysis::behavior::Histogram;
 use etl_analysis::behavior::collections::Collections;
 use etl_analysis::behavior::io::Io;
-use etl_analysis::behavior::Histogram;
 use etl_analysis::profile::Intervals;
 use etl_analysis::symbols::{Method, Symbol, Symbols};
 use etl_analysis::{EventRef, Frames, Machine, Observer, Sample, Stack};
@@ -19,9 +19,7 @@ use crate::builder::Cell;
 use crate::events::micros;
 use crate::options::Options;
 use crate::stack_id::stack_id;
-use crate::tables::{
-    CONTEXT_SWITCHES, EVENT_STACKS, FRAMES, GCS, IO, PACKETS, SAMPLES, STACKS,
-};
+use crate::tables::{CONTEXT_SWITCHES, EVENT_STACKS, FRAMES, GCS, IO, PACKETS, SAMPLES, STACKS};
 use crate::write::Before;
 
 /// Makes rows of what an analysis shows.

@@ -18,11 +18,7 @@ pub(super) struct Rows<'o> {
 }
 
 impl<'o> Rows<'o> {
-    pub fn new(
-        tables: &[&'static Table],
-        options: &Options,
-        out: &'o mut Out<'o>,
-    ) -> Result<Self> {
+    pub fn new(tables: &[&'static Table], options: &Options, out: &'o mut Out<'o>) -> Result<Self> {
         let mut open = Vec::new();
         for table in tables {
             let wanted = options.wanted(table.name, table.columns)?;

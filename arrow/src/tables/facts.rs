@@ -269,7 +269,11 @@ pub const LOSSES: Table = Table {
             header counts as lost is in `traces`.",
     columns: &[
         TRACE,
-        Column::new("kind", Kind::Word, "`events_lost`, `buffers_lost`, `file_damaged`, `end_missing` or `overwritten`"),
+        Column::new(
+            "kind",
+            Kind::Word,
+            "`events_lost`, `buffers_lost`, `file_damaged`, `end_missing` or `overwritten`",
+        ),
         Column::new("from", Kind::Time, "Since when; null for the beginning").unit("µs").or_null(),
         Column::new("to", Kind::Time, "Until when; null for the end").unit("µs").or_null(),
         Column::new("processor", Kind::Int32, "Processor; null where it is not known").or_null(),

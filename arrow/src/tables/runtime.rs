@@ -21,8 +21,12 @@ pub const MODULES: Table = Table {
         Column::new("domain", Kind::Word, "Name of its application domain").or_null(),
         Column::new("pdb_guid", Kind::Text, "GUID of the PDB of its IL").or_null(),
         Column::new("pdb_age", Kind::Int64, "Age of that PDB").or_null(),
-        Column::new("loaded", Kind::Time, "When it was loaded; null for before the trace").unit("µs").or_null(),
-        Column::new("unloaded", Kind::Time, "When it was unloaded; null for after the trace").unit("µs").or_null(),
+        Column::new("loaded", Kind::Time, "When it was loaded; null for before the trace")
+            .unit("µs")
+            .or_null(),
+        Column::new("unloaded", Kind::Time, "When it was unloaded; null for after the trace")
+            .unit("µs")
+            .or_null(),
     ],
 };
 

@@ -2,8 +2,8 @@
 
 use etl_format::read::Mode;
 use etl_format::{Error, ErrorKind};
+use etl_tools::input::Head;
 
-use super::{sniff, unpack};
 use crate::error::Failure;
 
 /// What messages about an input need.
@@ -11,10 +11,8 @@ use crate::error::Failure;
 pub(crate) struct About {
     /// The name of the input.
     pub name: String,
-    /// Its first bytes, unpacked, to recognize the type of the file.
-    pub(super) head: Vec<u8>,
-    /// What it was unpacked from, in words, if it is unpacked while it is read.
-    pub(super) from: Option<String>,
+    /// Its first bytes, and what it was unpacked from if it is unpacked while it is read.
+    pub(super) head: Head,
 }
 
 impl About {
@@ -25,32 +23,21 @@ impl About {
 
     /// The failure of opening the input as a trace: names its format, if it is a known one.
     pub fn not_a_trace(&self, error: &Error) -> Failure {
-        let head = self.head.as_slice();
-        let failure = Failure::trace(&self.name, error);
-        let failure = match (&error.kind, sniff::named(&self.name, head), error.code()) {
-            (ErrorKind::Io(error), ..) => unpack::failure(&self.name, error),
-            (_, Some(named), _) => sniff::other(&self.name, named),
-            (_, None, "not-etl") if head.is_empty() => {
-                Failure::new(&self.name, "this file is empty")
-                    .hint("stop the recording before copying its file, and copy it again")
+        match &error.kind {
+            ErrorKind::Limit { .. } | ErrorKind::Budget { .. } => {
+                Failure::trace(&self.name, error).unpacked(self.head.from.as_deref())
             }
-            (_, None, "not-etl") => failure
-                .hint("an .etl trace starts with a buffer whose first record is the header event"),
-            (_, None, "truncated" | "invalid") => {
-                failure.hint("no part of it can be read: copy the file again, it may be incomplete")
-            }
-            _ => failure,
-        };
-        failure.unpacked(self.from.as_deref())
+            _ => Failure::input(&self.name, &self.head.not_a_trace(&self.name, error)),
+        }
     }
 
     /// The failure of a command that needs an intact trace: `hint` says what to do with a damaged
     /// one.
     pub fn not_intact(&self, error: &Error, hint: &str) -> Failure {
         match error.code() {
-            "truncated" | "invalid" | "compression" if sniff::what(&self.head).is_none() => {
+            "truncated" | "invalid" | "compression" if !self.head.is_other_format() => {
                 let failure = Failure::trace(&self.name, error).hint(hint);
-                failure.unpacked(self.from.as_deref())
+                failure.unpacked(self.head.from.as_deref())
             }
             _ => self.not_a_trace(error),
         }

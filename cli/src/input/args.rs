@@ -1,6 +1,7 @@
 //! The arguments of every command that reads a trace.
 
 use etl_format::read::{Budget, Limits};
+use etl_tools::input::Unpacker;
 
 use crate::memory;
 
@@ -58,6 +59,16 @@ impl InputArgs {
     /// The arguments of each of `count` traces that are read at the same time.
     pub fn share(&self, count: usize) -> Self {
         InputArgs { at_once: count as u64, ..self.clone() }
+    }
+
+    /// How packed input is unpacked.
+    pub fn unpacker(&self) -> Unpacker {
+        let mut unpacker = Unpacker::default();
+        unpacker.member = self.member.clone();
+        unpacker.max_unpacked = self.max_unpacked;
+        // The window is only a part of what the command needs.
+        unpacker.window = self.max_memory.map(|memory| memory / 4);
+        unpacker
     }
 
     /// Whether a file of this size is read in blocks.

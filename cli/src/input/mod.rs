@@ -4,8 +4,6 @@ mod about;
 mod any;
 mod args;
 mod map;
-mod sniff;
-mod unpack;
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -13,6 +11,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use etl_format::read::{FileSource, Limits, Options, Records, Source, Spooled, Trace};
+use etl_tools::input::Bytes;
 
 use crate::error::Failure;
 use crate::missing_header;
@@ -20,14 +19,8 @@ use crate::missing_header;
 pub(crate) use about::About;
 pub(crate) use any::AnySource;
 pub(crate) use args::InputArgs;
+pub(crate) use etl_tools::input::{binary_format, what};
 pub(crate) use map::Mapped;
-use sniff::reject_other_formats;
-pub(crate) use sniff::{binary_format, what};
-use unpack::{Bytes, Packing};
-
-/// Bytes of a pipe, or of unpacked input, that are kept in memory. Longer input goes to a temporary
-/// file.
-const MAX_IN_MEMORY: usize = 16 << 20;
 
 /// The name of `-` in messages and reports.
 const STDIN: &str = "(standard input)";
@@ -61,19 +54,19 @@ impl Input {
         let name = display(path);
         let bytes = match is_stdin(path) || is_stdin_pipe(path) {
             true => stdin(),
-            false => opened(open_file(path)?, &name)?,
+            false => Bytes::of_file(open_file(path)?).map_err(|e| Failure::io(&name, &e))?,
         };
         let (bytes, mut about) = unpacked(bytes, name, args)?;
-        let mut data = match bytes.whole(&about.name)? {
+        let mut data = match bytes.whole().map_err(|e| Failure::input(&about.name, &e))? {
             Spooled::Memory(bytes) => Data::Bytes(Mapped::Memory(bytes)),
             Spooled::File(file) if args.in_blocks(file.size()) => Data::File(file),
             Spooled::File(file) => Data::Bytes(Mapped::new(&file.into_inner(), &about.name)?),
         };
-        if about.from.is_some() {
+        if about.head.from.is_some() {
             // Only here the error can name what the trace was unpacked from.
             Records::stream(data.source(), &Options::salvage())
                 .map_err(|error| about.not_a_trace(&error))?;
-            about.from = None;
+            about.head.from = None;
         }
         let limits = args.limits(data.source().size().unwrap_or(0));
         Ok(Input { about, data, limits })
@@ -178,43 +171,12 @@ fn stdin() -> Bytes {
     Bytes::Pipe(Box::new(io::stdin().lock()))
 }
 
-/// The bytes of a file. A named pipe cannot seek: it is read like standard input.
-fn opened(file: File, name: &str) -> Result<Bytes, Failure> {
-    if file.metadata().is_ok_and(|m| m.is_file()) {
-        let source = FileSource::new(file).map_err(|e| Failure::io(name, &e))?;
-        Ok(Bytes::Whole(Spooled::File(source)))
-    } else {
-        Ok(Bytes::Pipe(Box::new(file)))
-    }
-}
-
 /// Bytes, unpacked if necessary, and what messages about them need.
 fn unpacked(bytes: Bytes, name: String, args: &InputArgs) -> Result<(Bytes, About), Failure> {
-    let (head, bytes) = bytes.peek(HEAD).map_err(|e| match e.kind() {
-        io::ErrorKind::IsADirectory => {
-            Failure::new(&name, "is a directory").hint("name the .etl files in it")
-        }
-        _ => Failure::io(&name, &e),
-    })?;
-    let packing = Packing::of(&head);
-    check_member(packing, &name, args)?;
-    let Some(packing) = packing else {
-        reject_other_formats(&name, &head)?;
-        return Ok((bytes, About { name, head, from: None }));
-    };
-    let (bytes, from) = bytes.unpack(packing, &name, args)?;
-    let (head, bytes) = bytes.peek(HEAD).map_err(|e| unpack::failure(&name, &e))?;
-    reject_other_formats(&name, &head).map_err(|failure| failure.unpacked(Some(&from)))?;
-    Ok((bytes, About { name, head, from: Some(from) }))
-}
-
-/// Checks that `--member` was given for a ZIP archive only.
-fn check_member(packing: Option<Packing>, name: &str, args: &InputArgs) -> Result<(), Failure> {
-    if args.member.is_none() || packing == Some(Packing::Zip) {
-        return Ok(());
+    match args.unpacker().open(bytes) {
+        Ok((bytes, head)) => Ok((bytes, About { name, head })),
+        Err(error) => Err(Failure::input(&name, &error)),
     }
-    Err(Failure::new(name, "--member needs a ZIP archive, and this is not one")
-        .hint("omit --member"))
 }
 
 /// Opens a file for reading.

@@ -60,7 +60,7 @@ pub use kinds::{
 };
 pub use limits::{Budget, Limits};
 pub use options::{Options, Order, OrderCheck};
-pub use record::{Identity, Record, RecordLocation};
+pub use record::{Identity, Record, RecordInfo, RecordLocation};
 pub use records::{OrderReport, Records};
 pub use source::{FileSource, PipeSource, Reused, Source, Spooled};
 pub use trace::Trace;

@@ -40,6 +40,17 @@ pub struct Record<'a> {
     location: RecordLocation,
 }
 
+/// What a record is besides its bytes: for making it again where these are kept
+/// ([`Record::with_info`]).
+#[derive(Clone, Copy, Debug)]
+pub struct RecordInfo {
+    kind: RecordKind,
+    timestamped: bool,
+    stale: bool,
+    timestamp: i64,
+    location: RecordLocation,
+}
+
 /// The key by which records are counted as the same kind of event.
 ///
 /// Fields that a record's kind does not have are 0; `hook` is `None` outside the kernel's format.
@@ -99,6 +110,23 @@ impl<'a> Record<'a> {
     #[inline(always)]
     pub(crate) fn with_stale(self, stale: bool) -> Self {
         Record { stale, ..self }
+    }
+
+    /// What the record is besides its bytes.
+    #[must_use]
+    #[inline]
+    pub fn info(&self) -> RecordInfo {
+        let Record { kind, timestamped, stale, timestamp, location, .. } = *self;
+        RecordInfo { kind, timestamped, stale, timestamp, location }
+    }
+
+    /// The record with these bytes, which are those of the record that `info` is from. Of other
+    /// bytes it has other values, and no more.
+    #[must_use]
+    #[inline]
+    pub fn with_info(bytes: &'a [u8], info: RecordInfo) -> Self {
+        let RecordInfo { kind, timestamped, stale, timestamp, location } = info;
+        Record { bytes, kind, timestamped, stale, timestamp, location }
     }
 
     /// The whole record: header, extended items and payload, without alignment padding.

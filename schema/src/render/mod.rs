@@ -206,8 +206,9 @@ fn width(field: &Field) -> usize {
     field.in_type().map_or(8, |ty| ty.width(PointerSize::P8))
 }
 
-/// A buffer of fixed length says what is before its first NUL.
-pub(crate) fn until_nul<'a>(field: &Field, text: Utf16<'a>) -> Utf16<'a> {
+/// The text that a field shows: a buffer of fixed length says what is before its first NUL.
+#[must_use]
+pub fn until_nul<'a>(field: &Field, text: Utf16<'a>) -> Utf16<'a> {
     use crate::model::Length;
     match field.length {
         Length::Fixed(_) | Length::Field(_) | Length::Rest => text.before_nul(),
@@ -215,7 +216,9 @@ pub(crate) fn until_nul<'a>(field: &Field, text: Utf16<'a>) -> Utf16<'a> {
     }
 }
 
-fn shown_bytes<'a>(field: &Field, bytes: &'a [u8]) -> &'a [u8] {
+/// As [`shown`], of text of 8-bit units.
+#[must_use]
+pub fn shown_bytes<'a>(field: &Field, bytes: &'a [u8]) -> &'a [u8] {
     use crate::model::Length;
     match field.length {
         Length::Fixed(_) | Length::Field(_) => bytes.split(|b| *b == 0).next().unwrap_or_default(),

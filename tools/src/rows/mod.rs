@@ -36,6 +36,8 @@ mod xml;
 pub use conditions::{Conditions, NoCondition};
 pub use csv::{Columns, EmptyColumnName};
 
+pub use crate::header_fields::HeaderFields;
+
 use etl_format::Clock;
 use etl_format::read::Record;
 use etl_schema::store::SchemaStore;
@@ -223,8 +225,29 @@ impl<'c> RowWriter<'c> {
         admitted
     }
 
+    /// The name of a record's event, or what its number is called: `EventID(160)`.
+    #[must_use]
+    pub fn event_name<'a>(&'a mut self, record: &'a Record<'a>) -> &'a str {
+        &self.model.row(record, true).head.event_name
+    }
+
+    /// The name of a record's provider, where one is known.
+    #[must_use]
+    pub fn provider_name<'a>(&'a mut self, record: &'a Record<'a>) -> Option<&'a str> {
+        self.model.row(record, false).provider_name()
+    }
+
+    /// The message of a record's event with its fields in place, not escaped.
+    #[must_use]
+    pub fn message<'a>(&'a mut self, record: &'a Record<'a>) -> Option<&'a str> {
+        let RowWriter { model, scratch, .. } = self;
+        model.row(record, true).message(scratch)
+    }
+
+    /// Whether the filter and the conditions admit a record.
     #[inline]
-    fn admits(&mut self, filter: &Filter, record: &Record<'_>) -> bool {
+    #[must_use]
+    pub fn admits(&mut self, filter: &Filter, record: &Record<'_>) -> bool {
         let RowWriter { model, conditions, scratch, stale, .. } = self;
         if record.is_stale() && !*stale {
             return false;

@@ -13,6 +13,7 @@
 
 mod counts;
 mod gaps;
+mod report;
 
 use std::collections::BTreeMap;
 
@@ -29,6 +30,7 @@ use crate::header_fields::hook_as_text;
 use crate::problem::Problem;
 use counts::Counts;
 use gaps::gaps;
+pub use report::Report;
 
 /// The summary of a trace. `docs/json-info.md` describes its JSON form.
 ///

@@ -8,9 +8,8 @@ use etl_format::constants::LogFileMode;
 use etl_format::read::{Mode, Options, Record};
 use etl_schema::store::SchemaStore;
 use etl_tools::context::{self, Context};
-use etl_tools::processes::{OwnerCounts, ProcessCount, processes};
-use etl_tools::survey::Survey;
-use serde::Serialize;
+use etl_tools::processes::OwnerCounts;
+use etl_tools::survey::{Report, Survey};
 
 use crate::Outcome;
 use crate::diagnostics::Condition;
@@ -23,9 +22,6 @@ use crate::progress::Progress;
 use crate::schemas::SchemaArgs;
 use crate::threads::ThreadArgs;
 use crate::trace_files;
-
-/// Incremented when a field of the report changes its meaning or is removed.
-const SCHEMA_VERSION: u32 = 1;
 
 /// Arguments of `etlkit info`.
 #[derive(Debug, clap::Args)]
@@ -57,20 +53,6 @@ pub(crate) struct Args {
     threads: ThreadArgs,
     #[command(flatten)]
     input: InputArgs,
-}
-
-/// The report of a file; docs/json-info.md describes its JSON.
-#[derive(Debug, Serialize)]
-struct Report {
-    schema_version: u32,
-    file: String,
-    bytes: u64,
-    /// The processes whose events are counted, as the user named them; empty for all.
-    processes: Vec<String>,
-    #[serde(flatten)]
-    survey: Survey,
-    /// The processes, those with the most events first; empty where some are selected.
-    process_counts: Vec<ProcessCount>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
@@ -132,7 +114,7 @@ fn survey(
     store: SchemaStore,
 ) -> Result<Report, Failure> {
     let mut input = Input::open(path, args)?;
-    let (bytes, filter) = (input.size(), selected.filter(&mut input)?);
+    let filter = selected.filter(&mut input)?;
     let machine = if selected.names().is_empty() {
         None
     } else {
@@ -155,8 +137,5 @@ fn survey(
     drop(trace);
     drop(progress);
     let limits = input.limits();
-    let counted = |owners| processes(input.source(), &file, limits, owners).unwrap_or_default();
-    let process_counts = owners.map_or_else(Vec::new, counted);
-    let processes = selected.names().to_vec();
-    Ok(Report { schema_version: SCHEMA_VERSION, file, bytes, processes, process_counts, survey })
+    Ok(Report::new(survey, &file, (input.source(), limits), selected.names(), owners))
 }

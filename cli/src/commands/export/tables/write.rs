@@ -75,10 +75,15 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
             Err(failure) => failures.push(failure),
         }
     }
-    let added = memory::map(&work, jobs, |_| true, |(path, hash), at_once| {
-        let share = input.share(at_once);
-        add(&dataset, (path, hash), args, &store, &share)
-    });
+    let added = memory::map(
+        &work,
+        jobs,
+        |_| true,
+        |(path, hash), at_once| {
+            let share = input.share(at_once);
+            add(&dataset, (path, hash), args, &store, &share)
+        },
+    );
     let mut outcome = Outcome::Success;
     let mut report = Report { dataset: args.output.display().to_string(), traces: Vec::new() };
     for ((path, _), added) in work.iter().zip(added) {
@@ -128,7 +133,9 @@ fn open(args: &ParquetArgs) -> Result<Dataset, Failure> {
     }
     let mut words: Vec<String> = args.processes.words();
     let times = [("--from", &args.from), ("--to", &args.to)];
-    words.extend(times.iter().filter_map(|(name, time)| Some(format!("{name} {}", (*time).as_ref()?))));
+    words.extend(
+        times.iter().filter_map(|(name, time)| Some(format!("{name} {}", (*time).as_ref()?))),
+    );
     dataset.selection(words.join(" ")).map_err(failed)
 }
 

@@ -6,8 +6,8 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::Failure;
-use crate::output;
+use super::error::Advice;
+use super::size;
 
 /// Up to this size any factor is allowed: preallocated traces are mostly zeros.
 const ALWAYS_ALLOWED: u64 = 256 << 20;
@@ -20,7 +20,7 @@ const MAX_TOTAL: u64 = 16 << 30;
 
 /// Why packed input is not read to its end.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(super) enum Stop {
     /// It is larger than this size.
     Size(u64),
     /// It grows by more than the factor.
@@ -32,9 +32,9 @@ pub(crate) enum Stop {
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Stop::Size(limit) => write!(f, "unpacks to more than {}", output::size(*limit)),
+            Stop::Size(limit) => write!(f, "unpacks to more than {}", size(*limit)),
             Stop::Factor => {
-                let free = output::size(ALWAYS_ALLOWED);
+                let free = size(ALWAYS_ALLOWED);
                 write!(f, "unpacks to more than {free} and more than {MAX_FACTOR} times its size")
             }
             Stop::Broken { format, at, why } => {
@@ -47,25 +47,14 @@ impl fmt::Display for Stop {
 impl Error for Stop {}
 
 impl Stop {
-    fn hint(&self) -> &'static str {
+    pub fn advice(&self) -> Advice {
         match self {
-            Stop::Size(_) | Stop::Factor => {
-                "if you trust the file, raise the limit: --max-unpacked 64G"
-            }
-            Stop::Broken { .. } => {
+            Stop::Size(_) | Stop::Factor => Advice::RaiseLimit,
+            Stop::Broken { .. } => Advice::Text(
                 "copy the file again: it may be incomplete. Otherwise unpack it with its own tool, and \
-                 run `etlkit repair` on the result"
-            }
+                 run `etlkit repair` on the result",
+            ),
         }
-    }
-}
-
-/// The failure of reading input that may be packed.
-pub(crate) fn failure(name: &str, error: &io::Error) -> Failure {
-    let failure = Failure::new(name, error.to_string());
-    match error.get_ref().and_then(|inner| inner.downcast_ref::<Stop>()) {
-        Some(stop) => failure.hint(stop.hint()),
-        None => failure,
     }
 }
 

@@ -2,10 +2,11 @@
 
 use etl_format::constants::BUFFER_HEADER_SIZE;
 
-use crate::error::Failure;
+use super::error::Error;
 
 /// The format of a file with these first bytes, if it is a known one.
-pub(crate) fn what(head: &[u8]) -> Option<&'static str> {
+#[must_use]
+pub fn what(head: &[u8]) -> Option<&'static str> {
     sniff(head).map(|(what, _)| what)
 }
 
@@ -80,15 +81,16 @@ const KNOWN: [(usize, &[u8], Named); 44] = [
 ///
 /// # Errors
 /// When the bytes have another format.
-pub(crate) fn reject_other_formats(name: &str, head: &[u8]) -> Result<(), Failure> {
+pub(super) fn reject_other_formats(head: &[u8]) -> Result<(), Error> {
     match known(head).filter(|_| !starts_like_trace(head) && !may_be_text(head)) {
-        Some(named) => Err(other(name, named)),
+        Some(named) => Err(other(named)),
         None => Ok(()),
     }
 }
 
 /// The binary format of a file that should be text.
-pub(crate) fn binary_format(head: &[u8]) -> Option<&'static str> {
+#[must_use]
+pub fn binary_format(head: &[u8]) -> Option<&'static str> {
     if starts_like_trace(head) {
         return Some("an .etl trace");
     }
@@ -120,9 +122,9 @@ fn starts_like_trace(head: &[u8]) -> bool {
     matches!(marker, Some([_, 0, 1 | 2, 0xc0]))
 }
 
-/// The failure of a file of another format.
-pub(super) fn other(name: &str, (what, next): Named) -> Failure {
-    Failure::new(name, format!("this is {what}, not an .etl trace")).hint(next)
+/// The error of a file of another format.
+pub(super) fn other((what, next): Named) -> Error {
+    Error::new(format!("this is {what}, not an .etl trace")).hint_text(next)
 }
 
 /// The format with this magic number.

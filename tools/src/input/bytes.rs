@@ -1,20 +1,60 @@
-//! Unpacks gzip, Zstandard and ZIP files.
-
-mod archive;
-mod guard;
-mod zst;
+//! Opened bytes, and their unpacking.
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek};
 
-use etl_format::read::{Reused, Source as _, Spooled};
+use etl_format::read::{FileSource, Reused, Source as _, Spooled};
 use flate2::bufread::MultiGzDecoder;
 
-use super::{InputArgs, MAX_IN_MEMORY};
-use crate::error::Failure;
+use super::error::{Advice, Error};
+use super::guard::{Count, Counted, Guard};
+use super::head::Head;
+use super::{archive, sniff, zst};
 
-pub(super) use guard::failure;
-use guard::{Count, Counted, Guard};
+/// Bytes of a pipe, or of unpacked input, that are kept in memory. Longer input goes to a temporary
+/// file.
+const MAX_IN_MEMORY: usize = 16 << 20;
+
+/// Bytes that are enough to recognize the type of a file.
+const HEAD: usize = 512;
+
+/// How packed input is unpacked.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Unpacker {
+    /// The file of a ZIP archive to read; needed if the archive contains several traces.
+    pub member: Option<String>,
+    /// The largest unpacked size. Default: 250 times the packed size, but at least 256 MiB and at
+    /// most 16 GiB.
+    pub max_unpacked: Option<u64>,
+    /// The most memory for the window of Zstandard data. Default: 128 MiB, as `zstd` has it.
+    pub window: Option<u64>,
+}
+
+impl Unpacker {
+    /// Unpacks bytes where they are packed. Returns what messages about them need as well.
+    ///
+    /// # Errors
+    /// When the bytes cannot be read or unpacked, or have another format than that of traces.
+    pub fn open(&self, bytes: Bytes) -> Result<(Bytes, Head), Error> {
+        let (head, bytes) = bytes.peek(HEAD)?;
+        let packing = Packing::of(&head);
+        if self.member.is_some() && packing != Some(Packing::Zip) {
+            return Err(Error::new(
+                "only a ZIP archive has files to choose from, and this is not one",
+            )
+            .advise(Advice::OmitMember));
+        }
+        let Some(packing) = packing else {
+            sniff::reject_other_formats(&head)?;
+            return Ok((bytes, Head { bytes: head, from: None }));
+        };
+        let (bytes, from) = bytes.unpack(packing, self)?;
+        let (head, bytes) = bytes.peek(HEAD)?;
+        sniff::reject_other_formats(&head).map_err(|error| error.unpacked_from(Some(&from)))?;
+        Ok((bytes, Head { bytes: head, from: Some(from) }))
+    }
+}
 
 /// The format of a packed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,15 +78,43 @@ impl Packing {
 }
 
 /// Opened bytes, packed or not.
-pub(super) enum Bytes {
+pub enum Bytes {
     /// All of them, in a file or in memory.
     Whole(Spooled<File>),
+    /// A pipe, which is read front to back.
     Pipe(Box<dyn Read>),
 }
 
+impl std::fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Bytes::Whole(whole) => f.debug_tuple("Whole").field(whole).finish(),
+            Bytes::Pipe(_) => f.write_str("Pipe"),
+        }
+    }
+}
+
 impl Bytes {
+    /// The bytes of a file. A named pipe cannot seek: it is read front to back.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn of_file(file: File) -> io::Result<Self> {
+        if file.metadata().is_ok_and(|m| m.is_file()) {
+            Ok(Bytes::Whole(Spooled::File(FileSource::new(file)?)))
+        } else {
+            Ok(Bytes::Pipe(Box::new(file)))
+        }
+    }
+
+    /// Bytes in memory.
+    #[must_use]
+    pub fn of_memory(bytes: Vec<u8>) -> Self {
+        Bytes::Whole(Spooled::Memory(bytes))
+    }
+
     /// The first `len` bytes, and all of them.
-    pub fn peek(self, len: usize) -> io::Result<(Vec<u8>, Self)> {
+    fn peek(self, len: usize) -> io::Result<(Vec<u8>, Self)> {
         match self {
             Bytes::Whole(mut whole) => {
                 let mut block = Reused::default();
@@ -62,6 +130,9 @@ impl Bytes {
     }
 
     /// The bytes front to back.
+    ///
+    /// # Errors
+    /// When the file cannot seek.
     pub fn reader(self) -> io::Result<Box<dyn Read>> {
         Ok(match self {
             Bytes::Whole(Spooled::Memory(bytes)) => Box::new(Cursor::new(bytes)),
@@ -75,40 +146,36 @@ impl Bytes {
     }
 
     /// All bytes: in memory, or in a temporary file if a pipe has many.
-    pub fn whole(self, name: &str) -> Result<Spooled<File>, Failure> {
+    ///
+    /// # Errors
+    /// When they cannot be read or unpacked.
+    pub fn whole(self) -> Result<Spooled<File>, Error> {
         match self {
             Bytes::Whole(whole) => Ok(whole),
-            Bytes::Pipe(pipe) => spool(pipe, name),
+            Bytes::Pipe(pipe) => spool(pipe),
         }
     }
 
     /// The unpacked bytes, and their origin. Only archives are read as a whole.
-    pub fn unpack(
-        self,
-        packing: Packing,
-        name: &str,
-        args: &InputArgs,
-    ) -> Result<(Self, String), Failure> {
-        let limit = args.max_unpacked;
+    fn unpack(self, packing: Packing, options: &Unpacker) -> Result<(Self, String), Error> {
+        let limit = options.max_unpacked;
         if packing == Packing::Zip {
             // The directory of an archive is at its end.
-            let archive: Box<dyn Seekable> = match self.whole(name)? {
+            let archive: Box<dyn Seekable> = match self.whole()? {
                 Spooled::Memory(bytes) => Box::new(Cursor::new(bytes)),
                 Spooled::File(file) => Box::new(file.into_inner()),
             };
-            return archive::with_member(archive, name, args, |member, bytes| {
+            return archive::with_member(archive, options, |member, bytes| {
                 let from = format!("{member}, unpacked from the ZIP archive");
-                Ok((Bytes::Whole(spool(bytes, name)?), from))
+                Ok((Bytes::Whole(spool(bytes)?), from))
             });
         }
-        let inner = self.reader().map_err(|e| Failure::io(name, &e))?;
+        let inner = self.reader()?;
         let count = Count::default();
         let reader = BufReader::with_capacity(1 << 16, Counted { inner, count: count.clone() });
         let (format, unpacked): (_, Box<dyn Read>) = match packing {
             Packing::Zstandard => {
-                // The window is only a part of what the command needs.
-                let window = args.max_memory.map(|memory| memory / 4);
-                ("Zstandard data", Box::new(zst::Frames::new(reader, window)))
+                ("Zstandard data", Box::new(zst::Frames::new(reader, options.window)))
             }
             _ => ("gzip data", Box::new(MultiGzDecoder::new(reader))),
         };
@@ -121,8 +188,8 @@ impl Bytes {
 trait Seekable: Read + Seek {}
 impl<T: Read + Seek> Seekable for T {}
 
-fn spool(reader: impl Read, name: &str) -> Result<Spooled<File>, Failure> {
-    Spooled::new(reader, MAX_IN_MEMORY, tempfile::tempfile).map_err(|e| failure(name, &e))
+fn spool(reader: impl Read) -> Result<Spooled<File>, Error> {
+    Ok(Spooled::new(reader, MAX_IN_MEMORY, tempfile::tempfile)?)
 }
 
 #[cfg(test)]
@@ -130,6 +197,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+    use crate::input::OptionNames;
 
     fn plain() -> Vec<u8> {
         (0..40_000u32).map(|i| (i.wrapping_mul(i) >> 7) as u8 & 0x1f).collect()
@@ -155,14 +223,16 @@ mod tests {
     /// The unpacked bytes, or the error.
     fn unpack(packed: &[u8]) -> Result<Vec<u8>, String> {
         let packing = Packing::of(packed).ok_or("not packed")?;
-        let mut args = InputArgs::default();
-        args.max_unpacked = Some(1 << 20);
+        let options = Unpacker { max_unpacked: Some(1 << 20), ..Unpacker::default() };
+        let names = OptionNames { member: "--member NAME", max_unpacked: "--max-unpacked 64G" };
+        let text =
+            |error: Error| format!("{error}\nhint: {}", error.hint(names).unwrap_or_default());
         let mut out = Vec::new();
         let (unpacked, _) = Bytes::Pipe(Box::new(Cursor::new(packed.to_vec())))
-            .unpack(packing, "it", &args)
-            .map_err(|failure| failure.to_string())?;
+            .unpack(packing, &options)
+            .map_err(text)?;
         let mut stream = unpacked.reader().map_err(|e| e.to_string())?;
-        stream.read_to_end(&mut out).map_err(|e| failure("it", &e).to_string())?;
+        stream.read_to_end(&mut out).map_err(|e| text(e.into()))?;
         Ok(out)
     }
 

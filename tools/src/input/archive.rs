@@ -5,9 +5,9 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
+use super::bytes::Unpacker;
+use super::error::{Advice, Choose, Error};
 use super::guard::{Count, Guard};
-use crate::error::Failure;
-use crate::input::InputArgs;
 
 /// Files of an archive that a message lists.
 const MAX_LISTED: usize = 12;
@@ -21,12 +21,11 @@ const FORMAT: &str = "ZIP archive";
 /// of `f`.
 pub(super) fn with_member<R: Read + Seek, T>(
     mut archive: R,
-    name: &str,
-    args: &InputArgs,
-    f: impl FnOnce(&str, &mut dyn Read) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let failure = |e: &ZipError| Failure::new(name, message(e)).hint(hint(e));
-    let size = archive.seek(SeekFrom::End(0)).map_err(|e| Failure::io(name, &e))?;
+    options: &Unpacker,
+    f: impl FnOnce(&str, &mut dyn Read) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let failure = |e: &ZipError| Error::new(message(e)).hint_text(hint(e));
+    let size = archive.seek(SeekFrom::End(0))?;
     let mut archive = ZipArchive::new(BufReader::new(archive)).map_err(|e| failure(&e))?;
     let names: Vec<String> = (0..archive.len())
         .map(|i| match archive.name_for_index(i) {
@@ -34,11 +33,10 @@ pub(super) fn with_member<R: Read + Seek, T>(
             _ => String::new(),
         })
         .collect();
-    let chosen = choose(&names, args.member.as_deref())
-        .map_err(|(what, hint)| Failure::new(name, what).hint(hint))?;
+    let chosen = choose(&names, options.member.as_deref())?;
     let member = archive.by_index(chosen).map_err(|e| failure(&e))?;
     let called = names.get(chosen).map_or("", String::as_str);
-    f(called, &mut Guard::new(member, FORMAT, Count::known(size), args.max_unpacked))
+    f(called, &mut Guard::new(member, FORMAT, Count::known(size), options.max_unpacked))
 }
 
 fn message(error: &ZipError) -> String {
@@ -68,8 +66,8 @@ fn hint(error: &ZipError) -> &'static str {
     }
 }
 
-/// The index of the file that the user means; else a message and a hint.
-fn choose(names: &[String], wanted: Option<&str>) -> Result<usize, (String, String)> {
+/// The index of the file that the user means.
+fn choose(names: &[String], wanted: Option<&str>) -> Result<usize, Error> {
     let files = || {
         let files = names.iter().enumerate();
         files.filter(|(_, n)| !n.is_empty() && !n.ends_with('/') && !n.starts_with("__MACOSX/"))
@@ -90,24 +88,27 @@ fn choose(names: &[String], wanted: Option<&str>) -> Result<usize, (String, Stri
     };
     match (found.as_slice(), wanted) {
         ([(at, _)], _) => Ok(*at),
-        ([], Some(wanted)) => Err((
-            format!("the ZIP archive contains no {wanted}"),
-            format!("it contains {}", list(files().map(|(_, n)| n))),
-        )),
-        ([], None) => Err((
-            "the ZIP archive contains no .etl file".to_owned(),
-            match files().next() {
-                None => "it is empty".to_owned(),
-                Some(_) => format!(
-                    "it contains {}; choose one with --member NAME",
-                    list(files().map(|(_, n)| n))
-                ),
-            },
-        )),
-        (several, _) => Err((
-            format!("the ZIP archive contains {} traces", several.len()),
-            format!("choose one with --member NAME: {}", list(several.iter().map(|(_, n)| *n))),
-        )),
+        ([], Some(wanted)) => {
+            let files = list(files().map(|(_, n)| n));
+            let advice = Advice::Member { before: "it contains ", files, choose: Choose::No };
+            Err(Error::new(format!("the ZIP archive contains no {wanted}")).advise(advice))
+        }
+        ([], None) => {
+            let advice = match files().next() {
+                None => Advice::Text("it is empty"),
+                Some(_) => {
+                    let files = list(files().map(|(_, n)| n));
+                    Advice::Member { before: "it contains ", files, choose: Choose::After }
+                }
+            };
+            Err(Error::new("the ZIP archive contains no .etl file").advise(advice))
+        }
+        (several, _) => {
+            let files = list(several.iter().map(|(_, n)| *n));
+            let advice = Advice::Member { before: "", files, choose: Choose::Before };
+            let message = format!("the ZIP archive contains {} traces", several.len());
+            Err(Error::new(message).advise(advice))
+        }
     }
 }
 
@@ -123,10 +124,15 @@ fn list<'a>(names: impl Iterator<Item = &'a String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input::OptionNames;
 
     fn chosen(names: &[&str], wanted: Option<&str>) -> Result<usize, String> {
         let names: Vec<_> = names.iter().map(|&n| n.to_owned()).collect();
-        choose(&names, wanted).map_err(|(what, hint)| format!("{what}; {hint}"))
+        choose(&names, wanted).map_err(|error| {
+            let options =
+                OptionNames { member: "--member NAME", max_unpacked: "--max-unpacked 64G" };
+            format!("{error}; {}", error.hint(options).unwrap_or_default())
+        })
     }
 
     #[test]
@@ -147,6 +153,7 @@ mod tests {
         assert!(chosen(&["a.etl"], Some("c.etl")).unwrap_err().contains("contains no c.etl"));
         assert!(chosen(&[], None).unwrap_err().contains("is empty"));
         let many: Vec<_> = (0..20).map(|i| format!("{i}.etl")).collect();
-        assert!(choose(&many, None).unwrap_err().1.ends_with(" and 8 more"));
+        let many = choose(&many, None).unwrap_err();
+        assert!(format!("{many:?}").contains(" and 8 more"));
     }
 }
