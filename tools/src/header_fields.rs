@@ -43,7 +43,7 @@ pub struct HeaderFields {
 
 impl HeaderFields {
     /// Writes what an event is called if only its numbers are known: `EventID(160)`.
-    pub(crate) fn write_number_name(&self, out: &mut String, record: &Record<'_>) {
+    pub fn write_number_name(&self, out: &mut String, record: &Record<'_>) {
         let (word, number) = match (self.id, self.opcode) {
             (Some(number), _) if !record.is_event() => ("Message", number),
             (Some(id), _) => ("EventID", id),

@@ -12,11 +12,15 @@
 mod block;
 mod event;
 mod packet;
+mod radio;
 mod reader;
 mod reassembly;
 mod seen;
+mod vmswitch;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use etl_format::Clock;
@@ -25,7 +29,8 @@ use etl_format::read::Record;
 use etl_schema::store::SchemaStore;
 
 use block::{Block, kind, option};
-use packet::{Fact, Link, Part, Place};
+use packet::{Fact, Link, Part, Place, RADIOTAP};
+use radio::Radio;
 use reassembly::Reassembly;
 use seen::Seen;
 
@@ -63,6 +68,8 @@ impl PacketOptions {
 pub struct Interfaces {
     places: BTreeMap<Place, [String; 2]>,
     components: BTreeMap<u16, Component>,
+    /// Cards and layers of which events say how packets were received.
+    radios: BTreeSet<(u32, u32)>,
 }
 
 /// What events say of a component of the network stack.
@@ -89,6 +96,8 @@ impl Interfaces {
         }
         if let Some(part) = packet::part_of(store, record) {
             self.places.entry(part.place).or_insert(part.names);
+        } else if let Some((card, layer, _)) = packet::radio_of(store, record) {
+            self.radios.insert((card, layer));
         } else if let Some((id, fact)) = packet::fact_of(store, record) {
             let component = self.components.entry(id).or_default();
             match fact {
@@ -112,6 +121,12 @@ impl Interfaces {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
+    }
+
+    /// Whether the packets of a place have a header that says how they were received.
+    fn has_radio(&self, place: &Place) -> bool {
+        matches!(place, Place::Layer { card, layer, link: Link::Wifi, .. }
+            if self.radios.contains(&(*card, *layer)))
     }
 
     /// Whether packets of this place are written. Of the layers above a network card one is enough:
@@ -149,12 +164,17 @@ pub struct PacketWriter<W> {
     options: PacketOptions,
     /// The number of the interface of each place that is written.
     interfaces: BTreeMap<Place, u32>,
+    /// By number of the interface, whether packets have a header that says how they were received.
+    with_radio: Vec<bool>,
+    /// How the next packet was received, by card, layer and processor.
+    radios: BTreeMap<(u32, u32, u16), Radio>,
     /// The number of the interface of events.
     of_events: u32,
     parts: Reassembly,
     seen: Seen,
     block: Block,
     text: Vec<u8>,
+    comment: String,
     written: Written,
 }
 
@@ -170,10 +190,12 @@ impl<W: Write> PacketWriter<W> {
         let section = block.begin(kind::SECTION_HEADER).u32(0x1a2b_3c4d).u16(1).u16(0);
         section.u32(u32::MAX).u32(u32::MAX).text(option::SECTION_APPLICATION, application);
         block.write(&mut out)?;
-        let mut numbers = BTreeMap::new();
+        let (mut numbers, mut with_radio) = (BTreeMap::new(), Vec::new());
         for (place, names) in &interfaces.places {
             if interfaces.is_written(place, options) {
-                describe(&mut block, place, names, &interfaces.components);
+                let has_radio = interfaces.has_radio(place);
+                describe(&mut block, (place, has_radio), names, &interfaces.components);
+                with_radio.push(has_radio);
                 block.write(&mut out)?;
                 numbers.insert(place.clone(), numbers.len() as u32);
             }
@@ -188,10 +210,13 @@ impl<W: Write> PacketWriter<W> {
             options,
             of_events: numbers.len() as u32,
             interfaces: numbers,
+            with_radio,
+            radios: BTreeMap::new(),
             parts: Reassembly::default(),
             seen: Seen::default(),
             block,
             text: Vec::new(),
+            comment: String::new(),
             written: Written::default(),
         })
     }
@@ -210,6 +235,9 @@ impl<W: Write> PacketWriter<W> {
         let packets = record.provider().is_some_and(packet::has_packets);
         if let Some(part) = packets.then(|| packet::part_of(store, record)).flatten() {
             return self.part(&part, clock, record);
+        }
+        if packets && let Some((card, layer, radio)) = packet::radio_of(store, record) {
+            self.radios.insert((card, layer, record.processor()), radio);
         }
         if !self.options.events {
             return Ok(());
@@ -237,10 +265,15 @@ impl<W: Write> PacketWriter<W> {
         let key = (interface, record.processor(), record.thread_id().unwrap_or(0));
         let (begins, ends) = (part.begins, part.ends);
         let Some(packet) = self.parts.add(key, part.bytes, begins, ends) else { return Ok(()) };
-        let (link, time) = (part.place.link(), unix_time(clock, record));
-        let packet = decrypted(link, packet);
+        let time = unix_time(clock, record);
+        let (mut packet, length) = complete(part, packet);
+        if self.with_radio.get(interface as usize) == Some(&true) {
+            let mut with_header = Vec::with_capacity(packet.len() + 16);
+            Radio::header(self.radio_of(part, record), &mut with_header);
+            with_header.extend_from_slice(&packet);
+            packet = Cow::Owned(with_header);
+        }
         let captured = packet.len() as u32;
-        let length = part.length.or_else(|| original_length(link, &packet)).unwrap_or(0);
         self.block.begin(kind::ENHANCED_PACKET).u32(interface);
         self.block.u32((time >> 32) as u32).u32(time as u32);
         self.block.u32(captured).u32(length.max(captured)).bytes(&packet);
@@ -249,18 +282,24 @@ impl<W: Write> PacketWriter<W> {
         self.block.write(&mut self.out)
     }
 
+    /// How a packet was received, by the event before it.
+    fn radio_of(&mut self, part: &Part<'_>, record: &Record<'_>) -> Option<Radio> {
+        let Place::Layer { card, layer, .. } = part.place else { return None };
+        self.radios.remove(&(card, layer, record.processor()))
+    }
+
     /// The options of a packet.
     fn options_of(&mut self, part: &Part<'_>, record: &Record<'_>) {
         let process = record.process_id().zip(record.thread_id());
-        let mut comment = String::new();
+        self.comment.clear();
         if let Some((pid, tid)) = process.filter(|&process| process != (u32::MAX, u32::MAX)) {
-            comment = format!("PID={pid} TID={tid}");
+            let _ = write!(self.comment, "PID={pid} TID={tid}");
         }
         if let Some((reason, place)) = part.dropped {
-            let blank = if comment.is_empty() { "" } else { " " };
-            comment += &format!("{blank}dropped: reason {reason}, location {place:#x}");
+            let blank = if self.comment.is_empty() { "" } else { " " };
+            let _ = write!(self.comment, "{blank}dropped: reason {reason}, location {place:#x}");
         }
-        self.block.text(option::COMMENT, &comment);
+        self.block.text(option::COMMENT, &self.comment);
         if let Some(is_sent) = part.is_sent {
             self.block.option(option::PACKET_FLAGS, &(1 + u32::from(is_sent)).to_le_bytes());
         }
@@ -269,13 +308,11 @@ impl<W: Write> PacketWriter<W> {
         }
         if part.dropped.is_some() {
             // A verdict of the hardware's driver, as a number of 64 bits.
-            let mut verdict = vec![2];
-            verdict.extend(1u64.to_le_bytes());
-            self.block.option(option::PACKET_VERDICT, &verdict);
+            self.block.option(option::PACKET_VERDICT, &[2, 1, 0, 0, 0, 0, 0, 0, 0]);
         }
         if let Some((pid, tid)) = process {
-            let both = [pid.to_le_bytes(), tid.to_le_bytes()].concat();
-            self.block.option(option::PACKET_PROCESS, &both);
+            let both = u64::from(tid) << 32 | u64::from(pid);
+            self.block.option(option::PACKET_PROCESS, &both.to_le_bytes());
         }
     }
 
@@ -290,13 +327,22 @@ impl<W: Write> PacketWriter<W> {
     }
 }
 
-/// A packet without the flag that it is encrypted: Windows has decrypted what is said to be
-/// protected.
-fn decrypted(link: Link, mut packet: Vec<u8>) -> Vec<u8> {
-    if let (Link::Wifi, Some(flags)) = (link, packet.get_mut(1)) {
-        *flags &= !0x40;
+/// A packet that is whole, and its length on the network. What Windows took out of it or did to it
+/// is undone: VLAN tags, and Wi-Fi packets are not encrypted any more.
+fn complete<'a>(part: &Part<'_>, mut packet: Cow<'a, [u8]>) -> (Cow<'a, [u8]>, u32) {
+    let link = part.place.link();
+    if link == Link::Wifi
+        && packet.get(1).is_some_and(|flags| flags & PROTECTED != 0)
+        && let Some(flags) = packet.to_mut().get_mut(1)
+    {
+        *flags &= !PROTECTED;
     }
-    packet
+    let mut length = part.length.or_else(|| original_length(link, &packet)).unwrap_or(0);
+    if let Some(tagged) = part.vlan.and_then(|tag| vmswitch::tagged(&packet, tag)) {
+        length += u32::from(length > 0) * (tagged.len() - packet.len()) as u32;
+        packet = Cow::Owned(tagged);
+    }
+    (packet, length)
 }
 
 /// The name of the interface of a place; that of a component comes after it.
@@ -315,6 +361,8 @@ fn place_name(place: &Place) -> String {
         Place::Component { id, .. } => format!("pktmon:{id}"),
     }
 }
+/// The flag of Wi-Fi packets that are encrypted.
+const PROTECTED: u8 = 0x40;
 
 /// 100 ns since 1970.
 fn unix_time(clock: &Clock, record: &Record<'_>) -> u64 {
@@ -331,12 +379,12 @@ fn begin_interface(block: &mut Block, link: u16) -> &mut Block {
 
 fn describe(
     block: &mut Block,
-    place: &Place,
+    (place, has_radio): (&Place, bool),
     [port_name, card_name]: &[String; 2],
     components: &BTreeMap<u16, Component>,
 ) {
     let link = place.link();
-    begin_interface(block, link.code());
+    begin_interface(block, if has_radio { RADIOTAP } else { link.code() });
     let named = place_name(place);
     match place {
         Place::Layer { card, is_above, layer, .. } => {

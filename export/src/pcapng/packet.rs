@@ -1,14 +1,19 @@
 //! Packets, and parts of packets, in events.
 
 use etl_format::Guid;
+use etl_format::constants::PointerSize;
 use etl_format::read::Record;
 use etl_schema::decode::Value;
 use etl_schema::providers::{NDIS_PACKET_CAPTURE, PKTMON, RAS_PACKET_CAPTURE};
 use etl_schema::store::SchemaStore;
 
+use super::radio::Radio;
+use super::vmswitch::SwitchPacket;
+
 /// Ids of events with packets.
 mod id {
     pub const FRAGMENT: u16 = 1001;
+    pub const METADATA: u16 = 1002;
     pub const SWITCH_FRAGMENT: u16 = 1003;
     pub const RAS_SENT: u16 = 5001;
     pub const RAS_RECEIVED: u16 = 5002;
@@ -44,6 +49,9 @@ impl Link {
         }
     }
 }
+
+/// The link type of Wi-Fi packets with a header that says how they were received.
+pub(super) const RADIOTAP: u16 = 127;
 
 /// Where a packet was captured: what becomes an interface.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,6 +91,8 @@ pub(super) struct Part<'a> {
     pub number: Option<(u64, u64)>,
     /// Reason and place in the driver's code, of a dropped packet.
     pub dropped: Option<(u64, u64)>,
+    /// The VLAN tag that Windows took out of it.
+    pub vlan: Option<u16>,
     /// Names of the port and of its card.
     pub names: [String; 2],
 }
@@ -95,74 +105,142 @@ pub(super) fn has_packets(provider: Guid) -> bool {
 /// The packet, or part of a packet, in a record.
 pub(super) fn part_of<'a>(store: &'a SchemaStore, record: &Record<'a>) -> Option<Part<'a>> {
     let (provider, descriptor) = (record.provider()?, record.descriptor()?);
-    let (event, keyword) = (descriptor.id, descriptor.keyword);
-    let known = match provider {
-        NDIS_PACKET_CAPTURE => [id::FRAGMENT, id::SWITCH_FRAGMENT].contains(&event),
-        PKTMON => [id::PACKET, id::DROPPED].contains(&event),
-        RAS_PACKET_CAPTURE => [id::RAS_SENT, id::RAS_RECEIVED].contains(&event),
-        _ => false,
-    };
-    if !known {
-        return None;
-    }
-    let fields = Fields::of(store, record)?;
-    let number = |name| fields.number(name);
-    let mut part = Part {
-        place: Place::Component { id: 0, link: Link::Ethernet },
-        begins: true,
-        ends: true,
-        is_sent: None,
-        bytes: fields.bytes(if provider == PKTMON { "Payload" } else { "Fragment" })?,
-        length: None,
-        number: None,
-        dropped: None,
-        names: <[String; 2]>::default(),
-    };
-    match provider {
-        PKTMON => {
-            let link = match number("PacketType") {
-                Some(1) => Link::Ethernet,
-                Some(2) => Link::Wifi,
-                Some(3) => Link::Raw,
-                _ => return None,
-            };
-            part.place = Place::Component { id: number("ComponentId")? as u16, link };
-            part.is_sent = number("DirTag").and_then(direction);
-            part.length = number("OriginalPayloadSize").map(|length| length as u32);
-            part.number = number("PktGroupId").zip(number("PktNumber"));
-            let reason = number("DropReason").zip(number("DropLocation"));
-            part.dropped = reason.filter(|_| event == id::DROPPED);
-        }
-        RAS_PACKET_CAPTURE => {
-            part.place = Place::RemoteAccess {
+    match (provider, descriptor.id) {
+        (NDIS_PACKET_CAPTURE, id::FRAGMENT) => layer_part(store, record, descriptor.keyword),
+        (NDIS_PACKET_CAPTURE, id::SWITCH_FRAGMENT) => port_part(record, descriptor.keyword),
+        (PKTMON, event @ (id::PACKET | id::DROPPED)) => component_part(store, record, event),
+        (RAS_PACKET_CAPTURE, event @ (id::RAS_SENT | id::RAS_RECEIVED)) => {
+            let fields = Fields::of(store, record)?;
+            let place = Place::RemoteAccess {
                 domain: fields.text("RoutingDomainID"),
                 user: fields.text("RRASUserName"),
             };
-            part.is_sent = Some(event == id::RAS_SENT);
+            let part = Part::new(place, fields.bytes("Fragment")?);
+            Some(Part { is_sent: Some(event == id::RAS_SENT), ..part })
         }
-        _ => {
-            let (card, layer) = (number("MiniportIfIndex")? as u32, number("LowerIfIndex")? as u32);
-            let link = match keyword {
-                k if k & keyword::WIFI != 0 => Link::Wifi,
-                k if k & keyword::MOBILE_BROADBAND != 0 => Link::Raw,
-                _ => Link::Ethernet,
-            };
-            part.place = match number("SourcePortId") {
-                Some(port) => Place::Port { card, layer, port: port as u32 },
-                None => Place::Layer { card, is_above: card != layer, layer, link },
-            };
-            part.names = [fields.text("SourcePortName"), fields.text("SourceNicName")];
-            let has = |bit| keyword & bit != 0;
-            (part.begins, part.ends) = (has(keyword::START), has(keyword::END));
-            part.is_sent = match (has(keyword::SEND), has(keyword::RECEIVE)) {
-                (true, false) => Some(true),
-                (false, true) => Some(false),
-                _ => None,
-            };
+        _ => None,
+    }
+}
+
+/// How the next packet of a layer was received: card, layer, and what the event says.
+pub(super) fn radio_of(store: &SchemaStore, record: &Record<'_>) -> Option<(u32, u32, Radio)> {
+    if (record.provider()?, record.descriptor()?.id) != (NDIS_PACKET_CAPTURE, id::METADATA) {
+        return None;
+    }
+    let fields = Fields::of(store, record)?;
+    let (card, layer) = (fields.number("MiniportIfIndex")?, fields.number("LowerIfIndex")?);
+    Some((card as u32, layer as u32, Radio::of(fields.bytes("Metadata")?)?))
+}
+
+impl<'a> Part<'a> {
+    /// A whole packet of which nothing else is known.
+    fn new(place: Place, bytes: &'a [u8]) -> Self {
+        Part {
+            place,
+            begins: true,
+            ends: true,
+            is_sent: None,
+            bytes,
+            length: None,
+            number: None,
+            dropped: None,
+            vlan: None,
+            names: <[String; 2]>::default(),
         }
     }
-    Some(part)
+
+    /// With what the keywords of NDIS-PacketCapture say.
+    fn with_keywords(self, keyword: u64) -> Self {
+        let has = |bit| keyword & bit != 0;
+        let is_sent = match (has(keyword::SEND), has(keyword::RECEIVE)) {
+            (true, false) => Some(true),
+            (false, true) => Some(false),
+            _ => None,
+        };
+        Part { begins: has(keyword::START), ends: has(keyword::END), is_sent, ..self }
+    }
 }
+
+/// A packet of a layer above a network card.
+fn layer_part<'a>(store: &'a SchemaStore, record: &Record<'a>, keyword: u64) -> Option<Part<'a>> {
+    let (mut card, mut layer, mut fragment) = (None, None, None);
+    let (_, fields) = store.fields(record)?;
+    for (field, value) in fields {
+        match (&*field.name, value) {
+            ("MiniportIfIndex", value) => card = value.as_u64(),
+            ("LowerIfIndex", value) => layer = value.as_u64(),
+            ("Fragment", Value::Binary(bytes)) => {
+                fragment = Some(bytes);
+                break;
+            }
+            _ => {}
+        }
+    }
+    let (card, layer) = (card? as u32, layer? as u32);
+    let link = match keyword {
+        k if k & keyword::WIFI != 0 => Link::Wifi,
+        k if k & keyword::MOBILE_BROADBAND != 0 => Link::Raw,
+        _ => Link::Ethernet,
+    };
+    let place = Place::Layer { card, is_above: card != layer, layer, link };
+    Some(Part::new(place, fragment?).with_keywords(keyword))
+}
+
+/// A packet of a port of a virtual switch.
+fn port_part<'a>(record: &Record<'a>, keyword: u64) -> Option<Part<'a>> {
+    let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
+    let packet = SwitchPacket::of(record.payload(), pointers)?;
+    let SwitchPacket { card, layer, port, .. } = packet;
+    let names = packet.names.map(|units| {
+        let units = units.as_chunks().0.iter().map(|&unit| u16::from_le_bytes(unit));
+        char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+    });
+    let part = Part::new(Place::Port { card, layer, port }, packet.bytes);
+    Some(Part { vlan: packet.vlan, names, ..part }.with_keywords(keyword))
+}
+
+/// A packet of a component of the network stack.
+fn component_part<'a>(store: &'a SchemaStore, record: &Record<'a>, event: u16) -> Option<Part<'a>> {
+    let mut numbers = [None; COMPONENT_FIELDS.len()];
+    let mut payload = None;
+    let (_, fields) = store.fields(record)?;
+    for (field, value) in fields {
+        if let Value::Binary(bytes) = value {
+            payload = (&*field.name == "Payload").then_some(bytes).or(payload);
+        } else if let Some(at) = COMPONENT_FIELDS.iter().position(|name| *name == &*field.name)
+            && let Some(number) = numbers.get_mut(at)
+        {
+            *number = value.as_u64();
+        }
+    }
+    let [kind, id, direction_tag, length, group, number, reason, location] = numbers;
+    let link = match kind {
+        Some(1) => Link::Ethernet,
+        Some(2) => Link::Wifi,
+        Some(3) => Link::Raw,
+        _ => return None,
+    };
+    let part = Part::new(Place::Component { id: id? as u16, link }, payload?);
+    Some(Part {
+        is_sent: direction_tag.and_then(direction),
+        length: length.map(|length| length as u32),
+        number: group.zip(number),
+        dropped: reason.zip(location).filter(|_| event == id::DROPPED),
+        ..part
+    })
+}
+
+/// Fields with numbers of the packets of a component.
+const COMPONENT_FIELDS: [&str; 8] = [
+    "PacketType",
+    "ComponentId",
+    "DirTag",
+    "OriginalPayloadSize",
+    "PktGroupId",
+    "PktNumber",
+    "DropReason",
+    "DropLocation",
+];
 
 /// Whether a direction of the packet monitor is away from the machine: in and out, receive and
 /// transmit, ingress and egress.

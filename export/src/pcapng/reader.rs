@@ -7,7 +7,7 @@ use etl_schema::store::SchemaStore;
 
 use super::packet::{self, Link, Place};
 use super::reassembly::Reassembly;
-use super::{decrypted, original_length, place_name};
+use super::{complete, place_name};
 
 /// A packet at one place of capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,9 +59,8 @@ impl Packets {
         let key = (interface, record.processor(), record.thread_id().unwrap_or(0));
         let link = part.place.link();
         let bytes = self.parts.add(key, part.bytes, part.begins, part.ends)?;
-        let bytes = decrypted(link, bytes);
+        let (bytes, length) = complete(&part, bytes);
         let captured = bytes.len() as u32;
-        let length = part.length.or_else(|| original_length(link, &bytes)).unwrap_or(0);
         Some(Packet {
             place: place_name(&part.place),
             link: match link {
@@ -72,7 +71,7 @@ impl Packets {
             is_sent: part.is_sent,
             length: length.max(captured),
             dropped: part.dropped,
-            bytes,
+            bytes: bytes.into_owned(),
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Packets in parts: before Windows 8.1, the parts of a packet's memory are events of their own.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Bytes that a packet has at most.
@@ -19,8 +20,18 @@ pub(super) struct Reassembly {
 
 impl Reassembly {
     /// Adds a part, and returns the packet if it is whole.
-    pub fn add(&mut self, key: Key, bytes: &[u8], begins: bool, ends: bool) -> Option<Vec<u8>> {
-        let before = self.open.remove(&key);
+    pub fn add<'a>(
+        &mut self,
+        key: Key,
+        bytes: &'a [u8],
+        begins: bool,
+        ends: bool,
+    ) -> Option<Cow<'a, [u8]>> {
+        let before = if self.open.is_empty() { None } else { self.open.remove(&key) };
+        // Nearly all packets are whole.
+        if before.is_none() && begins && ends && bytes.len() <= LONGEST {
+            return Some(Cow::Borrowed(bytes));
+        }
         let mut packet = match (before, begins) {
             (None, true) => Vec::new(),
             (Some(before), false) => before,
@@ -40,7 +51,7 @@ impl Reassembly {
         }
         packet.extend_from_slice(bytes);
         if ends {
-            return Some(packet);
+            return Some(Cow::Owned(packet));
         }
         if self.open.len() < MOST {
             self.open.insert(key, packet);
@@ -58,15 +69,15 @@ impl Reassembly {
 
 #[cfg(test)]
 mod tests {
-    use super::Reassembly;
+    use super::{Cow, Reassembly};
 
     #[test]
     fn packet_is_put_together_by_interface_processor_and_thread() {
         let mut parts = Reassembly::default();
         assert_eq!(parts.add((0, 1, 2), b"ab", true, false), None);
-        assert_eq!(parts.add((0, 2, 2), b"xy", true, true), Some(b"xy".to_vec()));
+        assert_eq!(parts.add((0, 2, 2), b"xy", true, true), Some(Cow::Borrowed(&b"xy"[..])));
         assert_eq!(parts.add((0, 1, 2), b"cd", false, false), None);
-        assert_eq!(parts.add((0, 1, 2), b"e", false, true), Some(b"abcde".to_vec()));
+        assert_eq!(parts.add((0, 1, 2), b"e", false, true), Some(Cow::Borrowed(&b"abcde"[..])));
         assert_eq!(parts.incomplete(), 0);
     }
 
@@ -76,7 +87,7 @@ mod tests {
         assert_eq!(parts.add((0, 0, 0), b"b", false, false), None);
         assert_eq!(parts.add((0, 0, 0), b"c", false, true), None);
         assert_eq!(parts.add((0, 0, 0), b"a", true, false), None);
-        assert_eq!(parts.add((0, 0, 0), b"d", true, true), Some(b"d".to_vec()));
+        assert_eq!(parts.add((0, 0, 0), b"d", true, true), Some(Cow::Borrowed(&b"d"[..])));
         assert_eq!(parts.add((0, 0, 1), &[0; 0x1_0000], true, true), None);
         assert_eq!(parts.incomplete(), 3);
     }

@@ -4,13 +4,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use etl_export::pcapng::{Interfaces, PacketOptions, PacketWriter, Written};
-use etl_format::constants::FILETIME_UNIX_EPOCH;
+use std::io::Cursor;
+
+use etl_format::Guid;
+use etl_format::constants::{EventFlags, EventProperties, FILETIME_UNIX_EPOCH, PointerSize};
 use etl_format::read::{Options, Order, Trace};
+use etl_format::write::record::{Event, EventDescriptor};
+use etl_format::write::{File, FileHeader, Session, SessionConfig};
 use etl_schema::store::SchemaStore;
 use etl_test_support::{needs, trace};
 use etl_tests::foreign;
 
-use crate::packets::{captured, file, monitored, of_corpus};
+use crate::packets::{NDIS_CAPTURE, captured, file, monitored, of_corpus};
 
 /// Writes a trace as pcapng; returns the file, and what was counted.
 fn exported(bytes: &[u8], options: PacketOptions) -> (Vec<u8>, Written) {
@@ -174,4 +179,142 @@ fn captures_need_packets() {
         interfaces.record(&store, &record);
     }
     assert!(interfaces.is_empty());
+}
+
+/// A trace with these events of NDIS-PacketCapture: id, keyword and payload.
+fn ndis_trace(events: &[(u16, u64, Vec<u8>)]) -> Vec<u8> {
+    let header = FileHeader {
+        timestamp: 1_000,
+        start_time: 132_000_000_000_000_000,
+        buffer_size: 0x4000,
+        processors: 1,
+        ..FileHeader::new()
+    };
+    let config = SessionConfig::new(header);
+    let mut session = Session::create(File::new(Cursor::new(Vec::new())), config).unwrap();
+    for (number, (id, keyword, payload)) in events.iter().enumerate() {
+        let event = Event {
+            pointer_size: PointerSize::P8,
+            flags: EventFlags(0),
+            properties: EventProperties(0),
+            thread_id: 8,
+            process_id: 4,
+            timestamp: 2_000 + number as i64,
+            provider: NDIS_CAPTURE.parse::<Guid>().unwrap(),
+            descriptor: EventDescriptor {
+                id: *id,
+                level: 4,
+                keyword: *keyword,
+                ..EventDescriptor::default()
+            },
+            kernel_time: 0,
+            user_time: 0,
+            activity: Guid::ZERO,
+            extended: &[],
+            payload,
+        };
+        session.write(0, &event).unwrap();
+    }
+    session.close(None).unwrap().0.into_inner().into_inner()
+}
+
+/// Numbers, texts and bytes with their length, as payloads have them.
+fn numbers(numbers: &[u32]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+fn text(text: &str) -> Vec<u8> {
+    text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
+}
+
+fn sized(bytes: &[u8]) -> Vec<u8> {
+    [&numbers(&[bytes.len() as u32]), bytes].concat()
+}
+
+/// Keywords of a whole packet, sent and received.
+const SENT: u64 = 0x1_c000_0000;
+const RECEIVED: u64 = 0x2_c000_0000;
+const WIFI: u64 = 0x1_0000;
+
+/// Windows takes VLAN tags out of packets of virtual switches, and logs them beside the packet.
+#[needs(tshark)]
+#[test]
+fn tshark_finds_the_vlan_tags_of_virtual_switches() {
+    // ARP between two hosts.
+    let mut frame = vec![0xff; 6];
+    frame.extend([2, 0, 0, 0, 0, 1, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1, 192, 0, 2, 1]);
+    frame.extend([0, 0, 0, 0, 0, 0, 192, 0, 2, 2]);
+    let packet = |tag: Option<u32>, destinations: u32| {
+        let mut data = vec![0; 20 * 8];
+        data[32..36].copy_from_slice(&tag.unwrap_or(0).to_le_bytes());
+        let mut parts = vec![numbers(&[12, 13, 3]), text("port"), text("card"), text("external")];
+        parts.push(numbers(&[destinations]));
+        for number in 0..destinations {
+            parts.extend([numbers(&[number]), text("p"), text("c"), text("synthetic")]);
+        }
+        parts.extend([sized(&frame), sized(&data)]);
+        (1003, SENT, parts.concat())
+    };
+    // Priority 5, VLAN 100.
+    let bytes =
+        ndis_trace(&[packet(None, 0), packet(Some(100 << 4 | 5), 0), packet(Some(7 << 4), 2)]);
+    let directory = tempfile::tempdir().unwrap();
+    let (capture, written) = exported(&bytes, PacketOptions::new());
+    assert_eq!(written.packets, 3);
+    let path = saved(directory.path(), "vlan.pcapng", &capture);
+    let fields = ["frame.len", "vlan.id", "vlan.priority", "arp.dst.proto_ipv4"];
+    let more = ["frame.interface_name", "frame.interface_description"];
+    let found = tshark(&path, &[&fields[..], &more].concat());
+    let rest = ["192.0.2.2", "vswitch:12:13:3", "port card"];
+    let (plain, tagged) = (frame.len().to_string(), (frame.len() + 4).to_string());
+    let expected = [[&*plain, "", ""], [&tagged, "100", "5"], [&tagged, "7", "0"]];
+    assert_eq!(found, expected.map(|own| [own, rest].concat()));
+}
+
+/// How a Wi-Fi packet was received stands in an event before it.
+#[needs(tshark)]
+#[test]
+fn tshark_finds_how_wifi_packets_were_received() {
+    let metadata = |frequency: u32, signal: i32, rate: u8| {
+        // DOT11_EXTSTA_RECV_CONTEXT.
+        let mut context = numbers(&[0x0030_0180, 0, 7, frequency, 1, signal.cast_unsigned()]);
+        context.resize(48, 0);
+        context[24] = rate;
+        (1002, WIFI | RECEIVED, [numbers(&[12, 12]), sized(&context)].concat())
+    };
+    // A beacon: frame control, duration, three addresses, sequence, and 12 bytes of a body.
+    let mut beacon = vec![0x80, 0x40, 0, 0];
+    beacon.extend([0xff; 6]);
+    beacon.extend([2, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 7, 0x10, 0]);
+    beacon.extend([0; 8]);
+    beacon.extend([100, 0, 1, 0]);
+    let packet =
+        |keyword: u64| (1001, WIFI | keyword, [numbers(&[12, 12]), sized(&beacon)].concat());
+    let bytes = ndis_trace(&[
+        metadata(2437, -61, 108),
+        packet(RECEIVED),
+        packet(SENT),
+        metadata(5180, -40, 12),
+        packet(RECEIVED),
+    ]);
+    let directory = tempfile::tempdir().unwrap();
+    let (capture, written) = exported(&bytes, PacketOptions::new());
+    assert_eq!(written.packets, 3);
+    let path = saved(directory.path(), "wifi.pcapng", &capture);
+    let fields = ["radiotap.channel.freq", "radiotap.dbm_antsignal", "radiotap.datarate"];
+    let more = ["wlan.fc.type_subtype", "wlan.fc.protected", "frame.packet_flags_direction"];
+    let found = tshark(&path, &[&fields[..], &more].concat());
+    let (inbound, outbound) = ("0x00000001", "0x00000002");
+    assert_eq!(
+        found,
+        [
+            ["2437", "-61", "54", "0x0008", "0", inbound],
+            ["", "", "", "0x0008", "0", outbound],
+            ["5180", "-40", "6", "0x0008", "0", inbound],
+        ]
+    );
+    // Without such events packets are what they are.
+    let (capture, _) = exported(&ndis_trace(&[packet(RECEIVED)]), PacketOptions::new());
+    let path = saved(directory.path(), "plain.pcapng", &capture);
+    assert_eq!(tshark(&path, &["frame.protocols", "frame.len"])[0], ["wlan", "36"]);
 }
