@@ -44,6 +44,7 @@ enum Command {
     /// Write profiles and packets for other viewers: flame graphs, speedscope, pprof, pcapng.
     Export(Box<commands::export::Args>),
     /// Find out which PDBs the names of native code need.
+    #[cfg(feature = "symbols")]
     Symbols(Box<commands::symbols::Args>),
     /// Check that a trace is complete: rundowns, symbols, losses.
     Verify(commands::verify::Args),
@@ -82,6 +83,7 @@ impl Command {
             Command::Dump(args) => commands::dump::run(args),
             Command::Analyze(args) => commands::analyze::run(args),
             Command::Export(args) => commands::export::run(args),
+            #[cfg(feature = "symbols")]
             Command::Symbols(args) => commands::symbols::run(args),
             Command::Verify(args) => commands::verify::run(args),
             Command::Diff(args) => commands::diff::run(args),

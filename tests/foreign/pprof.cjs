@@ -10,6 +10,19 @@ const text = (number) => profile.stringTable.strings[Number(number)];
 const byId = (list) => new Map(list.map((item) => [Number(item.id), item]));
 const [functions, locations, mappings] =
   [profile.function, profile.location, profile.mapping].map(byId);
+// What is at each address.
+const places = profile.location.map((location) => {
+  const mapping = mappings.get(Number(location.mappingId));
+  const line = location.line[0];
+  const called = functions.get(Number(line.functionId));
+  return {
+    mapping: text(mapping.filename),
+    offset: Number(BigInt(location.address) - BigInt(mapping.memoryStart)),
+    name: text(called.name),
+    file: text(called.filename),
+    line: Number(line.line),
+  };
+});
 const stacks = {};
 const problems = [];
 for (const sample of profile.sample) {
@@ -33,4 +46,4 @@ for (const sample of profile.sample) {
 }
 const types = profile.sampleType.map((type) => `${text(type.type)}/${text(type.unit)}`);
 const period = Number(profile.period);
-console.log(JSON.stringify({ types, period, stacks, problems }));
+console.log(JSON.stringify({ types, period, stacks, problems, locations: places }));

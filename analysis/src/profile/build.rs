@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 
-use super::code::{CodeNames, Namer, symbol};
+use super::code::{CodeNames, Namer, owners, symbol};
 use super::collector::SampleCollector;
 use super::frames::{Detail, FrameTable, UNKNOWN};
-use super::stacks::{NONE, Owner, Stacks};
+use super::stacks::{NONE, Owner};
 use super::tree::{CallNode, Root, TimedSample};
 use super::{Profile, Weight};
 use crate::machine::Machine;
@@ -205,19 +205,6 @@ impl SampleCollector {
         }
         profile
     }
-}
-
-/// The owners of roots, now that the whole recording is known.
-pub(super) fn owners(machine: &Machine, stacks: &Stacks) -> Vec<Owner> {
-    let late = |tid| {
-        let thread = machine.thread_at(tid, i64::MIN)?;
-        machine.process_at(thread.pid, thread.started.unwrap_or(i64::MIN))
-    };
-    let owner = |owner: &Owner| Owner {
-        process: owner.process.or_else(|| late(owner.tid)),
-        tid: owner.tid,
-    };
-    stacks.owners.iter().map(owner).collect()
 }
 
 /// The child of a node for a frame.

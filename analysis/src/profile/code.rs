@@ -165,6 +165,19 @@ fn key(process: usize, method: &Method<'_>) -> MethodKey {
     MethodKey { process, clr: method.clr, method: method.id, version: method.version }
 }
 
+/// The owners of roots, now that the whole recording is known.
+pub(super) fn owners(machine: &Machine, stacks: &Stacks) -> Vec<Owner> {
+    let late = |tid| {
+        let thread = machine.thread_at(tid, i64::MIN)?;
+        machine.process_at(thread.pid, thread.started.unwrap_or(i64::MIN))
+    };
+    let owner = |owner: &Owner| Owner {
+        process: owner.process.or_else(|| late(owner.tid)),
+        tid: owner.tid,
+    };
+    stacks.owners.iter().map(owner).collect()
+}
+
 /// What is at a location of a process.
 pub(super) fn symbol<'m>(
     machine: &'m Machine,
@@ -186,7 +199,7 @@ impl SampleCollector {
     #[must_use]
     pub fn wanted_code(&self, machine: &Machine, maps: &IlMaps) -> WantedCode {
         let (symbols, stacks) = (machine.symbols(), &self.stacks);
-        let owners = super::build::owners(machine, stacks);
+        let owners = owners(machine, stacks);
         let is_end = ends(stacks);
         let mut wanted = WantedCode::default();
         for (at, location) in stacks.locations.iter().enumerate() {

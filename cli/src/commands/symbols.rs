@@ -223,9 +223,6 @@ fn wanted(
             continue;
         }
         let pid = process.and_then(|at| machine.processes().get(at)).map(|p| p.pid());
-        if pid == Some(0) {
-            continue;
-        }
         let pdb = match symbols.at(pid.unwrap_or(u32::MAX), address, time) {
             Some(Symbol::Image(image)) => {
                 unidentified += if image.pdb.is_none() { count } else { 0 };

@@ -5,12 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders of the crates, lowest floor first.
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 11] = [
     "etl-format",
     "providers",
     "schema",
     "control",
     "analysis",
+    "symbols",
     "synth",
     "verify",
     "tools",

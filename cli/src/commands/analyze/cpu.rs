@@ -61,7 +61,8 @@ pub(crate) struct Args {
     #[arg(long)]
     idle: bool,
     /// Count each source line of a method by itself, where --symbols has lines
-    #[arg(long, requires = "symbols")]
+    #[cfg_attr(feature = "symbols", arg(long, requires = "symbols"))]
+    #[cfg_attr(not(feature = "symbols"), arg(skip))]
     lines: bool,
     #[command(flatten)]
     symbols: SymbolArgs,

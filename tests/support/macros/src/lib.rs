@@ -42,6 +42,11 @@ impl Need {
                 let present = find::program_path("tshark").is_some();
                 (present, "tshark (scripts/tshark.sh)".to_owned(), "ETLKIT_REQUIRE_TSHARK")
             }
+            ("clang", None) => {
+                let needed = ["clang", "lld-link", "llvm-symbolizer"];
+                let present = needed.iter().all(|name| find::program_path(name).is_some());
+                (present, "Clang (scripts/clang.sh)".to_owned(), "ETLKIT_REQUIRE_CLANG")
+            }
             ("chromium", None) => {
                 let present = find::chromium_path().is_some();
                 let what = "Chromium (scripts/chromium.sh)".to_owned();
@@ -50,7 +55,7 @@ impl Need {
             _ => {
                 return Err(format!(
                     "unknown need `{name}`: expected traces, trace = \"PATH\", python, \
-                     node, tshark or chromium"
+                     node, tshark, clang or chromium"
                 ));
             }
         };

@@ -1,0 +1,51 @@
+//! `--symbols` in a build without the feature `symbols`: there is no such option.
+
+use etl_analysis::Machine;
+use etl_analysis::profile::{IlMaps, ProfileOptions, SampleCollector};
+
+use crate::error::Failure;
+use crate::recording::{Analyzed, RecordingArgs, TimeSpan};
+
+/// No arguments.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SymbolArgs {}
+
+/// No names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names;
+
+impl Names {
+    /// The options as they are.
+    pub fn apply(&self, options: ProfileOptions) -> ProfileOptions {
+        options
+    }
+}
+
+/// No PDBs.
+#[derive(Debug)]
+pub(crate) struct Symbols;
+
+impl SymbolArgs {
+    pub fn open(&self) -> Result<Symbols, Failure> {
+        Ok(Symbols)
+    }
+
+    /// Reads the samples of a recording.
+    pub fn collect(
+        &self,
+        recording: &RecordingArgs,
+        collector: impl FnOnce(TimeSpan) -> SampleCollector,
+    ) -> Result<(Analyzed<SampleCollector>, Names), Failure> {
+        Ok((recording.analyze(collector)?, Names))
+    }
+}
+
+impl Symbols {
+    pub fn maps(&self) -> Option<IlMaps> {
+        None
+    }
+
+    pub fn names(&self, _: &Machine, _: &SampleCollector, _: &Option<IlMaps>) -> Names {
+        Names
+    }
+}

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Installs Clang with its linker and symbolizer for the tests of symbols, if there is none: Debian's,
+# with apt-get as root. Takes a few minutes. Exit code 3: there is none, and it cannot be installed.
+set -euo pipefail
+
+cannot() {
+  printf '\n*** NO CLANG: %s; tests of symbols will not ask it ***\n\n' "$1" >&2
+  exit 3
+}
+
+ready() {
+  command -v lld-link llvm-symbolizer >/dev/null && clang --version 2>/dev/null | grep -m 1 clang
+}
+
+ready && exit 0
+command -v apt-get >/dev/null || cannot "no apt-get here to install it with"
+[ "$(id -u)" = 0 ] || cannot "only root may install it"
+
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! timeout 300 sh -c 'apt-get update -q && apt-get install -q -y --no-install-recommends clang lld llvm' >"$log" 2>&1; then
+  tail -5 "$log" >&2
+  cannot "apt-get could not install it"
+fi
+ready || cannot "it was installed and does not start"

@@ -1,0 +1,381 @@
+//! Names of native code against what others read from the same program: its code is the same with a
+//! PDB and with DWARF information, and LLVM's symbolizer reads the latter.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use etl_format::Guid;
+use etl_schema::encode::OwnedValue;
+use etl_symbols::{PdbId, PdbKind, SymbolPaths, functions};
+use etl_synth::Script;
+use etl_synth::truth::EventOutcome;
+use etl_test_support::{needs, node_packages, program, root};
+use etlkit::run_captured;
+use serde_json::Value;
+
+use crate::simulated::{Simulated, simulate};
+
+/// A function with its source line; of a program without line information, an empty one.
+type Named = (String, u64);
+
+/// The program of `tests/native`, with a PDB and with DWARF information.
+struct Program {
+    folder: tempfile::TempDir,
+    guid: Guid,
+    age: u32,
+    /// First and last offset of its code.
+    code: (u32, u32),
+}
+
+fn run(name: &str, args: &[&str], folder: &Path) {
+    let output = Command::new(program(name)).args(args).current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+/// Offset, size and bytes of the first section of an image, which is that of its code.
+fn code(image: &[u8]) -> (u32, u32, &[u8]) {
+    let header = u32_at(image, 0x3c) as usize;
+    let optional = usize::from(u16::from_le_bytes(image[header + 20..][..2].try_into().unwrap()));
+    let section = header + 24 + optional;
+    assert_eq!(&image[section..section + 5], b".text");
+    let [size, offset, _, raw] = [8, 12, 16, 20].map(|at| u32_at(image, section + at));
+    (offset, size, &image[raw as usize..][..size as usize])
+}
+
+impl Program {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let source = root().join("tests/native/app.cpp").display().to_string();
+        for (name, compile, link) in
+            [("app", "-gcodeview", "/debug"), ("dwarf", "-gdwarf-4", "/debug:dwarf")]
+        {
+            let (object, image) = (format!("{name}.obj"), format!("{name}.exe"));
+            let target = "--target=x86_64-pc-windows-msvc";
+            let args = [target, "-O1", "-g", compile, "-c", &source, "-o", &object];
+            run("clang", &args, folder.path());
+            let out = format!("/out:{image}");
+            let args = [link, "/nodefaultlib", "/entry:entry", "/subsystem:console", &out, &object];
+            run("lld-link", &args, folder.path());
+        }
+        let read = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+        let (image, dwarf) = (read("app.exe"), read("dwarf.exe"));
+        let (offset, size, bytes) = code(&image);
+        assert_eq!((offset, size, bytes), code(&dwarf));
+        // The record of the image that names its PDB.
+        let at = image.windows(4).position(|window| window == b"RSDS").unwrap();
+        let guid = Guid::from_bytes(image[at + 4..at + 20].try_into().unwrap());
+        let age = u32_at(&image, at + 20);
+        Program { folder, guid, age, code: (offset, offset + size) }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The functions at offsets, outermost first, as the DWARF information has them; those of the
+    /// padding between functions are left out.
+    fn judge(&self, offsets: impl Iterator<Item = u32>) -> BTreeMap<u32, Vec<Named>> {
+        let image = format!("--obj={}", self.path("dwarf.exe").display());
+        let args = ["--relative-address", "--inlines", "--output-style=JSON", &image];
+        let mut child = Command::new(program("llvm-symbolizer"))
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines: String = offsets.map(|offset| format!("{offset:#x}\n")).collect();
+        let mut input = child.stdin.take().unwrap();
+        let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()).unwrap());
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        let mut found = BTreeMap::new();
+        for line in String::from_utf8(output.stdout).unwrap().lines() {
+            let value: Value = serde_json::from_str(line).unwrap();
+            let offset = value["Address"].as_str().unwrap().trim_start_matches("0x");
+            let frames = value["Symbol"].as_array().unwrap().iter().rev();
+            let frames = frames.map(|frame| {
+                // The arguments of functions are no part of their names here.
+                let name = frame["FunctionName"].as_str().unwrap();
+                let name = name.split('(').next().unwrap();
+                let name = name.rsplit(' ').next().unwrap();
+                (name.to_owned(), frame["Line"].as_u64().unwrap())
+            });
+            let frames: Vec<Named> = frames.collect();
+            if frames.iter().all(|(name, _)| !name.is_empty()) {
+                found.insert(u32::from_str_radix(offset, 16).unwrap(), frames);
+            }
+        }
+        found
+    }
+
+    /// A machine that samples this program.
+    fn sampled(&self) -> Simulated {
+        let (guid, age) = (self.guid, self.age);
+        let size = self.code.1.next_multiple_of(0x1000);
+        let script = format!(
+            r#"scenario "native" seed=3 about="samples in native code"
+            machine processors=2 computer="BUILD7" {{
+                disk "Disk" gb=128 {{ volume "C:" gb=127 free-gb=40 }}
+            }}
+            process "C:\\App\\app.exe" threads=2 {{
+                image "C:\\App\\app.exe" pdb="{guid}" age={age} size={size}
+                every "10ms" from="2.1s" until="2.9s" {{ run "6ms" }}
+            }}
+            at "2s" {{ run "xperf -on PROC_THREAD+LOADER+PROFILE -stackwalk Profile -f kernel.etl" }}
+            at "3s" {{ run "xperf -stop"; run "xperf -merge kernel.etl merged.etl" }}"#
+        );
+        let scenario = Script::new("native.kdl", &script).parse().unwrap();
+        let simulated = simulate("native", script, scenario);
+        std::fs::write(self.path("merged.etl"), &simulated.traces["merged.etl"]).unwrap();
+        simulated
+    }
+
+    /// Runs `etlkit`, with the folder of the program as the place of symbols.
+    fn etlkit(&self, args: &[&str]) -> (u8, Vec<u8>) {
+        let (trace, symbols) = (self.path("merged.etl"), self.folder.path().to_owned());
+        let args = ["etlkit"].iter().chain(args).map(Into::into);
+        let args = args.chain(["--symbols".into(), symbols.into(), trace.into()]);
+        let said = run_captured(args.collect::<Vec<_>>());
+        (said.code, said.out)
+    }
+}
+
+/// The offsets in the program at which samples were taken, by the truth: how often each.
+fn sampled_offsets(simulated: &Simulated) -> BTreeMap<u32, u64> {
+    let field = |event: &etl_synth::truth::KnownEvent, name: &str| {
+        let (_, value) = event.fields.iter().find(|(field, _)| field == name).unwrap();
+        match value {
+            OwnedValue::UInt(value) | OwnedValue::Pointer(value) => *value,
+            other => panic!("{other:?}"),
+        }
+    };
+    let events = &simulated.truth.events;
+    let is_program = |event: &&etl_synth::truth::KnownEvent| {
+        let path = event.fields.iter().find(|(field, _)| field == "FileName");
+        matches!(path, Some((_, OwnedValue::Text(path))) if path.ends_with("app.exe"))
+    };
+    let load = events.iter().filter(|e| e.name == "Load").find(is_program).unwrap();
+    let (base, size, pid) =
+        (field(load, "ImageBase"), field(load, "ImageSize"), field(load, "ProcessId"));
+    let mut offsets = BTreeMap::new();
+    for event in events.iter().filter(|e| e.name == "SampleProf" && u64::from(e.pid) == pid) {
+        let address = field(event, "InstructionPointer");
+        let is_recorded = event.outcomes.iter().any(|(_, o)| *o == EventOutcome::Recorded);
+        if is_recorded && (base..base + size).contains(&address) {
+            *offsets.entry((address - base) as u32).or_default() += 1;
+        }
+    }
+    offsets
+}
+
+fn source(line: u64) -> String {
+    format!("app.cpp:{line}")
+}
+
+#[needs(clang)]
+#[test]
+fn functions_and_lines_of_all_offsets_are_those_of_dwarf() {
+    let program = Program::new();
+    let (first, end) = program.code;
+    let offsets: Vec<u32> = (first..end).collect();
+    let expected = program.judge(offsets.iter().copied());
+    assert!(expected.len() > 2000, "{}", expected.len());
+    assert!(expected.values().any(|frames| frames.len() == 3));
+    let found = functions(&program.path("app.pdb"), &offsets).unwrap();
+    for (offset, functions) in offsets.iter().zip(found) {
+        let Some(expected) = expected.get(offset) else { continue };
+        // The line 0 stands for code of no line, such as what the compiler added.
+        let pairs = functions.iter().zip(expected).map(|(function, (_, line))| {
+            let found = if *line == 0 { 0 } else { u64::from(function.line.unwrap()) };
+            (function.name.to_string(), found)
+        });
+        let pairs: Vec<Named> = pairs.collect();
+        assert_eq!((&pairs, functions.len()), (expected, expected.len()), "{offset:#x}");
+    }
+}
+
+#[needs(clang)]
+#[test]
+fn a_pdb_is_found_by_its_identity_only() {
+    let program = Program::new();
+    let server = program.path("server/app.pdb/0/app.pdb");
+    std::fs::create_dir_all(server.parent().unwrap()).unwrap();
+    std::fs::copy(program.path("app.pdb"), &server).unwrap();
+    let id = PdbId::new("C:\\build\\APP.pdb", program.guid, program.age);
+    for place in ["app.pdb", "server", "."] {
+        let paths = SymbolPaths::new([program.path(place)]).unwrap();
+        let found = paths.find(&id).found.unwrap();
+        assert_eq!(found.kind, PdbKind::Windows, "{place}");
+        let other = PdbId::new("app.pdb", program.guid, program.age + 1);
+        let search = paths.find(&other);
+        assert!(search.found.is_none() && !search.others.is_empty(), "{place}");
+    }
+    // A file with another name counts where it was named itself.
+    std::fs::rename(program.path("app.pdb"), program.path("renamed.pdb")).unwrap();
+    assert!(SymbolPaths::new([program.path("renamed.pdb")]).unwrap().find(&id).found.is_some());
+}
+
+#[needs(clang)]
+#[test]
+fn sampled_functions_and_lines_are_those_of_the_truth() {
+    let program = Program::new();
+    let simulated = program.sampled();
+    let offsets = sampled_offsets(&simulated);
+    let judged = program.judge(offsets.keys().copied());
+    let mut expected: [BTreeMap<(String, String), u64>; 2] = Default::default();
+    let (mut named, mut total) = (0, 0);
+    for (offset, count) in &offsets {
+        total += count;
+        let Some((name, line)) = judged.get(offset).and_then(|frames| frames.last()) else {
+            continue;
+        };
+        named += count;
+        *expected[0].entry((name.clone(), String::new())).or_default() += count;
+        *expected[1].entry((name.clone(), source(*line))).or_default() += count;
+    }
+    assert!(named > 100 && total > named, "{named} of {total}");
+    for (expected, args) in expected.iter().zip([&[][..], &["--lines"]]) {
+        let (code, out) = program.etlkit(&[&["analyze", "cpu", "--format", "json"], args].concat());
+        assert_eq!(code, 0);
+        let report: Value = serde_json::from_slice(&out).unwrap();
+        let mut found: BTreeMap<(String, String), u64> = BTreeMap::new();
+        for row in report["rows"].as_array().unwrap() {
+            let (module, own) = (&row["module"], row["self_samples"].as_u64().unwrap());
+            if module == "app.exe" && own > 0 {
+                let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
+                found.insert((text("method"), text("source")), own);
+            }
+        }
+        for (name, count) in expected {
+            // What the compiler added has no line of its own in DWARF, and that before it in a PDB.
+            // Between functions, a PDB has the one before.
+            let at_least = found.get(name).copied().unwrap_or(0) >= *count;
+            assert!(at_least || name.1 == source(0), "{name:?}: {count}, {:?}", found.get(name));
+        }
+        assert_eq!(found.values().sum::<u64>(), total);
+    }
+}
+
+#[needs(clang, node)]
+#[test]
+fn pprof_files_have_functions_and_lines() {
+    let program = Program::new();
+    let simulated = program.sampled();
+    let file = program.path("out.pb.gz");
+    let (code, _) = program.etlkit(&["export", "pprof", "-o", file.to_str().unwrap()]);
+    assert_eq!(code, 0);
+    let script = root().join("tests/foreign/pprof.cjs");
+    let output = Command::new("node").arg(script).arg(node_packages()).arg(file).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let read: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut found: BTreeMap<u32, BTreeSet<Named>> = BTreeMap::new();
+    for location in read["locations"].as_array().unwrap() {
+        if location["mapping"].as_str().unwrap().ends_with("app.exe") {
+            let offset = location["offset"].as_u64().unwrap() as u32;
+            let name = location["name"].as_str().unwrap();
+            let line = location["line"].as_u64().unwrap();
+            if line > 0 {
+                assert!(location["file"].as_str().unwrap().ends_with("app.cpp"), "{location}");
+            }
+            let name = name.strip_prefix("app.exe!").unwrap().to_owned();
+            found.entry(offset).or_default().insert((name, line));
+        }
+    }
+    let sampled = sampled_offsets(&simulated);
+    // A return address has the line of the call, which is before it.
+    let looked_up = |offset: u32| if sampled.contains_key(&offset) { offset } else { offset - 1 };
+    let judged = program.judge(found.keys().map(|&offset| looked_up(offset)));
+    let mut compared = 0;
+    for (offset, found) in &found {
+        let Some(expected) = judged.get(&looked_up(*offset)) else { continue };
+        if expected.iter().all(|(_, line)| *line > 0) {
+            assert_eq!(*found, expected.iter().cloned().collect(), "{offset:#x}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 200, "{compared}");
+}
+
+#[needs(clang)]
+#[test]
+fn symbols_list_says_what_is_missing() {
+    let program = Program::new();
+    let simulated = program.sampled();
+    let (code, out) = program.etlkit(&["symbols", "list", "--format", "json"]);
+    assert_eq!(code, 1);
+    let report: Value = serde_json::from_slice(&out).unwrap();
+    let rows = report["pdbs"].as_array().unwrap();
+    let row = |image: &str| rows.iter().find(|row| row["image"] == image).unwrap();
+    let key = program.guid.to_string().replace('-', "").to_uppercase();
+    let path = format!("app.pdb/{key}{:X}/app.pdb", program.age);
+    assert_eq!(row("app.exe")["server_path"], path);
+    assert_eq!(row("app.exe")["found"], program.path("app.pdb").display().to_string());
+    assert_eq!(
+        (&row("app.exe")["kind"], &row("app.exe")["code"]),
+        (&"windows".into(), &"native".into())
+    );
+    let sampled: u64 = sampled_offsets(&simulated).values().sum();
+    assert!(row("app.exe")["addresses"].as_u64().unwrap() >= sampled);
+    // Every stack begins in these.
+    assert_eq!(row("ntdll.dll")["addresses"], sampled);
+    assert_eq!(row("ntdll.dll")["found"], Value::Null);
+    assert_eq!(row("KernelBase.dll")["addresses"], 0);
+
+    let (code, out) = program.etlkit(&["symbols", "list", "--missing"]);
+    assert_eq!(code, 1);
+    let missing = String::from_utf8(out).unwrap();
+    let expected = rows.iter().filter(|r| r["found"].is_null() && r["addresses"] != 0);
+    let expected: BTreeSet<&str> = expected.map(|r| r["server_path"].as_str().unwrap()).collect();
+    assert_eq!(missing.lines().collect::<BTreeSet<_>>(), expected);
+    assert!(expected.iter().any(|path| path.starts_with("ntdll.pdb/")), "{expected:?}");
+    assert!(!missing.contains("app.pdb"));
+}
+
+#[needs(clang)]
+#[test]
+fn damaged_pdbs_are_errors() {
+    let program = Program::new();
+    let pdb = std::fs::read(program.path("app.pdb")).unwrap();
+    let offsets: Vec<u32> = (program.code.0..program.code.1).step_by(16).collect();
+    let path = program.path("damaged.pdb");
+    let id = PdbId::new("damaged.pdb", program.guid, program.age);
+    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = |below: usize| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random % below as u64) as usize
+    };
+    let (mut errors, mut changed) = (0, 0);
+    let whole = functions(&program.path("app.pdb"), &offsets).unwrap();
+    for round in 0..400 {
+        let mut bytes = pdb.clone();
+        match round % 4 {
+            0 => bytes.truncate(next(pdb.len())),
+            1 => bytes[next(4096)] = next(256) as u8,
+            _ => {
+                for _ in 0..1 + next(64) {
+                    // Small numbers, and those that are almost too large, do more harm than others.
+                    let at = next(pdb.len());
+                    bytes[at] = [0, 1, 0x7f, 0x80, 0xff, next(256) as u8][next(6)];
+                }
+            }
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        match functions(&path, &offsets) {
+            Ok(found) => changed += usize::from(found != whole),
+            Err(error) => {
+                assert_eq!(error.path(), path);
+                errors += 1;
+            }
+        }
+        let _ = SymbolPaths::new([path.clone()]).unwrap().find(&id);
+    }
+    assert!(errors > 50 && changed > 20, "{errors} errors, {changed} with other names");
+}
