@@ -19,9 +19,14 @@ impl BufferWalk {
         log: &mut Log,
     ) -> Result<(Self, FileHeader)> {
         let mut block = S::Block::default();
-        // The header event is at most 64 KB long, since its size has 16 bits.
-        source.read(0, MAX_BUFFER_0, &mut block)?;
-        match open_buffer_0(block.as_ref(), limits, log.mode) {
+        // Nearly always, the first bytes have all of the header event.
+        source.read(0, FIRST_BYTES, &mut block)?;
+        let mut opened = open_buffer_0(block.as_ref(), limits, log.mode);
+        if opened.is_err() && block.as_ref().len() == FIRST_BYTES {
+            source.read(0, MAX_BUFFER_0, &mut block)?;
+            opened = open_buffer_0(block.as_ref(), limits, log.mode);
+        }
+        match opened {
             Ok((buffer, header)) => {
                 let (format, note) = compression(&header, &buffer);
                 let mut walk = BufferWalk::at(0, &header, format, limits);
@@ -88,6 +93,9 @@ impl BufferWalk {
         Ok(())
     }
 }
+
+/// Bytes that are read at first.
+const FIRST_BYTES: usize = 0x1000;
 
 /// The largest number of bytes of a buffer 0 that holds only a header event, whose size has 16
 /// bits.

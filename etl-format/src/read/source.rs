@@ -65,10 +65,11 @@ impl AsRef<[u8]> for Reused {
 }
 
 impl Reused {
-    /// Memory for `len` bytes, with old content. It is zeroed only when it grows.
+    /// Memory for `len` bytes, with any content.
     fn space(&mut self, len: usize) -> &mut [u8] {
         if self.memory.len() < len {
-            self.memory.resize(len, 0);
+            // Not resized: the system has zeroed pages, and nothing has to be copied.
+            self.memory = vec![0; len];
         }
         self.len = len;
         self.memory.get_mut(..len).unwrap_or_default()
@@ -81,7 +82,13 @@ pub struct FileSource<R> {
     inner: R,
     len: u64,
     at: u64,
+    /// The last two short pieces and their offsets. The walk from buffer to buffer reads each
+    /// header several times, and that of the next buffer in between.
+    pieces: [(u64, Vec<u8>); 2],
 }
+
+/// Bytes of a short piece.
+const PIECE: usize = 0x200;
 
 impl<R: Read + Seek> FileSource<R> {
     /// Reads from the first byte, whatever the current position is.
@@ -91,12 +98,34 @@ impl<R: Read + Seek> FileSource<R> {
     pub fn new(mut inner: R) -> io::Result<Self> {
         let len = inner.seek(SeekFrom::End(0))?;
         let at = inner.seek(SeekFrom::Start(0))?;
-        Ok(FileSource { inner, len, at })
+        Ok(FileSource { inner, len, at, pieces: Default::default() })
     }
 
     /// The reader.
     pub fn into_inner(self) -> R {
         self.inner
+    }
+
+    /// Fills as much of `space` as the file has.
+    fn fill(&mut self, offset: u64, space: &mut [u8]) -> io::Result<usize> {
+        if self.at != offset {
+            self.at = self.inner.seek(SeekFrom::Start(offset))?;
+        }
+        let got = read_up_to(&mut self.inner, space)?;
+        self.at += got as u64;
+        Ok(got)
+    }
+
+    /// Copies `len` bytes from a short piece that has them.
+    fn copy_piece(&self, offset: u64, len: usize, block: &mut Reused) -> bool {
+        let found = self.pieces.iter().find_map(|(start, piece)| {
+            let from = usize::try_from(offset.checked_sub(*start)?).ok()?;
+            piece.get(from..from.checked_add(len)?)
+        });
+        found.is_some_and(|bytes| {
+            block.space(len).copy_from_slice(bytes);
+            true
+        })
     }
 }
 
@@ -104,17 +133,24 @@ impl<R: Read + Seek> Source for FileSource<R> {
     type Block = Reused;
 
     fn read(&mut self, offset: u64, len: usize, block: &mut Reused) -> io::Result<()> {
-        let left = self.len.saturating_sub(offset);
-        let len = usize::try_from(left).map_or(len, |left| len.min(left));
+        let left = usize::try_from(self.len.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let len = len.min(left);
+        if len <= PIECE / 2 && len > 0 {
+            if self.copy_piece(offset, len, block) {
+                return Ok(());
+            }
+            let mut piece = core::mem::take(&mut self.pieces[0].1);
+            piece.resize(PIECE.min(left), 0);
+            let got = self.fill(offset, &mut piece)?;
+            piece.truncate(got);
+            self.pieces[0] = (offset, piece);
+            self.pieces.swap(0, 1);
+            if self.copy_piece(offset, len.min(got), block) {
+                return Ok(());
+            }
+        }
         let space = block.space(len);
-        if len == 0 {
-            return Ok(());
-        }
-        if self.at != offset {
-            self.at = self.inner.seek(SeekFrom::Start(offset))?;
-        }
-        let got = read_up_to(&mut self.inner, space)?;
-        self.at += got as u64;
+        let got = if len == 0 { 0 } else { self.fill(offset, space)? };
         block.len = got;
         Ok(())
     }

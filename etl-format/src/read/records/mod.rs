@@ -383,7 +383,7 @@ impl<S: Source> Records<S> {
                 job.sorted?
             }
             _ => {
-                let read = source.read(entry.offset, entry.stored as usize, &mut run.loaded.raw);
+                let read = run.loaded.read(source, &entry);
                 read.map_err(|e| Error::new(entry.offset, e.into()))?;
                 let Run { loaded, records, log, .. } = run;
                 decode(entry, &self.layout, loaded, records, log, self.schedule.sorts())?

@@ -196,7 +196,7 @@ impl<B: AsRef<[u8]> + Default> Prefetcher<B> {
             }
             let (mut loaded, records) = self.spare.pop().unwrap_or_default();
             // The merge reads the buffer again in its turn and reports the error.
-            if source.read(entry.offset, entry.stored as usize, &mut loaded.raw).is_err() {
+            if loaded.read(source, &entry).is_err() {
                 continue;
             }
             let log = Log::new(self.mode);

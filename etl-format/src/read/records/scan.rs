@@ -71,8 +71,8 @@ fn scan_here<S: Source>(
         if entry.fill as usize > BUFFER_HEADER_SIZE {
             // Reading the records finds these faults again and reports them.
             let mut log = Log::new(mode);
-            let (offset, len) = (entry.offset, entry.stored as usize);
-            source.read(offset, len, &mut loaded.raw).map_err(|e| Error::new(offset, e.into()))?;
+            let read = loaded.read(source, entry);
+            read.map_err(|e| Error::new(entry.offset, e.into()))?;
             loaded.set(*entry, layout, &mut log)?;
             let mut last = i64::MIN;
             let mut unordered = false;
