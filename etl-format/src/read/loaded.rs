@@ -1,5 +1,6 @@
 //! One buffer in memory, decompressed, and the position of its next record.
 
+use core::hint::black_box;
 use core::ops::Range;
 use std::io;
 
@@ -50,8 +51,12 @@ impl RecordRef {
     }
 }
 
-/// Records of a buffer after which the memory is looked at.
-const MANY: usize = 1 << 14;
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Bytes of a buffer whose records are located in one go; all first levels of caches hold them.
+/// After each such piece, the memory is looked at.
+const AHEAD: usize = 1 << 14;
 
 const _: () = assert!(core::mem::size_of::<RecordRef>() as u64 <= RecordRef::COST);
 
@@ -239,11 +244,12 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         let mut ordered = true;
         loop {
             // What the loop over the records changes is not in memory.
+            let warm = self.warm(self.at, AHEAD.min(self.fill.saturating_sub(self.at)));
             let (data, fill, from) = (self.data(), self.fill, records.len());
             let (mut at, mut timestamp) = (self.at, self.timestamp);
             let mut last = records.last().map_or(i64::MIN, |last| last.timestamp);
             let stop = loop {
-                if records.len() - from >= MANY {
+                if at >= warm && at < fill {
                     break None;
                 }
                 let found = match walk::record_at(data, at, fill) {
@@ -275,6 +281,18 @@ impl<B: AsRef<[u8]>> Loaded<B> {
     pub fn check_records(&mut self, log: &mut Log) -> Result<()> {
         while self.next(log).is_some() {}
         log.check()
+    }
+
+    /// Brings the bytes from `at` into the cache, and returns the offset up to which it did.
+    ///
+    /// The size of a record says where the next one begins, so a walk through memory that no cache
+    /// holds waits for each record. Many lines can be waited for at once.
+    #[inline(never)]
+    pub fn warm(&self, at: usize, len: usize) -> usize {
+        let bytes = self.data().get(at..).unwrap_or_default();
+        let lines = bytes.get(..len).unwrap_or(bytes).chunks(LINE);
+        black_box(lines.filter_map(|line| line.first()).fold(0, |all, byte| all | byte));
+        at + len
     }
 
     /// The view of a record that was found here.
