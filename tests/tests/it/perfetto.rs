@@ -7,7 +7,8 @@ use std::process::Command;
 
 use etl_format::constants::ClockType;
 use etl_format::read::{Options, Trace};
-use etl_synth::truth::{EventOutcome, KnownEvent};
+use etl_schema::encode::OwnedValue;
+use etl_synth::truth::{EventOutcome, KnownEvent, RecordFormat};
 use etl_test_support::{needs, python, root, trace};
 use etl_tests::trace_processor;
 use etlkit::run_captured;
@@ -68,10 +69,10 @@ fn clock(trace: &[u8]) -> impl Fn(i64) -> i64 {
 fn recorded<'s>(
     simulated: &'s Simulated,
     session: &str,
-    name: &'s str,
-) -> impl Iterator<Item = &'s KnownEvent> {
+    name: &str,
+) -> impl Iterator<Item = &'s KnownEvent> + use<'s> {
     let index = simulated.truth.sessions.iter().find(|s| s.name == session).unwrap().index;
-    let events = simulated.truth.events.iter();
+    let (events, name) = (simulated.truth.events.iter(), name.to_owned());
     events.filter(move |event| {
         event.name == name && event.outcomes.contains(&(index, EventOutcome::Recorded))
     })
@@ -461,4 +462,286 @@ fn perfetto_has_what_reports_say_of_real_traces() {
             compare_behavior(&found, &computed(&events, None), name);
         }
     }
+}
+
+/// The name of a field as Perfetto has it: `OldThreadState` is `old_thread_state`.
+fn snake_case(name: &str) -> String {
+    match name {
+        "Irp" => return "irp_ptr".to_owned(),
+        "HighResResponseTime" => return "response_time".to_owned(),
+        "TTID" => return "ttid".to_owned(),
+        _ => {}
+    }
+    let mut out = String::new();
+    for (at, letter) in name.chars().enumerate() {
+        if letter.is_uppercase() && at > 0 {
+            out.push('_');
+        }
+        out.extend(letter.to_lowercase());
+    }
+    out
+}
+
+#[needs(python)]
+#[test]
+fn perfetto_packets_have_the_fields_of_the_truth() {
+    let here = tempfile::tempdir().unwrap();
+    let simulated = simulated("kernel-io");
+    let files = write(here.path(), &simulated, &["kernel.etl"]);
+    let exported = export(here.path(), &paths(&files), &[]);
+    let found = &etl_tests::foreign("perfetto_packets.py", &[exported])[0];
+    let bytes = &simulated.traces["kernel.etl"];
+    let nanos = clock(bytes);
+    let etw = Trace::open(&bytes[..], &Options::default()).unwrap().clock();
+    let unix = (etw.start_time - etl_format::constants::FILETIME_UNIX_EPOCH) * 100;
+    assert_eq!(found["clocks"], json!([{ "6": nanos(etw.start_timestamp), "1": unix }]));
+    // Everything is of one sequence, whose state begins once.
+    assert_eq!((&found["unknown"], &found["states"]), (&json!(0), &json!([0])));
+
+    let kinds: BTreeMap<&str, (&str, bool)> = [
+        ("CSwitch", ("c_switch", false)),
+        ("ReadyThread", ("ready_thread", false)),
+        ("Create", ("file_io_create", false)),
+        ("Cleanup", ("file_io_simple_op", true)),
+        ("Close", ("file_io_simple_op", true)),
+        ("Flush", ("file_io_simple_op", true)),
+        ("Delete", ("file_io_info", true)),
+        ("OperationEnd", ("file_io_op_end", false)),
+        ("FlushBuffers", ("disk_io", true)),
+    ]
+    .into();
+    let index = simulated.truth.sessions.iter().find(|s| s.name == KERNEL).unwrap().index;
+    let mut expected = Vec::new();
+    for event in &simulated.truth.events {
+        let (RecordFormat::System(hook) | RecordFormat::PerfInfo(hook)) = event.format else {
+            continue;
+        };
+        if !event.outcomes.contains(&(index, EventOutcome::Recorded)) {
+            continue;
+        }
+        let (kind, has_opcode) = match (hook, kinds.get(event.name.as_str())) {
+            (0x010a | 0x010b, _) => ("disk_io", true),
+            (0x0443 | 0x0444, _) => ("file_io_read_write", true),
+            (_, Some(kind)) => *kind,
+            _ => continue,
+        };
+        let mut values = serde_json::Map::new();
+        for (name, value) in &event.fields {
+            let name = snake_case(name);
+            let value = match value {
+                OwnedValue::UInt(v) | OwnedValue::Pointer(v) => json!(v),
+                OwnedValue::Int(v) => json!(v),
+                OwnedValue::Text(text) => json!(text),
+                other => panic!("{name}: {other:?}"),
+            };
+            let is_number_of_enum = matches!(
+                name.as_str(),
+                "old_thread_wait_reason"
+                    | "old_thread_wait_mode"
+                    | "old_thread_state"
+                    | "adjust_reason"
+                    | "flag"
+            );
+            if !["reserved", "spare_byte"].contains(&name.as_str()) {
+                values.insert(if is_number_of_enum { name + "_int" } else { name }, value);
+            }
+        }
+        if has_opcode {
+            values.insert("opcode".to_owned(), json!(hook & 0xff));
+        }
+        expected.push(json!([kind, nanos(event.timestamp), event.processor, values]).to_string());
+    }
+    let mut ours: Vec<String> = rows(found, "etw")
+        .iter()
+        .map(|event| json!([event[0], event[1], event[2], event[4]]).to_string())
+        .collect();
+    let kinds = |all: &[String]| {
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        for event in all {
+            *counts.entry(event.split(',').next().unwrap().to_owned()).or_default() += 1;
+        }
+        counts
+    };
+    assert_eq!(kinds(&ours), kinds(&expected));
+    assert!(kinds(&ours).len() == 8);
+    ours.sort();
+    expected.sort();
+    for (ours, expected) in ours.iter().zip(&expected) {
+        assert_eq!(ours, expected);
+    }
+    // The thread that made another one ready ran on the processor.
+    let mut current = BTreeMap::new();
+    for event in rows(found, "etw") {
+        if event[0] == "c_switch" {
+            current.insert(event[2].to_string(), event[4]["new_thread_id"].clone());
+        } else if event[0] == "ready_thread"
+            && let Some(running) = current.get(&event[2].to_string())
+        {
+            assert_eq!(&event[3], running, "{event}");
+        }
+    }
+}
+
+#[needs(traces, python)]
+#[test]
+fn perfetto_interns_before_use_and_identifies_images() {
+    let here = tempfile::tempdir().unwrap();
+    let path = trace("perfview/net.4.5.2.x64.etl");
+    let exported = export(here.path(), &[&path], &[]);
+    let found = &etl_tests::foreign("perfetto_packets.py", &[exported])[0];
+    assert_eq!((&found["late"], &found["states"]), (&json!([]), &json!([0])));
+    assert_eq!(
+        found["modes"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum::<u64>(),
+        6215
+    );
+    for kind in ["KIND_KERNEL", "KIND_NATIVE", "KIND_JIT"] {
+        assert!(found["frames"][kind].as_u64().unwrap() > 50, "{}", found["frames"]);
+    }
+    // Signature and age of each PDB, as the report on images has them.
+    let images = analyze("images", &path);
+    let mut known = 0;
+    for image in images["images"].as_array().unwrap() {
+        let Some(pdb) = image["pdb"].as_str() else { continue };
+        let key =
+            format!("{}@{}", image["path"].as_str().unwrap(), image["start"].as_str().unwrap());
+        let Some(mapping) = found["mappings"].get(&key) else { continue };
+        assert_eq!(mapping[1], pdb, "{key}");
+        known += 1;
+    }
+    assert!(known > 10, "{known}");
+}
+
+#[needs(node)]
+#[test]
+fn perfetto_has_the_activities_of_the_truth() {
+    let here = tempfile::tempdir().unwrap();
+    let simulated = simulated("activities");
+    let files = write(here.path(), &simulated, &["web.etl"]);
+    let found = trace_processor(
+        &export(here.path(), &paths(&files), &[]),
+        &[
+            ERRORS,
+            (
+                "slices",
+                "select s.ts, s.dur, s.name, pid, extract_arg(s.arg_set_id, 'debug.activity') as id \
+                 from slice s join process_track t on t.id = s.track_id join process using (upid) \
+                 where s.category = 'activity' order by s.ts, s.id",
+            ),
+        ],
+    );
+    assert_eq!(found["errors"], json!([]));
+    let nanos = clock(&simulated.traces["web.etl"]);
+    let mut expected = Vec::new();
+    for name in ["Request", "Query"] {
+        let stops: Vec<_> = recorded(&simulated, "web", &format!("{name}Stop"))
+            .map(|event| (event.activity, event.timestamp))
+            .collect();
+        for start in recorded(&simulated, "web", &format!("{name}Start")) {
+            let stop =
+                stops.iter().find(|(id, at)| *id == start.activity && *at >= start.timestamp);
+            let from = nanos(start.timestamp);
+            let id = start.activity.to_string();
+            let dur = nanos(stop.unwrap().1) - from;
+            expected
+                .push(json!({ "ts": from, "dur": dur, "name": name, "pid": start.pid, "id": id }));
+        }
+    }
+    let key = |row: &Value| (row["ts"].as_i64(), row["id"].as_str().map(str::to_owned));
+    let mut ours = rows(&found, "slices").to_vec();
+    ours.sort_by_key(key);
+    expected.sort_by_key(key);
+    assert!(expected.len() > 50);
+    assert_eq!(ours, expected);
+}
+
+/// What the command prints, with its exit code.
+fn run(args: &[&str]) -> (u8, Vec<u8>, String) {
+    let words = ["etlkit", "export", "perfetto"].iter().chain(args).map(Into::into);
+    let said = run_captured(words.collect::<Vec<_>>());
+    (said.code, said.out, String::from_utf8_lossy(&said.err).into_owned())
+}
+
+#[test]
+fn perfetto_export_is_the_same_with_any_number_of_threads_and_to_a_pipe() {
+    let here = tempfile::tempdir().unwrap();
+    let simulated = simulated("profile");
+    let files = write(here.path(), &simulated, &["profile.etl"]);
+    let one = std::fs::read(export(here.path(), &paths(&files), &["--threads", "1"])).unwrap();
+    let two = std::fs::read(export(here.path(), &paths(&files), &["--threads", "2"])).unwrap();
+    assert!(one.len() > 10_000 && one == two);
+    let (code, out, report) = run(&["-o", "-", files[0].to_str().unwrap()]);
+    assert_eq!((code, out), (0, one));
+    assert!(report.contains(" samples, "), "{report}");
+}
+
+#[needs(node)]
+#[test]
+fn perfetto_export_selects_processes_threads_and_times() {
+    let here = tempfile::tempdir().unwrap();
+    let simulated = simulated("kernel-session");
+    let files = write(here.path(), &simulated, &["kernel.etl", "clr.etl"]);
+    let query = |args: &[&str]| {
+        let queries = [
+            ERRORS,
+            (
+                "samples",
+                "select tid, count(*) as n from perf_sample join thread using (utid) group by 1",
+            ),
+            (
+                "sched",
+                "select tid, count(*) as n, sum(max(dur, 0)) as total from sched join thread \
+                 using (utid) where tid != 0 group by 1",
+            ),
+            ("names", "select pid from process where name is not null order by 1"),
+            (
+                "slices",
+                "select distinct pid from slice s join thread_track t on t.id = s.track_id \
+                 join thread using (utid) join process using (upid)",
+            ),
+            ("span", "select max(ts) - min(ts) as span from perf_sample"),
+        ];
+        let found = trace_processor(&export(here.path(), &paths(&files), args), &queries);
+        assert_eq!(found["errors"], json!([]));
+        found
+    };
+    let all = query(&[]);
+    let one = query(&["--process", "Long", "--process", "2200"]);
+    let of = |found: &Value, name: &str, tid: u64| {
+        rows(found, name).iter().find(|row| row["tid"] == tid).cloned()
+    };
+    assert_eq!(one["names"], json!([{ "pid": 2100 }, { "pid": 2200 }]));
+    assert_eq!(rows(&one, "samples").len(), 2);
+    for row in rows(&one, "samples") {
+        assert_eq!(of(&all, "samples", row["tid"].as_u64().unwrap()).as_ref(), Some(row));
+    }
+    // Of other threads there is nothing but that they ran.
+    assert_eq!(rows(&one, "sched").len(), 2);
+    for row in rows(&one, "sched") {
+        assert_eq!(of(&all, "sched", row["tid"].as_u64().unwrap()).as_ref(), Some(row));
+    }
+    assert_eq!(
+        (rows(&all, "slices"), rows(&one, "slices")),
+        (&[json!({ "pid": 2300 })][..], &[][..])
+    );
+    let thread = query(&["--thread", "1036"]);
+    assert_eq!(rows(&thread, "samples"), [of(&all, "samples", 1036).unwrap()]);
+    let later = query(&["--from", "0.6", "--to", "0.61"]);
+    assert!(later["span"][0]["span"].as_i64().unwrap() < 10_000_000);
+    assert!(rows(&later, "samples").len() == 2, "{}", later["samples"]);
+}
+
+#[test]
+fn perfetto_export_of_nothing_says_what_would_record_it() {
+    let here = tempfile::tempdir().unwrap();
+    let simulated = simulated("wpp");
+    let name = simulated.traces.keys().next().unwrap().clone();
+    let files = write(here.path(), &simulated, &[&name]);
+    let output = here.path().join("out");
+    let file = files[0].to_str().unwrap();
+    let (code, _, err) = run(&[file, "-o", output.to_str().unwrap()]);
+    assert_eq!(code, 2);
+    assert!(err.contains("nothing that Perfetto shows") && err.contains("xperf -on"), "{err}");
+    let (code, _, err) = run(&["--process", "nobody", file, "-o", output.to_str().unwrap()]);
+    assert!(code == 2 && err.contains("nobody"), "{err}");
+    assert!(!output.exists());
 }
