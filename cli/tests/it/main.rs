@@ -14,6 +14,7 @@ mod dump_formats;
 mod dump_names;
 mod dump_selection;
 mod errors;
+mod exports;
 #[cfg(unix)]
 mod failing_disks;
 mod help;

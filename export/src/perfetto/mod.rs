@@ -168,7 +168,7 @@ impl<O: Storage, S: Storage> Perfetto<O, S> {
             None => options,
         };
         let profile = self.samples.profile(machine, &options);
-        let mut writer = SampleWriter::new(&profile, &mut packets);
+        let mut writer = SampleWriter::new(machine, &profile, &mut packets);
         spool.read(|item| match item {
             Item::Sample(kept) => {
                 let weight = self.samples.weight(kept.time);

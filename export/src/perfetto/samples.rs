@@ -47,8 +47,12 @@ pub(super) struct SampleWriter<'p> {
 
 impl<'p> SampleWriter<'p> {
     /// Writes names, mappings and frames.
-    pub fn new<S: Storage>(profile: &'p Profile, packets: &mut Packets<S>) -> Self {
-        let frames = intern(profile, packets);
+    pub fn new<S: Storage>(
+        machine: &Machine,
+        profile: &'p Profile,
+        packets: &mut Packets<S>,
+    ) -> Self {
+        let frames = intern(machine, profile, packets);
         SampleWriter {
             profile,
             frames,
@@ -155,13 +159,13 @@ impl<S: Storage> Interning<'_, S> {
 }
 
 /// Writes the names, mappings and frames of a profile.
-fn intern<S: Storage>(profile: &Profile, packets: &mut Packets<S>) -> Frames {
+fn intern<S: Storage>(machine: &Machine, profile: &Profile, packets: &mut Packets<S>) -> Frames {
     let mut out = Interning { data: Message::default(), packets };
     let mut names: HashMap<String, u64> = HashMap::default();
     for (index, module) in profile.modules().iter().enumerate() {
         let id = index as u64 + 1;
         let path = if module.path.is_empty() { &module.name } else { &module.path };
-        out.string(interned::MAPPING_PATHS, id, path.as_bytes());
+        out.string(interned::MAPPING_PATHS, id, machine.user_path(path).as_bytes());
         let build = module.pdb.map(build_id).unwrap_or_default();
         out.string(interned::BUILD_IDS, id, &build);
         let mut message = Message::default();

@@ -602,10 +602,15 @@ fn perfetto_interns_before_use_and_identifies_images() {
     let mut known = 0;
     for image in images["images"].as_array().unwrap() {
         let Some(pdb) = image["pdb"].as_str() else { continue };
-        let key =
-            format!("{}@{}", image["path"].as_str().unwrap(), image["start"].as_str().unwrap());
+        let key = format!(
+            "{}@{}",
+            image["path"].as_str().unwrap(),
+            image["start_address"].as_str().unwrap()
+        );
         let Some(mapping) = found["mappings"].get(&key) else { continue };
-        assert_eq!(mapping[1], pdb, "{key}");
+        let (signature, age) = pdb.split_once(' ').unwrap();
+        let age: u32 = age.parse().unwrap();
+        assert_eq!(mapping[1], format!("{}{age:08x}", signature.replace('-', "")), "{key}");
         known += 1;
     }
     assert!(known > 10, "{known}");
@@ -655,23 +660,20 @@ fn perfetto_has_the_activities_of_the_truth() {
 }
 
 /// What the command prints, with its exit code.
-fn run(args: &[&str]) -> (u8, Vec<u8>, String) {
+fn run(args: &[&str]) -> (u8, String) {
     let words = ["etlkit", "export", "perfetto"].iter().chain(args).map(Into::into);
     let said = run_captured(words.collect::<Vec<_>>());
-    (said.code, said.out, String::from_utf8_lossy(&said.err).into_owned())
+    (said.code, String::from_utf8_lossy(&said.err).into_owned())
 }
 
 #[test]
-fn perfetto_export_is_the_same_with_any_number_of_threads_and_to_a_pipe() {
+fn perfetto_export_is_the_same_with_any_number_of_threads() {
     let here = tempfile::tempdir().unwrap();
     let simulated = simulated("profile");
     let files = write(here.path(), &simulated, &["profile.etl"]);
     let one = std::fs::read(export(here.path(), &paths(&files), &["--threads", "1"])).unwrap();
     let two = std::fs::read(export(here.path(), &paths(&files), &["--threads", "2"])).unwrap();
     assert!(one.len() > 10_000 && one == two);
-    let (code, out, report) = run(&["-o", "-", files[0].to_str().unwrap()]);
-    assert_eq!((code, out), (0, one));
-    assert!(report.contains(" samples, "), "{report}");
 }
 
 #[needs(node)]
@@ -690,7 +692,7 @@ fn perfetto_export_selects_processes_threads_and_times() {
             (
                 "sched",
                 "select tid, count(*) as n, sum(max(dur, 0)) as total from sched join thread \
-                 using (utid) where tid != 0 group by 1",
+                 using (utid) where tid != 0 and tid < 4294967295 group by 1",
             ),
             ("names", "select pid from process where name is not null order by 1"),
             (
@@ -738,10 +740,10 @@ fn perfetto_export_of_nothing_says_what_would_record_it() {
     let files = write(here.path(), &simulated, &[&name]);
     let output = here.path().join("out");
     let file = files[0].to_str().unwrap();
-    let (code, _, err) = run(&[file, "-o", output.to_str().unwrap()]);
+    let (code, err) = run(&[file, "-o", output.to_str().unwrap()]);
     assert_eq!(code, 2);
     assert!(err.contains("nothing that Perfetto shows") && err.contains("xperf -on"), "{err}");
-    let (code, _, err) = run(&["--process", "nobody", file, "-o", output.to_str().unwrap()]);
+    let (code, err) = run(&["--process", "nobody", file, "-o", output.to_str().unwrap()]);
     assert!(code == 2 && err.contains("nobody"), "{err}");
     assert!(!output.exists());
 }

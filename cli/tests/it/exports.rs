@@ -1,0 +1,29 @@
+//! Exports through pipes.
+
+use crate::common::{etlkit, etlkit_bytes};
+
+const SCRIPT: &str = r#"
+process "App.exe" { clr "core" version="6.0.100" { assembly "A" { module "C:\\A.dll" { methods 9 } } }
+    every "5ms" from="1.1s" until="1.5s" { jit 1; throw 1 } }
+at "1s" { session "s" file="s.etl" { enable "runtime" keywords=0x8019 level=5 } }
+at "2s" { stop "s" }
+"#;
+
+#[test]
+fn perfetto_goes_from_a_pipe_to_a_pipe() {
+    let here = tempfile::tempdir().unwrap();
+    std::fs::write(here.path().join("s.kdl"), SCRIPT).unwrap();
+    assert_eq!(etlkit(here.path(), &["synth", "s.kdl", "-o", "."]).code, 0);
+    let said = etlkit(here.path(), &["export", "perfetto", "s.etl", "-o", "out"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    assert!(said.out.starts_with("out: 0 samples, 0 events of the kernel, "), "{}", said.out);
+    let file = std::fs::read(here.path().join("out")).unwrap();
+    assert!(file.len() > 5_000);
+    let trace = std::fs::read(here.path().join("s.etl")).unwrap();
+    let (piped, report) = etlkit_bytes(&trace, &["export", "perfetto", "-", "-o", "-"]);
+    assert!(piped == file);
+    assert!(report.starts_with("(standard output): 0 samples"), "{report}");
+    // A file that exists is kept.
+    let said = etlkit(here.path(), &["export", "perfetto", "s.etl", "-o", "out"]);
+    assert!(said.code == 2 && said.err.contains("--force"), "{}", said.err);
+}
