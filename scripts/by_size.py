@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """Measures the commands on simulated traces of several sizes: scripts/by_size.py [10M 100M 1G ..]
 
-Prints the table of docs/performance.md: processor time, wall time, rate and peak resident memory of
-each command in a process of its own, on one thread and on two; the best of three runs up to 128 MB,
-otherwise one run. Needs Unix, and disk space of 1.5 times the largest size.
+With --exports first it prints the table of docs/export.md: the formats on simulated samples and
+packets. ETLKIT names the program; by default it is built for release.
+
+Otherwise prints the table of docs/performance.md: processor time, wall time, rate and peak resident
+memory of each command in a process of its own, on one thread and on two; the best of three runs up
+to 128 MB, otherwise one run. Needs Unix, and disk space of 1.5 times the largest size.
 """
 import json
 import os
@@ -14,6 +17,12 @@ import time
 
 BYTES_PER_SECOND = 2_062e6 / 1_290  # of the scenario benches/scenarios/big.kdl
 UNITS = {"M": 10**6, "G": 10**9}
+
+# Scenarios of exports with the file they write, its bytes per second, and the formats.
+EXPORTS = [
+    ("sampled", "sampled.etl", 4_600_000, ["folded", "speedscope", "pprof", "firefox"]),
+    ("packets", "packets.etl", 3_600_000, ["pcapng"]),
+]
 
 
 def run(program, arguments):
@@ -69,6 +78,24 @@ def measure(program, size, directory):
         print(row, flush=True)
 
 
+def measure_exports(program, size, directory):
+    target = int(size[:-1]) * UNITS[size[-1]]
+    for name, file, bytes_per_second, formats in EXPORTS:
+        seconds = 2 + target / bytes_per_second
+        run(program, ["synth", f"benches/scenarios/{name}.kdl", "-o", f"{directory}/{name}",
+                      "--force", "--no-truth", "--set", f"until={seconds:.3f}s",
+                      "--set", f"stop={seconds + 5:.3f}s"])
+        trace, out = f"{directory}/{name}/{file}", f"{directory}/out"
+        length = os.path.getsize(trace)
+        for kind in formats:
+            arguments = ["export", kind, trace, "-o", out, "--force"]
+            # Packets are written by one thread.
+            arguments += ["--threads", "1"] if kind != "pcapng" else []
+            cpu, _, peak = min(run(program, arguments) for _ in range(2))
+            print(f"| `{kind}` | {length / 1e6:.0f} MB | {cpu:.2f} | {length / cpu / 1e6:.0f} "
+                  f"| {peak:.0f} | {os.path.getsize(out) / 1e6:.0f} MB |", flush=True)
+
+
 def build():
     """The path of the tool, built for release."""
     subprocess.run(["cargo", "build", "--release", "--locked", "-p", "etlkit"], check=True)
@@ -78,8 +105,15 @@ def build():
 
 
 def main():
-    program = build()
-    for size in sys.argv[1:] or ["10M", "100M", "1G", "4G"]:
+    program = os.environ.get("ETLKIT") or build()
+    sizes = sys.argv[1:]
+    if sizes[:1] == ["--exports"]:
+        print("| format | trace | CPU s | MB/s | peak MiB | output |\n|---|---:|---:|---:|---:|---:|")
+        for size in sizes[1:] or ["10M", "100M", "1G"]:
+            with tempfile.TemporaryDirectory() as directory:
+                measure_exports(program, size, directory)
+        return
+    for size in sizes or ["10M", "100M", "1G", "4G"]:
         with tempfile.TemporaryDirectory() as directory:
             measure(program, size, directory)
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Takes the pictures of docs/images: scripts/pictures/take.py [ETLKIT]
 
-Simulates scripts/pictures/orders.kdl, exports it, and opens the files in headless Chromium: the flame graph
-page, and speedscope (package of .node, see scripts/node.sh). ETLKIT is the program; by default it is
-built. Needs Unix and Chromium (scripts/chromium.sh).
+Simulates scripts/pictures/orders.kdl, exports it, and opens the files in headless Chromium: the
+flame graph page, and speedscope (package of .node, see scripts/node.sh). ETLKIT is the program; by
+default it is built. Needs Unix and Chromium (scripts/chromium.sh).
 """
 import base64
 import fcntl

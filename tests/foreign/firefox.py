@@ -105,12 +105,12 @@ for thread in profile["threads"]:
             counts[";".join(paths[stack])] += 1
             categories[meta["categories"][frames["category"][stacks["frame"][stack]]]["name"]] += 1
             times.append(round(now, 4))
-    markers = table(thread["markers"], ["data", "name", "startTime", "endTime", "phase", "category"])
+    columns = ["data", "name", "startTime", "endTime", "phase", "category"]
+    markers = table(thread["markers"], columns)
     index(markers["name"], len(texts))
     index(markers["category"], len(meta["categories"]))
     found = []
-    for data, name, start, end, phase, category in zip(*(markers[column] for column in [
-            "data", "name", "startTime", "endTime", "phase", "category"])):
+    for data, name, start, end, phase, category in zip(*(markers[column] for column in columns)):
         assert (end is not None) == (phase == 1) and phase in (0, 1, 2), phase
         assert start >= 0 and (end is None or end >= start)
         fields = {field["key"]: field["format"] for field in schemas[data["type"]]["fields"]}

@@ -46,7 +46,8 @@ async function main() {
   await run("load", file, "--symbol-server", url);
   try {
     const threads = [];
-    for (const thread of JSON.parse(await run("thread", "list", "--json", "--limit", "0")).threads) {
+    const listed = JSON.parse(await run("thread", "list", "--json", "--limit", "0"));
+    for (const thread of listed.threads) {
       const handle = ["--thread", thread.threadHandle, "--json", "--limit", "0"];
       const all = JSON.parse(await run("thread", "functions", ...handle));
       const functions = {};

@@ -1,5 +1,5 @@
-//! Activities: what lies between a start event and the stop event with the same activity id, such as
-//! a request that a program handles.
+//! Activities: what lies between a start event and the stop event with the same activity id, such
+//! as a request that a program handles.
 //!
 //! Needs events of manifest providers, EventSources or TraceLogging providers with activity ids and
 //! the opcodes Start (1) and Stop (2). Those of the CLR's own providers do not count: they have the
@@ -52,7 +52,7 @@ impl Activity {
     }
 }
 
-/// What tells start events apart.
+/// What distinguishes start events.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     /// Id and version.
@@ -102,8 +102,8 @@ impl Activities {
         &self.list
     }
 
-    /// The names of a provider and of an activity: `Contoso-Orders` and `Request` of the start event
-    /// `RequestStart`. What no schema names is a GUID and `event 12`.
+    /// The names of a provider and of an activity: `Contoso-Orders` and `Request` of the start
+    /// event `RequestStart`. What no schema names is a GUID and `event 12`.
     #[must_use]
     pub fn name(&self, number: u32) -> (String, String) {
         let Some(kind) = self.kinds.get(number as usize) else { return Default::default() };

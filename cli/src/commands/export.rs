@@ -186,8 +186,8 @@ struct Export<O> {
 }
 
 impl SampleArgs {
-    /// Reads the recording, which `other` observes, too. `options` are completed by the selection of
-    /// processes and threads.
+    /// Reads the recording, which `other` observes, too. `options` are completed by the selection
+    /// of processes and threads.
     fn collect<O: Observer + Collected>(
         &self,
         keep_samples: bool,

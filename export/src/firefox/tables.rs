@@ -9,6 +9,13 @@ use super::categories::Category;
 use super::json::Json;
 use super::libraries::Libraries;
 
+/// Tables without rows, with their columns.
+const EMPTY: [(&str, &[&str]); 3] = [
+    ("nativeSymbols", &["libIndex", "address", "name", "functionSize"]),
+    ("sources", &["id", "filename", "startLine", "startColumn", "sourceMapURL", "content"]),
+    ("sourceLocationTable", &["source", "line", "column"]),
+];
+
 /// The name that profiles have for what has none.
 const UNKNOWN: &str = "?";
 
@@ -162,9 +169,15 @@ pub(super) fn write<W: Write>(
     json.column("name", modules, |out, module| out.number(texts.number(&module.name)))?;
     json.constant("host", modules.len(), "null")?;
     json.end(modules.len())?;
-    json.raw(",\n\"nativeSymbols\":{\"libIndex\":[],\"address\":[],\"name\":[],\"functionSize\":[],\"length\":0}")?;
-    json.raw(",\n\"sources\":{\"id\":[],\"filename\":[],\"startLine\":[],\"startColumn\":[],\"sourceMapURL\":[],\"content\":[],\"length\":0}")?;
-    json.raw(",\n\"sourceLocationTable\":{\"source\":[],\"line\":[],\"column\":[],\"length\":0}")?;
+    for (name, columns) in EMPTY {
+        json.raw(",\n\"")?;
+        json.raw(name)?;
+        json.raw("\":{")?;
+        for column in columns {
+            json.constant(column, 0, "")?;
+        }
+        json.end(0)?;
+    }
     json.raw(",\n\"stringArray\":[")?;
     for (at, text) in texts.list.iter().enumerate() {
         json.raw(if at > 0 { "," } else { "" })?;

@@ -43,7 +43,7 @@ impl<'a> SwitchPacket<'a> {
         let destinations = usize::try_from(payload.u32_at(at)?).ok()?;
         let first = (at + 4).checked_add(destinations.checked_mul(4 + 2 * TEXTS)?)?;
         let mut all = (first..payload.len()).filter_map(|at| Some((at, parts(payload, at)?)));
-        // Behind destinations there is always data.
+        // After destinations there is always data.
         let (_, (bytes, data)) = all.find(|(at, (_, data))| *at == first || !data.is_empty())?;
         let [port_name, card_name, _] = texts;
         let vlan = tag(data, pointers);
@@ -71,7 +71,7 @@ fn tag(data: &[u8], pointers: PointerSize) -> Option<u16> {
     Some(priority << 13 | format << 12 | vlan).filter(|&tag| tag != 0)
 }
 
-/// Puts a tag back into an Ethernet frame, behind the addresses.
+/// Puts a tag back into an Ethernet frame, after the addresses.
 pub(super) fn tagged(frame: &[u8], tag: u16) -> Option<Vec<u8>> {
     const ADDRESSES: usize = HEADER - 2;
     const TYPE: [u8; 2] = [0x81, 0x00];
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn packet_is_found_behind_any_destinations() {
+    fn packet_is_found_after_any_destinations() {
         let frame: Vec<u8> = (0..60).collect();
         for (width, pointers) in [(8, PointerSize::P8), (4, PointerSize::P4)] {
             let mut data = vec![0; 20 * width];
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn tag_stands_behind_the_addresses() {
+    fn tag_stands_after_the_addresses() {
         let frame: Vec<u8> = (0..20).collect();
         let tagged = tagged(&frame, 0x202a).unwrap();
         assert_eq!(tagged[..12], frame[..12]);

@@ -151,10 +151,11 @@ fn markers_are_those_of_the_truth() {
         let files = written(&simulated, &[file], here.path());
         let read = read(&export(here.path(), "p.json", &files, &[]));
 
-        let collections: Vec<Value> = list(&theirs, "gc")
-            .iter()
-            .map(|gc| json!({ "pid": gc[0], "number": gc[1], "generation": gc[2], "pause_us": gc[4] }))
-            .collect();
+        let keyed = |gc: &Value| {
+            let (pid, number, generation, pause) = (&gc[0], &gc[1], &gc[2], &gc[4]);
+            json!({ "pid": pid, "number": number, "generation": generation, "pause_us": pause })
+        };
+        let collections: Vec<Value> = list(&theirs, "gc").iter().map(keyed).collect();
         assert_same_collections(&read, &collections, name);
         let pid = |thread: &Value| thread["pid"].as_str().unwrap().parse::<u32>().unwrap();
         let ours = markers(&read, "JIT").map(|(thread, m)| {

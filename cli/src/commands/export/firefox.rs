@@ -51,7 +51,8 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         let names = analyzed.names.join(", ");
         return Err(Failure::new(names, "no CPU sample and no marker is selected").hint(
             "record samples with `xperf -on PROC_THREAD+LOADER+PROFILE -stackwalk Profile`, and \
-             .NET with Microsoft-Windows-DotNETRuntime; `etlkit analyze summary` shows what there is",
+             .NET with Microsoft-Windows-DotNETRuntime; `etlkit analyze summary` shows what there \
+             is",
         ));
     }
     let name = sink.name().to_owned();
