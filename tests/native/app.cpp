@@ -21,7 +21,7 @@ class Cart {
 public:
     NOINLINE int add(int price);
     NOINLINE static int tax(int price);
-    int total = 0;
+    int total;
 };
 
 int Cart::tax(int price) {
@@ -62,6 +62,7 @@ static NOINLINE int helper(int x) {
 
 extern "C" int entry() {
     shop::Cart cart;
+    cart.total = 0;
     int sum = 0;
     for (int i = 0; i < 10; i++)
         sum += cart.add(i) + helper(i);
