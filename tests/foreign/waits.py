@@ -1,7 +1,9 @@
 """Computes what threads ran and waited for from the context switches in `truth.jsonl`.
 
-Prints one JSON object by process and thread: ticks of running, switches, waits with their ticks by
-reason, times ready with their ticks, and the threads that ended waits with the ticks of the waits."""
+Prints one JSON object. `threads` has by process and thread: ticks of running, switches, waits with
+their ticks by reason, times ready with their ticks, and the threads that ended waits with the ticks
+of the waits. `resumed` has the switches to threads that had waited: time, thread, ticks of the wait.
+"""
 
 import collections
 import json
@@ -11,7 +13,7 @@ WAITING = 5
 session = sys.argv[2]
 new = lambda: {"running": 0, "switches": 0, "waits": {}, "ready": [0, 0], "wakers": {}}
 threads = collections.defaultdict(new)
-owner, current, state = {}, {}, {}
+owner, current, state, resumed = {}, {}, {}, []
 
 
 def count(table, key, ticks):
@@ -45,7 +47,7 @@ for line in open(sys.argv[1], encoding="utf-8"):
             if fields["OldThreadState"] == WAITING:
                 state[before] = ("waiting", time, fields["OldThreadWaitReason"])
             else:
-                state[before] = ("ready", time)
+                state[before] = ("ready", time, None)
         if after:
             thread = threads[after]
             thread["switches"] += 1
@@ -54,15 +56,19 @@ for line in open(sys.argv[1], encoding="utf-8"):
             if known and known[0] == "ready":
                 thread["ready"][0] += 1
                 thread["ready"][1] += time - known[1]
+                if known[2] is not None:
+                    resumed.append([time, after, known[2]])
             elif known and known[0] == "waiting":
                 count(thread["waits"], known[2], time - known[1])
+                resumed.append([time, after, time - known[1]])
     elif name == "ReadyThread":
         tid = fields["TThreadId"]
         known = state.get(tid)
         if known and known[0] == "waiting":
-            state[tid] = ("ready", time)
+            state[tid] = ("ready", time, time - known[1])
             count(threads[tid]["waits"], known[2], time - known[1])
             if event["processor"] in current:
                 count(threads[tid]["wakers"], current[event["processor"]], time - known[1])
 
-print(json.dumps({f"{owner.get(tid)}|{tid}": thread for tid, thread in threads.items()}))
+by_name = {f"{owner.get(tid)}|{tid}": thread for tid, thread in threads.items()}
+print(json.dumps({"threads": by_name, "resumed": resumed}))

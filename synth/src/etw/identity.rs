@@ -1,5 +1,5 @@
-//! Image identities that a merge adds: it finds the file of each image that the kernel's events
-//! report, and inserts the identity before the event.
+//! What a merge adds: the directories and volumes of the machine before the first record, and the
+//! identity of each image, whose file it finds, before the kernel's event of the image.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,21 +11,29 @@ use etl_format::write::record::Full;
 use etl_schema::Identity;
 use etl_schema::decode::Utf16;
 use etl_schema::encode::{OwnedValue, encode_into};
-use etl_schema::providers::IMAGE_ID;
+use etl_schema::providers::{IMAGE_ID, SYSTEM_CONFIG_EX};
 use etl_schema::tables::Registry;
 use etl_schema::views::kernel;
 
 use super::values;
 use crate::machine::Image;
-use crate::model::FileVersion;
+use crate::model::{DiskPlan, FileVersion};
 use crate::truth::{ImageIdentity, PdbIdentity};
 
 /// The thread id in records that a merge adds.
 const NO_THREAD: u32 = u32::MAX;
 
+/// Records that describe the machine: directories of Windows, a volume without a drive letter,
+/// and what users call a volume.
+const SYSTEM_PATHS: u8 = 33;
+const UNKNOWN_VOLUME: u8 = 34;
+const VOLUME_MAPPING: u8 = 35;
+
 /// The image files on the disk of the machine, one entry for each file.
 #[derive(Clone, Debug)]
 pub(crate) struct ImageFiles {
+    /// Drive letters of the volumes, with the colon. The system partition is volume 1 and has none.
+    letters: Vec<String>,
     /// The version of Windows.
     os: (u8, u8, u32),
     known: BTreeMap<Key, OnDisk>,
@@ -42,8 +50,10 @@ struct OnDisk {
 type Key = (String, u32, u64);
 
 impl ImageFiles {
-    pub fn new(os: (u8, u8, u32)) -> Self {
-        ImageFiles { os, known: BTreeMap::new() }
+    pub fn new(os: (u8, u8, u32), disks: &[DiskPlan]) -> Self {
+        let volumes = disks.iter().flat_map(|disk| &disk.volumes);
+        let letters = volumes.map(|volume| volume.letter.clone()).collect();
+        ImageFiles { letters, os, known: BTreeMap::new() }
     }
 
     /// Adds the file of an image.
@@ -58,6 +68,8 @@ impl ImageFiles {
 /// Adds identities to a merge.
 pub(super) struct ImageIdentifier<'f> {
     files: &'f ImageFiles,
+    /// Whether the machine was described.
+    is_described: bool,
     /// Processes and addresses of images that were identified.
     identified: BTreeSet<(u32, u64)>,
     /// Files whose version was reported.
@@ -69,16 +81,64 @@ pub(super) struct ImageIdentifier<'f> {
 impl<'f> ImageIdentifier<'f> {
     pub fn new(files: &'f ImageFiles) -> Self {
         let (identified, versions) = (BTreeSet::new(), BTreeSet::new());
-        ImageIdentifier { files, identified, versions, images: Vec::new() }
+        ImageIdentifier { files, is_described: false, identified, versions, images: Vec::new() }
     }
 
-    /// Inserts the identity of an image before a record that reports it, if its file is known.
+    /// Inserts what describes the machine, before the first record.
+    fn describe(
+        &mut self,
+        record: &Record<'_>,
+        timestamp: i64,
+        added: &mut Insertions,
+    ) -> etl_format::Result<()> {
+        self.is_described = true;
+        let mut texts: Vec<(u8, Vec<OwnedValue>)> = vec![
+            (SYSTEM_PATHS, values!["C:\\Windows\\system32", "C:\\Windows\\"].into()),
+            (UNKNOWN_VOLUME, values!["\\Device\\HarddiskVolume1\\"].into()),
+            (VOLUME_MAPPING, values!["\\??\\", ""].into()),
+            (VOLUME_MAPPING, values!["\\SystemRoot\\", "C:\\Windows\\"].into()),
+        ];
+        for (number, letter) in (2u32..).zip(&self.files.letters) {
+            let (device, path) =
+                (format!("\\Device\\HarddiskVolume{number}\\"), format!("{letter}\\"));
+            texts.push((VOLUME_MAPPING, values![device.as_str(), path.as_str()].into()));
+        }
+        let width = record.pointer_size().unwrap_or(PointerSize::P8);
+        for (opcode, values) in texts {
+            let mut payload = Vec::new();
+            let id = Identity::Classic { opcode, version: 0 };
+            let Some(table) = Registry::classic().event(SYSTEM_CONFIG_EX, id) else { continue };
+            if encode_into(&table.schema.fields, &values, width, &mut payload).is_err() {
+                continue;
+            }
+            added.push(&Full {
+                pointer_size: width,
+                opcode,
+                level: 0,
+                version: 0,
+                thread_id: 0,
+                process_id: 0,
+                timestamp,
+                class: SYSTEM_CONFIG_EX,
+                kernel_time: 0,
+                user_time: 0,
+                payload: &payload,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Inserts what describes the machine before the first record, and the identity of an image
+    /// before a record that reports it, if its file is known.
     pub fn identify(
         &mut self,
         record: &Record<'_>,
         timestamp: i64,
         added: &mut Insertions,
     ) -> etl_format::Result<()> {
+        if !self.is_described {
+            self.describe(record, timestamp, added)?;
+        }
         let Some(image) = self.image(record) else { return Ok(()) };
         let width = record.pointer_size().unwrap_or(PointerSize::P8);
         let file = image.path.rsplit('\\').next().unwrap_or_default().to_owned();

@@ -166,7 +166,7 @@ impl<'s> Simulator<'s> {
             etw,
             step_rngs: schedule_rngs(scenario),
             provider_rngs: BTreeMap::new(),
-            image_files: ImageFiles::new(scenario.machine.os),
+            image_files: ImageFiles::new(scenario.machine.os, &scenario.machine.disks),
             processes: Vec::new(),
             pending: 0,
             rolls: Vec::new(),

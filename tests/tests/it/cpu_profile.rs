@@ -135,3 +135,47 @@ fn real_trace_has_the_profile_that_a_script_computes() {
         assert_eq!(found.len(), theirs.len(), "{group}");
     }
 }
+
+/// What became slower between two traces: differences of what each of them has.
+#[test]
+fn comparison_has_the_differences_of_two_profiles() {
+    let here = tempfile::tempdir().unwrap();
+    let file = |name: &str, trace: &str| {
+        let path = here.path().join(trace);
+        std::fs::write(&path, &simulated(name).traces[trace]).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let before = file("profile", "profile.etl");
+    let after = file("windows-32", "windows-32.etl");
+    let counts = |name: &str| expected(&simulated(name));
+    let (old, new) = (counts("profile"), counts("windows-32"));
+    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let report = analyze(&["--compare", &before, &after]);
+    let rows = report["rows"].as_array().unwrap();
+    assert!(old.len() > 5 && new.len() > 5 && rows.len() == names.len());
+    let mut last = i64::MAX;
+    for row in rows {
+        let name = row["name"].as_str().unwrap();
+        let of = |counts: &Counts| counts.get(name).copied().unwrap_or_default();
+        let (was, is) = (of(&old), of(&new));
+        let number = |member: &str| row[member].as_i64().unwrap();
+        assert_eq!(number("total_before_samples"), was.0 as i64, "{name}");
+        assert_eq!(number("total_after_samples"), is.0 as i64, "{name}");
+        assert_eq!(number("total_delta_samples"), is.0 as i64 - was.0 as i64, "{name}");
+        assert_eq!(number("self_delta_samples"), is.1 as i64 - was.1 as i64, "{name}");
+        // One sample in a millisecond.
+        assert_eq!(row["self_before_us"].as_f64().unwrap(), was.1 as f64 * 1e3, "{name}");
+        assert!(number("self_delta_samples") <= last, "{name}");
+        last = number("self_delta_samples");
+    }
+    // Scaled, both have the same sum, and a trace has not changed since itself.
+    let report = analyze(&["--compare", &before, "--normalize", "--group-by", "process", &after]);
+    let sum = |member: &str| -> f64 {
+        report["rows"].as_array().unwrap().iter().map(|row| row[member].as_f64().unwrap()).sum()
+    };
+    assert!((sum("total_before_us") - sum("total_after_us")).abs() < 10.0);
+    let report = analyze(&["--compare", &before, "--group-by", "module", &before]);
+    for row in report["rows"].as_array().unwrap() {
+        assert_eq!((&row["self_delta_us"], &row["total_delta_us"]), (&0.0.into(), &0.0.into()));
+    }
+}

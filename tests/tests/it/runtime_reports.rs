@@ -1,5 +1,5 @@
-//! `etlkit analyze gc`, `jit`, `exceptions` and `contention` against a computation by another
-//! program: on real traces, and on the truth of simulated ones.
+//! `etlkit analyze gc`, `jit`, `exceptions`, `contention`, `threadpool` and `loader` against a
+//! computation by another program: on real traces, and on the truth of simulated ones.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ fn members(row: &Value, names: &[&str]) -> Value {
 }
 
 /// Compares all reports on a trace with what was computed; returns how much there was of each.
-fn compare(path: &Path, theirs: &Value) -> [usize; 4] {
+fn compare(path: &Path, theirs: &Value) -> [usize; 7] {
     let gc = analyze("gc", path);
     let names = [
         "pid",
@@ -65,6 +65,24 @@ fn compare(path: &Path, theirs: &Value) -> [usize; 4] {
     ];
     let ours: Vec<Value> = rows(&gc, "collections").map(|row| members(row, &names)).collect();
     assert_eq!(json!(ours), theirs["gc"]);
+    let names = [
+        "pid",
+        "number",
+        "heap",
+        "before_bytes",
+        "after_bytes",
+        "survived_bytes",
+        "fragmented_bytes",
+        "gen2_before_bytes",
+        "gen1_bytes",
+    ];
+    let ours: Vec<Value> = rows(&gc, "heaps").map(|row| members(row, &names)).collect();
+    assert_eq!(json!(ours), theirs["heaps"]);
+    for row in rows(&gc, "collections") {
+        let own = rows(&gc, "heaps").filter(|heap| heap["number"] == row["number"]);
+        let before: u64 = own.map(|heap| heap["before_bytes"].as_u64().unwrap()).sum();
+        assert_eq!(row["heap_before_bytes"].as_u64().unwrap_or(0), before);
+    }
     let total: f64 = rows(&gc, "collections").map(|row| row["pause_us"].as_f64().unwrap()).sum();
     let sums: f64 = rows(&gc, "processes").map(|row| row["total_us"].as_f64().unwrap()).sum();
     assert!((total - sums).abs() < 1e-3, "{total} {sums}");
@@ -94,21 +112,52 @@ fn compare(path: &Path, theirs: &Value) -> [usize; 4] {
         })
         .collect();
     assert_eq!(json!(ours), theirs["contention"]);
+
+    let pool = analyze("threadpool", path);
+    let names = ["pid", "tid", "threads", "change", "count", "per_second"];
+    let ours: Vec<Value> = rows(&pool, "changes").map(|row| members(row, &names)).collect();
+    assert_eq!(json!(ours), theirs["pool"]);
+    let ours: BTreeMap<String, Value> = rows(&pool, "queues")
+        .map(|row| {
+            assert_eq!(row["queued_before"], 0, "{row}");
+            let key = format!("{}|{}", row["pid"], row["queue"].as_str().unwrap());
+            (key, members(row, &["queued", "taken", "total_us"]))
+        })
+        .collect();
+    assert_eq!(json!(ours), theirs["queues"]);
+
+    let loader = analyze("loader", path);
+    let ours: Vec<Value> = rows(&loader, "loads")
+        .filter(|row| row["kind"] != "image")
+        .map(|row| {
+            let (kind, name) = match row["kind"].as_str().unwrap() {
+                "module" => ("Module", &row["path"]),
+                "assembly" => ("Assembly", &row["name"]),
+                _ => ("AppDomain", &row["name"]),
+            };
+            let name = name.as_str().unwrap_or_default();
+            let is_unloaded = row["unloaded"].is_string();
+            json!([row["pid"], row["tid"], kind, name, is_unloaded, row["duration_us"]])
+        })
+        .collect();
+    assert_eq!(json!(ours), theirs["loads"]);
     let count = |kind: &str| match &theirs[kind] {
         Value::Array(list) => list.len(),
         Value::Object(map) => map.len(),
         _ => 0,
     };
-    ["gc", "jit", "exceptions", "contention"].map(count)
+    ["gc", "jit", "exceptions", "contention", "heaps", "pool", "loads"].map(count)
 }
 
 #[needs(traces, python)]
 #[test]
 fn real_traces_have_the_reports_that_a_script_computes() {
     let here = tempfile::tempdir().unwrap();
-    for (name, counts) in
-        [("perfview/net.4.5.2.x64.etl", [264, 290, 1, 0]), ("perfview/gcevents.etl", [2, 0, 0, 0])]
-    {
+    for (name, counts) in [
+        ("perfview/net.4.5.2.x64.etl", [264, 290, 1, 0, 0, 2, 6]),
+        ("perfview/gcevents.etl", [2, 0, 0, 0, 2, 0, 0]),
+        ("perfview/diaghub.user_paged.1.etl", [0, 0, 0, 0, 0, 0, 113]),
+    ] {
         let path = trace(name);
         let events = here.path().join("events.jsonl");
         let dumped = etlkit(&["dump", "--format", "jsonl", "--no-names", path.to_str().unwrap()]);
@@ -122,16 +171,22 @@ fn real_traces_have_the_reports_that_a_script_computes() {
 fn reports_are_those_of_the_truth() {
     let here = tempfile::tempdir().unwrap();
     for (name, file, session, has) in [
-        ("gc-and-locks", "gc.etl", "clr", [true, false, true, true]),
-        ("profile", "clr.etl", "clr", [false, true, false, false]),
-        ("tiering", "tiering.etl", "clr", [false, true, false, false]),
+        ("gc-and-locks", "gc.etl", "clr", "gc exceptions contention heaps pool"),
+        ("newest-clr", "newest.etl", "newest", "gc jit exceptions contention heaps pool loads"),
+        ("desktop-collector", "desktop.etl", "desktop", "gc jit exceptions pool loads"),
+        ("profile", "clr.etl", "clr", "jit loads"),
+        ("tiering", "tiering.etl", "clr", "jit"),
+        ("unload-domain", "clr.etl", "clr", "jit loads"),
     ] {
         let simulated = simulated(name);
         let (path, truth): (PathBuf, PathBuf) = (here.path().join(file), here.path().join("truth"));
         std::fs::write(&path, &simulated.traces[file]).unwrap();
         std::fs::write(&truth, &simulated.texts["truth.jsonl"]).unwrap();
         let counts = compare(&path, &computed(&truth, Some(session)));
-        assert_eq!(counts.map(|count| count > 0), has, "{name}");
+        let kinds = ["gc", "jit", "exceptions", "contention", "heaps", "pool", "loads"];
+        let seen = kinds.iter().zip(counts).filter(|(_, count)| *count > 0);
+        let seen: Vec<&str> = seen.map(|(kind, _)| *kind).collect();
+        assert_eq!(seen.join(" "), has, "{name}");
     }
 }
 
@@ -215,7 +270,7 @@ fn input_and_output_are_those_of_the_truth() {
                     continue;
                 }
                 let what = if is_disk { "disk" } else { "file" };
-                let path = line["path"].as_str().unwrap().split_once(':').unwrap().1;
+                let path = line["path"].as_str().unwrap();
                 // The event of a flush names no file.
                 let path = if operation == "flush" { "" } else { path };
                 let key = (u64(line, "pid"), format!("{what} {operation} {path}"));
@@ -241,9 +296,6 @@ fn input_and_output_are_those_of_the_truth() {
     let mut seen = 0;
     for row in rows(&io, "files") {
         let path = row["path"].as_str().unwrap_or_default();
-        // The merge did not record the drives of volumes.
-        let path = path.trim_start_matches("\\Device\\HarddiskVolume");
-        let path = path.trim_start_matches(|c: char| c.is_ascii_digit());
         let key = (u64(row, "pid"), format!("{} {path}", row["operation"].as_str().unwrap()));
         assert_eq!(row["count"], count[&key][0], "{key:?}");
         assert_eq!(row["bytes"], bytes[&key][0], "{key:?}");

@@ -21,12 +21,9 @@ pub struct Sampled {
 }
 
 impl Sampled {
-    /// The stack as exporters write it: outermost first, and an image only once where no method is
-    /// known between.
+    /// The stack as exporters write it.
     pub fn stack(&self) -> String {
-        let mut labels: Vec<&str> = self.labels.iter().rev().map(String::as_str).collect();
-        labels.dedup_by(|a, b| a == b && a.ends_with('?'));
-        labels.join(";")
+        path_of(&self.labels)
     }
 }
 
@@ -72,6 +69,62 @@ pub fn sampled(simulated: &Simulated) -> Vec<Sampled> {
         sampled.push(Sampled { process, tid: event.tid, labels: labels.collect() });
     }
     sampled
+}
+
+/// Joins labels of a stack, outermost first, with an image only once where no method is known
+/// between.
+pub fn path_of(labels: &[String]) -> String {
+    let mut labels: Vec<&str> = labels.iter().rev().map(String::as_str).collect();
+    labels.dedup_by(|a, b| a == b && a.ends_with('?'));
+    labels.join(";")
+}
+
+/// Labels of a stack, innermost first, by process.
+pub type Labels = (u32, Vec<String>);
+
+/// The stacks that the kernel took, by time of the event and thread.
+pub fn kernel_stacks(simulated: &Simulated) -> BTreeMap<(i64, u32), Labels> {
+    let symbols = Symbols::new(simulated);
+    let mut stacks: BTreeMap<(i64, u32), Labels> = BTreeMap::new();
+    for event in simulated.truth.events.iter().filter(|e| e.name == "Stack") {
+        let of = (number(event, "EventTimeStamp") as i64, number(event, "StackThread") as u32);
+        let pid = number(event, "StackProcess") as u32;
+        let (_, OwnedValue::Array(list)) = event.fields.last().unwrap() else { panic!("no stack") };
+        let labels = list.iter().map(|a| symbols.label(pid, unsigned(a), event.at));
+        let (labels, known) = (labels.collect::<Vec<_>>(), stacks.entry(of).or_default());
+        known.0 = pid;
+        // Two events of one time have the same stack.
+        if known.1 != labels {
+            known.1.extend(labels);
+        }
+    }
+    stacks
+}
+
+/// The waits for locks with the stacks that the CLR took of their beginnings: ticks and labels.
+pub fn lock_stacks(simulated: &Simulated) -> Vec<(u64, Vec<String>)> {
+    let symbols = Symbols::new(simulated);
+    let mut open: BTreeMap<u32, (i64, Vec<String>)> = BTreeMap::new();
+    let mut waits = Vec::new();
+    for event in &simulated.truth.events {
+        let name = event.name.as_str();
+        if name.starts_with("ContentionStart") {
+            open.insert(event.tid, (event.timestamp, Vec::new()));
+        } else if name == "CLRStackWalk"
+            && let Some((_, labels)) = open.get_mut(&event.tid)
+            && labels.is_empty()
+        {
+            let (_, OwnedValue::Array(list)) = event.fields.last().unwrap() else {
+                panic!("no stack")
+            };
+            let stack = list.iter().map(|a| symbols.label(event.pid, unsigned(a), event.at));
+            *labels = stack.collect();
+        } else if name.starts_with("ContentionStop") {
+            let (since, labels) = open.remove(&event.tid).unwrap();
+            waits.push((event.timestamp.abs_diff(since), labels));
+        }
+    }
+    waits
 }
 
 pub fn number(event: &KnownEvent, name: &str) -> u64 {

@@ -470,6 +470,7 @@ fn without_pdb(scenario: &Scenario) -> String {
 /// Opcode of the record with the version of the file of an image.
 const FILE_VERSION: u8 = 64;
 const IMAGE_ID: &str = "b3e675d7-2554-4f18-830b-2762732560de";
+const SYSTEM_CONFIG_EX: &str = "9b79ee91-b5fd-41c0-a243-4248e266e9d0";
 
 /// Each event of an image has the image and its PDB in front of it, as in real merged traces: that
 /// the file was merged with its identities, and not without.
@@ -484,10 +485,21 @@ fn merge_identifies_each_image_and_mergeonly_does_not() {
         let hooks = [0x030a, 0x1402, 0x1403, 0x1404];
         all.iter().filter(|e| e.hook.is_some_and(|h| hooks.contains(&h))).count()
     };
-    let added = merged.iter().filter(|e| e.class == IMAGE_ID).count();
+    let added = |e: &&Decoded| [IMAGE_ID, SYSTEM_CONFIG_EX].contains(&e.class.as_str());
+    let added = merged.iter().filter(added).count();
     let versions =
         merged.iter().filter(|e| e.class == IMAGE_ID && e.opcode == FILE_VERSION).count();
-    assert_eq!(added - versions, 2 * images(&plain), "two for each event of an image");
+    // As real merges do, it describes the machine first: the directories of Windows, the system
+    // partition, prefixes of paths, and the devices of the volumes.
+    let machine: Vec<&Decoded> = merged.iter().filter(|e| e.class == SYSTEM_CONFIG_EX).collect();
+    assert!(machine.iter().all(|e| e.timestamp == merged[0].timestamp));
+    assert_eq!(machine.iter().map(|e| e.opcode).collect::<Vec<_>>(), [33, 34, 35, 35, 35, 35]);
+    let text = |at: usize, name: &str| machine[at].texts[name].as_str();
+    let mapping = |at: usize| (text(at, "NtPath"), text(at, "DosPath"));
+    assert_eq!(mapping(4), (r"\Device\HarddiskVolume2\", r"C:\"));
+    assert_eq!(mapping(5), (r"\Device\HarddiskVolume3\", r"D:\"));
+    let (added_images, all) = (added - machine.len(), 2 * images(&plain));
+    assert_eq!(added_images - versions, all, "two for each event of an image");
     assert_eq!(merged.len() - added, plain.len(), "and nothing else");
     let mut reported = BTreeMap::new();
     for (n, e) in merged.iter().enumerate().filter(|(_, e)| e.class == IMAGE_ID && e.opcode == 0) {

@@ -5,10 +5,13 @@ use std::process::Command;
 
 use etl_analysis::behavior::waits::{ThreadKey, Waits};
 use etl_analysis::{Analysis, Recording};
+use etl_synth::Script;
 use etl_test_support::{needs, python, root};
+use etlkit::run_captured;
 use serde_json::{Value, json};
 
-use crate::sampled::simulated;
+use crate::sampled::{kernel_stacks, lock_stacks, path_of, simulated};
+use crate::simulated::simulate;
 
 #[needs(python)]
 #[test]
@@ -24,7 +27,9 @@ fn threads_run_and_wait_as_the_truth_has_it() {
             Command::new(python()).arg(script).arg(&truth).arg("NT Kernel Logger").output();
         let output = command.unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let theirs: BTreeMap<String, Value> = serde_json::from_slice(&output.stdout).unwrap();
+        let theirs: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let theirs: BTreeMap<String, Value> =
+            serde_json::from_value(theirs["threads"].clone()).unwrap();
 
         let bytes = simulated.traces["kernel.etl"].as_slice();
         let mut recording = Recording::open([(bytes, "kernel.etl")]).unwrap();
@@ -61,4 +66,112 @@ fn threads_run_and_wait_as_the_truth_has_it() {
         assert_eq!(waits.reason_name(15), Some("WrQueue"));
     }
     assert!(wakers_seen > 3);
+}
+
+/// Waits by stack: how many and for how many microseconds.
+type ByStack = BTreeMap<String, (u64, f64)>;
+
+/// The waits of a call tree that `etlkit analyze` prints, by their stacks, and the report.
+fn tree(kind: &str, trace: &[u8]) -> (ByStack, Value) {
+    let here = tempfile::tempdir().unwrap();
+    let file = here.path().join("trace.etl");
+    std::fs::write(&file, trace).unwrap();
+    let words = ["etlkit", "analyze", kind, "--tree", "--min-percent", "0", "--format", "json"];
+    let words = words.into_iter().map(Into::into).chain([file.into_os_string()]);
+    let said = run_captured(words);
+    assert_eq!(said.code, 0, "{}", String::from_utf8_lossy(&said.err));
+    let report: Value = serde_json::from_slice(&said.out).unwrap();
+    let mut path: Vec<String> = Vec::new();
+    let mut waits = ByStack::new();
+    for row in report["rows"].as_array().unwrap() {
+        path.truncate(row["depth"].as_u64().unwrap() as usize);
+        path.push(row["name"].as_str().unwrap().trim_start().to_owned());
+        let count = row["self_count"].as_u64().unwrap();
+        if count > 0 {
+            waits.insert(path.join(";"), (count, row["self_us"].as_f64().unwrap()));
+        }
+    }
+    (waits, report)
+}
+
+#[needs(python)]
+#[test]
+fn waits_have_the_stacks_of_the_truth() {
+    let simulated = simulated("kernel-session");
+    let here = tempfile::tempdir().unwrap();
+    let truth = here.path().join("truth.jsonl");
+    std::fs::write(&truth, &simulated.texts["truth.jsonl"]).unwrap();
+    let script = root().join("tests/foreign/waits.py");
+    let mut command = Command::new(python());
+    let output = command.arg(script).arg(&truth).arg("NT Kernel Logger").output().unwrap();
+    let theirs: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let owners: BTreeMap<u32, u32> = theirs["threads"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(|key| key.split_once('|').unwrap())
+        .map(|(pid, tid)| (tid.parse().unwrap(), pid.parse().unwrap()))
+        .collect();
+    let names: BTreeMap<u64, String> = (simulated.truth.inventory.iter())
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|item| item["kind"] == "process")
+        .map(|item| (item["pid"].as_u64().unwrap(), item["name"].as_str().unwrap().to_owned()))
+        .collect();
+    let stacks = kernel_stacks(&simulated);
+    let (mut expected, mut with_stack) = (ByStack::new(), 0);
+    for wait in theirs["resumed"].as_array().unwrap() {
+        let (time, ticks) = (wait[0].as_i64().unwrap(), wait[2].as_u64().unwrap());
+        let tid = wait[1].as_u64().unwrap() as u32;
+        let pid = owners[&tid];
+        let mut path = format!("{} ({pid})", names[&pid.into()]);
+        if let Some((_, labels)) = stacks.get(&(time, tid)) {
+            path = format!("{path};{}", path_of(labels));
+            with_stack += 1;
+        }
+        let entry = expected.entry(path).or_default();
+        *entry = (entry.0 + 1, entry.1 + ticks as f64 / 10.0);
+    }
+    let (ours, report) = tree("waits", &simulated.traces["merged.etl"]);
+    assert_eq!(report["with_stack"], with_stack);
+    assert!(with_stack > 30 && expected.len() > 5, "{with_stack} {}", expected.len());
+    compare(&ours, &expected);
+}
+
+fn compare(ours: &ByStack, expected: &ByStack) {
+    assert_eq!(ours.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    for (path, (count, us)) in expected {
+        assert_eq!(ours[path].0, *count, "{path}");
+        assert!((ours[path].1 - us).abs() < 0.01, "{path}: {} {us}", ours[path].1);
+    }
+}
+
+#[test]
+fn waits_for_locks_have_the_stacks_of_the_truth() {
+    const SCRIPT: &str = r#"
+scenario "locks" seed=5
+process "Shop.exe" pid=5000 threads=3 start="1.5s" {
+    clr "core" version="6.0.100" { assembly "Shop" { module "C:\\App\\Shop.dll" { methods 40 ready=20 } } }
+    every "10ms" from="2.1s" until="3s" { contend 2 }
+}
+at "1s" { session "clr" file="clr.etl" { enable "runtime" keywords="Loader|Jit|Contention|Stack" level=5 } }
+at "3.5s" { enable "rundown" in="clr" keywords=0x138 level=5 }
+at "4s" { stop "clr" }
+"#;
+    let scenario = Script::new("locks", SCRIPT).parse().unwrap();
+    let simulated = simulate("locks", SCRIPT.to_owned(), scenario);
+    let mut expected = ByStack::new();
+    for (ticks, mut labels) in lock_stacks(&simulated) {
+        // The session has no events of images.
+        labels.iter_mut().filter(|label| label.ends_with("!?")).for_each(|l| *l = "?".to_owned());
+        let entry = expected.entry(path_of(&labels)).or_default();
+        *entry = (entry.0 + 1, entry.1 + ticks as f64 / 10.0);
+    }
+    let (ours, report) = tree("contention", &simulated.traces["clr.etl"]);
+    let ours: ByStack = ours
+        .into_iter()
+        .map(|(path, waits)| (path.split_once(';').unwrap().1.to_owned(), waits))
+        .collect();
+    assert!(expected.len() > 5, "{}", expected.len());
+    assert_eq!(report["with_stack"], expected.values().map(|(count, _)| count).sum::<u64>());
+    compare(&ours, &expected);
 }

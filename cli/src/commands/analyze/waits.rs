@@ -184,7 +184,8 @@ impl StackArgs {
     }
 
     pub fn options(&self) -> ProfileOptions {
-        ProfileOptions::new().by_thread(self.group_by == Some(GroupBy::Thread))
+        // The idle process waits for nothing, but ends waits in interrupts.
+        ProfileOptions::new().idle(true).by_thread(self.group_by == Some(GroupBy::Thread))
     }
 
     pub fn table(&self, profile: &Profile) -> Result<Table, Failure> {
@@ -203,7 +204,7 @@ pub(super) fn ensure_stacks(report: &mut TableReport, profile: &Profile, missing
     let total = profile.total();
     let seconds = total.time as f64 / 1e7;
     report.headline.push(format!(
-        "{} waits that ended: {seconds:.3} s, {} of all threads with a stack",
+        "{} waits that ended, {seconds:.3} s; stacks for {} waits of all processes",
         total.samples,
         profile.with_stack()
     ));

@@ -87,6 +87,10 @@ fn facts(report: &mut TableReport, before: &Path, profiles: [&Profile; 2], norma
         seconds(all),
         seconds(now) - seconds(all)
     ));
+    let [before, _] = profiles;
+    if all.samples + before.idle().samples == 0 {
+        report.missing.push(format!("CPU samples in {name}, with which the traces are compared"));
+    }
     if normalized {
         report.headline.push("the earlier trace is scaled to the time of this one".to_owned());
     }
