@@ -59,8 +59,9 @@ def number(value):
     return int(value, 16) if isinstance(value, str) else value
 
 
-for line in open(sys.argv[1], encoding="utf-8"):
-    event = json.loads(line)
+# The truth is in the order in which the machine was simulated, not quite in that of times.
+events = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
+for event in sorted(events, key=lambda event: event.get("timestamp", 0)):
     if event.get("provider_guid") != RUNTIME:
         continue
     if session and event.get("sessions", {}).get(session) != "recorded":

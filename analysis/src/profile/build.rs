@@ -110,6 +110,7 @@ impl SampleCollector {
         let mut inlined: HashMap<u32, Vec<usize>> = HashMap::default();
         let mut tree: Vec<Growing> = Vec::new();
         let mut children: HashMap<(u32, usize), u32> = HashMap::default();
+        children.reserve(stacks.nodes.len());
         let mut roots: HashMap<(Option<usize>, Option<u32>), u32> = HashMap::default();
         let is_idle = |owner: &Owner| {
             let process = owner.process.and_then(|at| machine.processes().get(at));

@@ -103,6 +103,20 @@ pub enum Detail {
     NativeAddresses,
 }
 
+/// Where a text of the machine lies: it keeps each text once, and texts do not move while a profile
+/// is made.
+type TextKey = (usize, usize);
+
+fn text_key(text: &str) -> TextKey {
+    (text.as_ptr() as usize, text.len())
+}
+
+/// A method of a module: namespace, name, token.
+type MethodKey = (usize, TextKey, TextKey, u32);
+
+/// A module by its path: PDB, addresses, and whether these count.
+type ModuleKey = (TextKey, Option<Pdb>, Option<(u64, u64)>, bool);
+
 /// Frames and modules, each kept once.
 #[derive(Debug, Default)]
 pub(super) struct FrameTable {
@@ -110,6 +124,9 @@ pub(super) struct FrameTable {
     pub modules: Vec<ModuleInfo>,
     numbers: HashMap<Frame, usize>,
     module_numbers: HashMap<ModuleInfo, usize>,
+    /// Modules and methods that were asked for before: names are made once.
+    known_modules: HashMap<ModuleKey, usize>,
+    known_methods: HashMap<MethodKey, usize>,
 }
 
 impl FrameTable {
@@ -123,13 +140,21 @@ impl FrameTable {
         detail: Detail,
     ) -> usize {
         let is_exact = matches!(detail, Detail::Addresses | Detail::NativeAddresses);
-        let mut tier = 0;
+        let (mut tier, mut known) = (0, None);
         let (module, method, kind) = match symbol {
             Some(Symbol::Method(method)) => {
                 let (path, pdb) = method.module.map_or(("", None), |m| (m.path, m.il_pdb));
                 let module = self.module(path, pdb, None, is_exact);
                 if is_exact && method.jitted {
                     tier = method.tier;
+                }
+                if detail == Detail::Methods {
+                    let texts = (text_key(method.namespace), text_key(method.name));
+                    let key = (module, texts.0, texts.1, method.token);
+                    if let Some(&number) = self.known_methods.get(&key) {
+                        return number;
+                    }
+                    known = Some(key);
                 }
                 let kind = match (is_exact, method.jitted) {
                     (false, _) => FrameKind::Managed,
@@ -162,12 +187,18 @@ impl FrameTable {
         let line = line.filter(|_| detail == Detail::Lines || address.is_some());
         let (file, line) = (line.map(|line| Arc::clone(&line.file)), line.map(|line| line.line));
         let frame = Frame { module, method: method.into(), kind, tier, address, file, line };
-        if let Some(&number) = self.numbers.get(&frame) {
-            return number;
+        let number = match self.numbers.get(&frame) {
+            Some(&number) => number,
+            None => {
+                self.frames.push(frame.clone());
+                self.numbers.insert(frame, self.frames.len() - 1);
+                self.frames.len() - 1
+            }
+        };
+        if let Some(key) = known {
+            self.known_methods.insert(key, number);
         }
-        self.frames.push(frame.clone());
-        self.numbers.insert(frame, self.frames.len() - 1);
-        self.frames.len() - 1
+        number
     }
 
     /// The number of a module: by its file name alone unless it `is_exact`.
@@ -178,10 +209,25 @@ impl FrameTable {
         addresses: Option<(u64, u64)>,
         is_exact: bool,
     ) -> usize {
+        let parts = if is_exact { (pdb, addresses) } else { (None, None) };
+        let key = (text_key(path), parts.0, parts.1, is_exact);
+        if let Some(&number) = self.known_modules.get(&key) {
+            return number;
+        }
+        let number = self.new_module(path, parts, is_exact);
+        self.known_modules.insert(key, number);
+        number
+    }
+
+    fn new_module(
+        &mut self,
+        path: &str,
+        (pdb, addresses): (Option<Pdb>, Option<(u64, u64)>),
+        is_exact: bool,
+    ) -> usize {
         let name = path.rsplit(['\\', '/']).next().filter(|name| !name.is_empty());
         let name: Box<str> = name.unwrap_or(UNKNOWN).into();
-        let (path, pdb, addresses) =
-            if is_exact { (path, pdb, addresses) } else { ("", None, None) };
+        let path = if is_exact { path } else { "" };
         let module = ModuleInfo { name, path: path.into(), pdb, addresses };
         let mut key = module.clone();
         if !is_exact {

@@ -156,7 +156,7 @@ fn real_traces_have_the_reports_that_a_script_computes() {
     for (name, counts) in [
         ("perfview/net.4.5.2.x64.etl", [264, 290, 1, 0, 0, 2, 6]),
         ("perfview/gcevents.etl", [2, 0, 0, 0, 2, 0, 0]),
-        ("perfview/diaghub.user_paged.1.etl", [0, 0, 0, 0, 0, 0, 113]),
+        ("perfview/diaghub.user_paged.1.etl", [0, 5409, 0, 0, 0, 0, 113]),
     ] {
         let path = trace(name);
         let events = here.path().join("events.jsonl");
@@ -174,9 +174,9 @@ fn reports_are_those_of_the_truth() {
         ("gc-and-locks", "gc.etl", "clr", "gc exceptions contention heaps pool"),
         ("newest-clr", "newest.etl", "newest", "gc jit exceptions contention heaps pool loads"),
         ("desktop-collector", "desktop.etl", "desktop", "gc jit exceptions pool loads"),
-        ("profile", "clr.etl", "clr", "jit loads"),
+        ("profile", "clr.etl", "clr", "jit"),
         ("tiering", "tiering.etl", "clr", "jit"),
-        ("unload-domain", "clr.etl", "clr", "jit loads"),
+        ("unload-domain", "unload.etl", "clr", "jit loads"),
     ] {
         let simulated = simulated(name);
         let (path, truth): (PathBuf, PathBuf) = (here.path().join(file), here.path().join("truth"));
