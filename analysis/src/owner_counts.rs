@@ -96,16 +96,6 @@ impl Seen {
     }
 }
 
-/// A buffer, and the times of its records.
-#[derive(Clone, Copy, Debug)]
-struct Buffer {
-    offset: u64,
-    stream: u32,
-    sequence_number: i64,
-    first: i64,
-    last: i64,
-}
-
 /// Counts the events of each process, of records in the order of the file: see
 /// [`Analysis::count_by_owner`](crate::Analysis::count_by_owner).
 #[derive(Debug)]
@@ -114,8 +104,6 @@ pub struct OwnerCounts {
     recent: DirectMapped<Seen>,
     all: HashMap<Owner, Seen>,
     about: RecordBatch,
-    /// In the order of the file.
-    buffers: Vec<Buffer>,
     /// Whether there was memory for all.
     is_complete: bool,
 }
@@ -126,7 +114,6 @@ impl Default for OwnerCounts {
             recent: DirectMapped::new(SLOTS),
             all: HashMap::default(),
             about: RecordBatch::default(),
-            buffers: Vec::new(),
             is_complete: true,
         }
     }
@@ -139,18 +126,11 @@ impl OwnerCounts {
         if record.is_stale() {
             return;
         }
-        let timestamp = record.timestamp();
-        match self.buffers.last_mut() {
-            Some(last) if last.offset == record.location().buffer_offset => {
-                (last.first, last.last) = (timestamp.min(last.first), timestamp.max(last.last));
-            }
-            _ => self.next_buffer(record),
-        }
         let owner = Owner::of(record);
         if let Some(slot) = self.recent.slot_mut(owner.hash()) {
             if slot.owner == owner && slot.count > 0 {
                 slot.count += 1;
-                if timestamp <= slot.first.timestamp {
+                if record.timestamp() <= slot.first.timestamp {
                     slot.first = slot.first.min(Place::of(record));
                 }
             } else {
@@ -181,39 +161,13 @@ impl OwnerCounts {
         }
     }
 
-    /// Begins the next buffer.
-    #[inline(never)]
-    fn next_buffer(&mut self, record: &Record<'_>) {
-        let at = record.location();
-        self.buffers.push(Buffer {
-            offset: at.buffer_offset,
-            stream: Place::of(record).stream,
-            sequence_number: at.sequence_number,
-            first: record.timestamp(),
-            last: record.timestamp(),
-        });
-    }
-
-    /// Whether the buffers of each processor follow each other in time, as far as their numbers
-    /// and their places in the file do. Then records come in time order without a look at all of
-    /// them before.
-    fn is_ordered(&self) -> bool {
-        let mut before: HashMap<u32, &Buffer> = HashMap::default();
-        self.buffers.iter().all(|buffer| {
-            let follows = |before: &Buffer| {
-                before.sequence_number < buffer.sequence_number && before.last <= buffer.first
-            };
-            before.insert(buffer.stream, buffer).is_none_or(follows)
-        })
-    }
-
-    /// The machine of a recording of one file, whose records were all counted; with the processes
-    /// that only have events, if these are `counted`. `None` where there was too little memory.
-    pub(crate) fn machine<S: Source>(
-        &mut self,
+    /// The machine of a recording of one file, whose records were all counted, and how many events
+    /// each process has. `None` where ids alone do not say whose events they are, as an id has been
+    /// that of several, or where there was too little memory.
+    pub(crate) fn finish<S: Source>(
+        mut self,
         recording: &Recording<S>,
-        counted: bool,
-    ) -> Option<Machine> {
+    ) -> Option<(Machine, Vec<u64>)> {
         for seen in self.recent.take(1) {
             self.keep(&seen);
         }
@@ -241,22 +195,11 @@ impl OwnerCounts {
             if let (true, Some(pid), Some(tid)) = (owner.is_event, owner.pid(), owner.tid()) {
                 machine.apply(Step::Words(Words::Thread { pid, tid }), time, 0, &mut ());
             }
-            if let Some(pid) = known(owner.pid()).filter(|_| counted) {
+            if let Some(pid) = known(owner.pid()) {
                 machine.process(pid);
             }
         }
-        machine.set_ordered(self.is_ordered());
         machine.finish();
-        Some(machine)
-    }
-
-    /// The same, and how many events each process has. `None` also where ids alone do not say
-    /// whose events they are, as an id has been that of several.
-    pub(crate) fn finish<S: Source>(
-        mut self,
-        recording: &Recording<S>,
-    ) -> Option<(Machine, Vec<u64>)> {
-        let mut machine = self.machine(recording, true)?;
         let mut counts = Counts::default();
         for Seen { owner, count, .. } in self.all.values() {
             let process = match (known(owner.pid()), known(owner.tid())) {

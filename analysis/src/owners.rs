@@ -4,17 +4,17 @@
 //! nearly all, it only needs whose they are.
 
 use etl_format::constants::hook;
-use etl_format::read::{Header, Order, Record, Source};
+use etl_format::read::{Header, Record, Source};
 use etl_schema::providers::{KERNEL_PROCESS, SYSTEM_CONFIG_EX, kernel_class};
 use etl_schema::views::kernel;
 use foldhash::HashMap;
 
+use crate::Result;
 use crate::address::DirectMapped;
 use crate::machine::Machine;
 use crate::owner_counts::OwnerCounts;
 use crate::run::{Analysis, Pass, Recording, each_record, each_record_of};
 use crate::steps::{Step, Words};
-use crate::{Error, Result};
 
 /// Slots for threads; a power of two.
 const THREADS: usize = 1 << 10;
@@ -147,27 +147,7 @@ impl Analysis {
     /// # Errors
     /// As [`Analysis::run`].
     pub fn run_for_owners<S: Source>(&self, recording: &mut Recording<S>) -> Result<Machine> {
-        if let Some(machine) = self.owners_of_file(recording)? {
-            return Ok(machine);
-        }
         Ok(self.owners(recording, false)?.0)
-    }
-
-    /// The same of a recording of one file, which is read in its order: that is faster, and shows
-    /// whether its records are in time order as well.
-    fn owners_of_file<S: Source>(&self, recording: &mut Recording<S>) -> Result<Option<Machine>> {
-        let [(trace, name)] = recording.files_mut() else { return Ok(None) };
-        let failed = |error| Error::new(0, name, error);
-        let mut counts = OwnerCounts::default();
-        let records = trace.records(Order::File).map_err(failed)?;
-        records
-            .with_threads(self.threads)
-            .for_each(|record| {
-                counts.add(&record);
-                Ok(())
-            })
-            .map_err(failed)?;
-        Ok(counts.machine(recording, false))
     }
 
     /// The same, and how many events each process has, by its index: those of its threads, with the

@@ -83,7 +83,7 @@ impl<S: Source> Recording<S> {
 /// Reads a recording into a [`Machine`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Analysis {
-    pub(crate) threads: usize,
+    threads: usize,
     names: bool,
     stale: bool,
 }

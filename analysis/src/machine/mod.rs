@@ -290,11 +290,6 @@ impl Machine {
         }
     }
 
-    /// Sets [`Machine::is_ordered`].
-    pub(crate) fn set_ordered(&mut self, is_ordered: bool) {
-        self.is_ordered = is_ordered;
-    }
-
     /// Takes in the step of a record.
     #[inline(always)]
     pub(crate) fn apply(
