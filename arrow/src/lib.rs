@@ -26,3 +26,8 @@ pub use error::{Error, Result};
 pub use options::Options;
 pub use reader::Reader;
 pub use typed::TypedTable;
+
+/// The code of the page runs with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -148,7 +148,7 @@ impl Files {
         batch: &RecordBatch,
     ) -> Result<()> {
         let (schema, places) = without(&batch.schema(), left_out);
-        let batch = batch.project(&places)?.with_schema(Arc::clone(&schema))?;
+        let batch = batch.project(&places)?;
         let writer = self.writer(name, partition, schema)?;
         writer.write(&batch)?;
         writer.flush()?;
@@ -213,7 +213,8 @@ fn without(schema: &Schema, names: &[&str]) -> (SchemaRef, Vec<usize>) {
     let kept = fields.filter(|(_, field)| !names.contains(&field.name().as_str()));
     let (places, fields): (Vec<usize>, Vec<_>) =
         kept.map(|(at, field)| (at, Arc::clone(field))).unzip();
-    (Arc::new(Schema::new(fields)), places)
+    let schema = Schema::new(fields).with_metadata(schema.metadata().clone());
+    (Arc::new(schema), places)
 }
 
 /// Some rows of a batch.

@@ -35,6 +35,8 @@ mod rewriting;
 mod scrub;
 mod slice;
 mod synth;
+#[cfg(feature = "parquet")]
+mod tables;
 mod threads;
 mod transcripts;
 mod verdicts;

@@ -1,0 +1,388 @@
+//! Tables against what other code says of the same traces, and the page that documents them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Cursor;
+use std::path::Path;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{Array, RecordBatch, RecordBatchReader};
+use etl_analysis::behavior::collections::Collections;
+use etl_analysis::behavior::io::Io;
+use etl_analysis::profile::{ProfileOptions, SampleCollector};
+use etl_analysis::{Analysis, Machine, Recording};
+use etl_arrow::tables::{self, Table};
+use etl_arrow::{Kind, Options, Reader, SCHEMA_VERSION};
+use etl_format::Clock;
+use etl_format::read::{FileSource, Options as ReadOptions, Order, OrderCheck, Trace};
+use etl_schema::store::SchemaStore;
+use etl_test_support::{needs, trace};
+use etl_tools::context::{Context, machine};
+use etl_tools::filter::Filter;
+use etl_tools::rows::{Conditions, Format, RowWriter};
+use etl_tools::survey::Survey;
+use serde_json::Value;
+
+/// A trace of all kinds: samples with stacks, .NET, collections, input and output.
+const REAL: &str = "perfview/net.4.5.2.x64.etl";
+
+fn read(bytes: &[u8], table: &str, options: Options) -> Vec<RecordBatch> {
+    let source = FileSource::new(Cursor::new(bytes.to_vec())).unwrap();
+    let reader = Reader::open(source, table, options).unwrap();
+    let schema = reader.schema();
+    let batches: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
+    assert!(batches.iter().all(|batch| batch.schema() == schema), "{table}");
+    batches
+}
+
+fn all(bytes: &[u8], table: &str) -> Vec<RecordBatch> {
+    read(bytes, table, Options::new("t"))
+}
+
+fn rows(batches: &[RecordBatch]) -> usize {
+    batches.iter().map(RecordBatch::num_rows).sum()
+}
+
+/// The values of a column of words.
+fn words(batches: &[RecordBatch], column: &str) -> Vec<Option<String>> {
+    let mut all = Vec::new();
+    for batch in batches {
+        let words = batch.column_by_name(column).unwrap().as_dictionary::<Int32Type>();
+        let texts = words.values().as_string::<i32>();
+        all.extend((0..words.len()).map(|row| Some(texts.value(words.key(row)?).to_owned())));
+    }
+    all
+}
+
+fn texts(batches: &[RecordBatch], column: &str) -> Vec<Option<String>> {
+    let of = |batch: &RecordBatch| {
+        let texts = batch.column_by_name(column).unwrap().as_string::<i32>().clone();
+        texts.iter().map(|text| text.map(str::to_owned)).collect::<Vec<_>>()
+    };
+    batches.iter().flat_map(of).collect()
+}
+
+fn numbers(batches: &[RecordBatch], column: &str) -> Vec<Option<i64>> {
+    let of = |batch: &RecordBatch| {
+        let column = batch.column_by_name(column).unwrap();
+        match column.as_primitive_opt::<Int64Type>() {
+            Some(numbers) => numbers.iter().collect::<Vec<_>>(),
+            None => column.as_primitive::<Int32Type>().iter().map(|n| n.map(i64::from)).collect(),
+        }
+    };
+    batches.iter().flat_map(of).collect()
+}
+
+fn sum(batches: &[RecordBatch], column: &str) -> i64 {
+    numbers(batches, column).iter().flatten().sum()
+}
+
+fn counts<T: Ord>(values: impl IntoIterator<Item = T>) -> BTreeMap<T, u64> {
+    let mut counts = BTreeMap::new();
+    values.into_iter().for_each(|value| *counts.entry(value).or_default() += 1);
+    counts
+}
+
+/// The rows of `dump --format jsonl`.
+fn dumped(bytes: &[u8]) -> Vec<Value> {
+    let options = ReadOptions { order_check: OrderCheck::Scan, ..ReadOptions::salvage() };
+    let machine = machine([(bytes, "t")], etl_format::read::Limits::default(), 1, false).unwrap();
+    let context = Context::new(&machine);
+    let mut trace = Trace::open(bytes, &options).unwrap();
+    let writer = RowWriter::new(Format::JsonLines, trace.clock(), SchemaStore::default());
+    let mut writer = writer.context(Some(&context));
+    let mut records = trace.records(Order::Time).unwrap();
+    let (mut out, all) = (Vec::new(), Filter::default());
+    while let Some(record) = records.next_record().unwrap() {
+        writer.learn(&record);
+        writer.write_if(&all, &mut out, &record);
+    }
+    let lines = out.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
+}
+
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
+#[test]
+fn events_have_the_values_that_dump_prints() {
+    let bytes = fs::read(trace(REAL)).unwrap();
+    let (batches, lines) = (all(&bytes, "events"), dumped(&bytes));
+    assert_eq!(rows(&batches), lines.len());
+    let text = |line: &Value, key: &str| line[key].as_str().map(str::to_owned);
+    for (column, key) in
+        [("process", "process_name"), ("thread", "thread_name"), ("event", "event")]
+    {
+        let expected: Vec<_> = lines.iter().map(|line| text(line, key)).collect();
+        assert!(words(&batches, column) == expected, "{column}");
+    }
+    for (column, key) in [
+        ("processor", "cpu"),
+        ("process_id", "pid"),
+        ("thread_id", "tid"),
+        ("id", "id"),
+        ("version", "version"),
+        ("level", "level"),
+        ("opcode", "opcode"),
+        ("task", "task"),
+    ] {
+        let expected: Vec<_> = lines.iter().map(|line| line[key].as_i64()).collect();
+        assert!(expected.iter().any(Option::is_some), "{key}: dump has it");
+        assert!(numbers(&batches, column) == expected, "{column}");
+    }
+    let expected: Vec<_> = lines.iter().map(|line| line.get("fields").cloned()).collect();
+    let fields = texts(&batches, "fields").into_iter();
+    let fields: Vec<_> =
+        fields.map(|text| text.map(|text| serde_json::from_str(&text).unwrap())).collect();
+    assert!(fields == expected, "fields");
+    let times: Vec<_> = lines.iter().map(|line| text(line, "time").unwrap()).collect();
+    let exact: Vec<_> =
+        numbers(&batches, "filetime").into_iter().map(|time| iso(time.unwrap())).collect();
+    assert!(exact == times, "filetime");
+    let keyword = |line: &Value| {
+        let text = line["keyword"].as_str()?.trim_start_matches("0x");
+        u64::from_str_radix(text, 16).ok().map(|bits| bits as i64)
+    };
+    let expected: Vec<_> = lines.iter().map(keyword).collect();
+    assert!(numbers(&batches, "keyword") == expected, "keyword");
+}
+
+fn iso(filetime: i64) -> String {
+    etl_format::clock::iso_utc(filetime)
+}
+
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
+#[test]
+fn tables_agree_with_info_and_analyses() {
+    let bytes = fs::read(trace(REAL)).unwrap();
+    // `info`
+    let mut trace = Trace::open(bytes.as_slice(), &ReadOptions::salvage()).unwrap();
+    let survey = Survey::of(&mut trace, SchemaStore::default(), |_| {}).unwrap();
+    let events = all(&bytes, "events");
+    let json = serde_json::to_value(&survey).unwrap();
+    let mut expected = BTreeMap::<String, u64>::new();
+    for event in json["events"].as_array().unwrap() {
+        let name = event["event"].as_str().unwrap().to_owned();
+        *expected.entry(name).or_default() += event["count"].as_u64().unwrap();
+    }
+    let found = counts(words(&events, "event").into_iter().flatten());
+    assert_eq!(found, expected, "events by name");
+    assert_eq!(sum(&all(&bytes, "traces"), "events") as usize, rows(&events));
+
+    // `analyze`
+    let mut recording = Recording::open([(bytes.as_slice(), "t")]).unwrap();
+    let mut observer = ((SampleCollector::new(), Collections::new()), Io::new());
+    let machine = Analysis::new().names(true).run(&mut recording, &mut observer).unwrap();
+    let ((samples, collections), io) = observer;
+    let count = |table: &str| rows(&all(&bytes, table));
+    assert_eq!(count("processes"), machine.processes().len());
+    assert_eq!(count("threads"), machine.threads().len());
+    assert_eq!(count("images"), machine.image_lives().count());
+    assert_eq!(count("losses"), machine.losses().len());
+    let methods: usize =
+        machine.processes().iter().map(|p| p.code().alive().count() + p.code().past().len()).sum();
+    assert_eq!(count("methods"), methods);
+    check_samples(&bytes, &machine, &samples);
+    let gcs = all(&bytes, "gcs");
+    assert_eq!(rows(&gcs), collections.list().len());
+    assert!(rows(&gcs) > 100);
+    let generations: i64 = collections.list().iter().map(|gc| i64::from(gc.generation)).sum();
+    assert_eq!(sum(&gcs, "generation"), generations);
+    let pauses: i64 = collections.list().iter().map(|gc| i64::from(gc.pauses)).sum();
+    assert_eq!(sum(&gcs, "pauses"), pauses);
+    let operations = all(&bytes, "io");
+    let total: u64 = io.totals().map(|(_, _, _, total)| total.count).sum();
+    assert_eq!(sum(&operations, "operations"), total as i64);
+    let total: u64 = io.totals().map(|(_, _, _, total)| total.bytes).sum();
+    assert_eq!(sum(&operations, "bytes"), total as i64);
+    let report = etl_verify::Verifier::new().verify(bytes.as_slice(), "t").unwrap();
+    assert_eq!(count("findings"), report.findings.len());
+}
+
+/// Samples by their stacks, as profiles have them.
+fn check_samples(bytes: &[u8], machine: &Machine, samples: &SampleCollector) {
+    let profile = samples.profile(machine, &ProfileOptions::new().idle(true));
+    let table = all(bytes, "samples");
+    assert_eq!(rows(&table) as u64, profile.total().samples);
+    let stacks = all(bytes, "stacks");
+    let with_stack = numbers(&table, "stack_id").iter().flatten().count();
+    assert_eq!(with_stack as u64, profile.with_stack());
+    // Every stack that a row names is there once, with all its frames.
+    let ids = counts(numbers(&stacks, "stack_id").into_iter().flatten());
+    assert!(ids.values().all(|&count| count == 1));
+    assert!(numbers(&table, "stack_id").iter().flatten().all(|id| ids.contains_key(id)));
+    let frames = all(bytes, "frames");
+    assert_eq!(rows(&frames) as i64, sum(&stacks, "depth"));
+    // Own samples of methods, but for stacks of which code changed in between.
+    let mut expected = BTreeMap::<String, u64>::new();
+    for (frame, total) in profile.by_frame() {
+        if total.exclusive.samples > 0 {
+            *expected.entry(profile.label(frame)).or_default() += total.exclusive.samples;
+        }
+    }
+    let (modules, methods) = (words(&table, "module"), words(&table, "method"));
+    let label = |(module, method): (Option<String>, Option<String>)| match (module, method) {
+        (None, None) => "?".to_owned(),
+        (module, method) => format!(
+            "{}!{}",
+            module.unwrap_or_else(|| "?".to_owned()),
+            method.unwrap_or_else(|| "?".to_owned())
+        ),
+    };
+    let found = counts(modules.into_iter().zip(methods).map(label));
+    assert_eq!(found, expected, "own samples by method");
+}
+
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
+#[test]
+fn projection_and_filter_select_what_all_rows_have() {
+    let bytes = fs::read(trace(REAL)).unwrap();
+    let whole = all(&bytes, "events");
+    let names = words(&whole, "event");
+    let sequences = numbers(&whole, "sequence");
+    let options = || Options::new("t").columns(["event", "sequence"]).batch_rows(1000);
+    let some = read(&bytes, "events", options());
+    assert!(some.iter().all(|batch| batch.num_rows() <= 1000 && batch.num_columns() == 2));
+    assert_eq!(words(&some, "event"), names);
+    let conditions = Conditions::new(&["GC*"], &[], None).unwrap();
+    let gc = read(&bytes, "events", options().events(conditions));
+    let expected: Vec<_> = sequences
+        .iter()
+        .zip(&names)
+        .filter(|(_, name)| name.as_ref().is_some_and(|name| name.starts_with("GC")))
+        .map(|(sequence, _)| *sequence)
+        .collect();
+    assert!(expected.len() > 100);
+    assert_eq!(numbers(&gc, "sequence"), expected);
+    let filter = Filter { ids: vec![1], ..Filter::default() };
+    let by_id = read(&bytes, "events", options().filter(filter));
+    let expected: Vec<_> = sequences
+        .iter()
+        .zip(numbers(&whole, "id"))
+        .filter(|(_, id)| *id == Some(1))
+        .map(|(sequence, _)| *sequence)
+        .collect();
+    assert_eq!(numbers(&by_id, "sequence"), expected);
+}
+
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
+#[test]
+fn events_of_a_kind_have_their_fields_as_columns() {
+    let bytes = fs::read(trace(REAL)).unwrap();
+    let table = "Microsoft-Windows-DotNETRuntime.GCStart_V1";
+    let typed = all(&bytes, table);
+    let events = all(&bytes, "events");
+    let of: Vec<Value> = words(&events, "event")
+        .iter()
+        .zip(texts(&events, "fields"))
+        .filter(|(name, _)| name.as_deref() == Some("GCStart_V1"))
+        .map(|(_, fields)| serde_json::from_str(&fields.unwrap()).unwrap())
+        .collect();
+    assert!(of.len() > 100);
+    for field in ["Count", "Depth", "Reason", "Type", "ClrInstanceID"] {
+        let expected: Vec<_> = of.iter().map(|fields| fields[field].as_i64()).collect();
+        assert_eq!(numbers(&typed, field), expected, "{field}");
+    }
+    let names: Vec<_> =
+        of.iter().map(|fields| fields["Reason_name"].as_str().map(str::to_owned)).collect();
+    assert_eq!(words(&typed, "Reason_name"), names);
+}
+
+#[test]
+fn tables_and_columns_that_are_not_there_are_named() {
+    let clock = Clock::assumed(0);
+    assert_eq!(clock.start_time, Clock::assumed(0).start_time);
+    let empty = FileSource::new(Cursor::new(Vec::new())).unwrap();
+    assert!(Reader::open(empty, "events", Options::new("t")).is_err());
+    assert!(Table::named("nothing").is_none());
+}
+
+/// The page on tables, from the tables.
+fn page() -> String {
+    let mut page = format!(
+        "# Tables\n\n\
+         What `etlkit export parquet` and `etlkit export arrow` write, and what the crate `etl-arrow`\n\
+         passes to programs. This is version {SCHEMA_VERSION} of the tables; files have it as the \
+         metadata\n`etlkit.schema`. It changes when a column changes its meaning or its type, or \
+         goes.\n\n{INTRODUCTION}\n",
+    );
+    for table in tables::ALL {
+        page += &format!("## {}\n\n{}. {}\n\n", table.name, table.row, table.about);
+        page = page.replace(". \n", ".\n");
+        page += "| column | type | unit | content |\n|---|---|---|---|\n";
+        for column in table.columns {
+            let nullable = if column.nullable { ", null" } else { "" };
+            let request = if column.on_request { " (on request)" } else { "" };
+            page += &format!(
+                "| `{}`{request} | {}{nullable} | {} | {} |\n",
+                column.name,
+                column.kind.sql(),
+                column.unit,
+                column.meaning
+            );
+        }
+        page.push('\n');
+    }
+    page + TYPED
+}
+
+const INTRODUCTION: &str = "\
+A data set is a folder: `TABLE/trace=STEM-HASH/part-0.parquet`, where HASH is the beginning of the
+SHA-256 of the trace. The column `trace` is the name of the folder, as Hive lays partitions out.
+`_traces` has an entry for each trace that is whole. Files have groups of at most 65,536 rows,
+compressed by Snappy.
+
+Rows of several traces are told apart by `trace`. The key of an event is (`trace`, `sequence`).
+
+All numbers are signed, since some engines know no others. Numbers of 64 bits that are unsigned in
+the trace (addresses, keywords) keep their bits, so that the largest are negative; `printf('%x')` of
+DuckDB shows them as they were. Times are microseconds in UTC; `filetime` has the 100 ns that they
+lack. `VARCHAR` columns with words that come often are dictionaries in Arrow.
+";
+
+const TYPED: &str = "\
+## typed/Provider.Event
+
+One event of this kind, if `--typed` is given. The columns are those of `events` from `trace` to
+`thread`, then `version`, `activity_id`, and one for each field of the event under its own name. A
+name that differs from another column in capital letters only gets an underscore.
+
+| field | type |
+|---|---|
+| integers of 8 and 16 bits, and signed ones of 32 | INTEGER |
+| other integers, pointers | BIGINT |
+| BOOL | BOOLEAN |
+| float, double | DOUBLE |
+| FILETIME, SYSTEMTIME | TIMESTAMP WITH TIME ZONE |
+| bytes | BLOB |
+| text, GUIDs, SIDs, network addresses | VARCHAR |
+| arrays, structures | VARCHAR, as JSON |
+
+A field whose values have names has a column `FIELD_name` besides. The versions of an event share a
+table; a field that a version does not have is null. Where versions have a field in two types, the
+column has the wider one: BOOLEAN, INTEGER, BIGINT; or DOUBLE for INTEGER and DOUBLE; otherwise
+VARCHAR.
+";
+
+#[test]
+fn page_lists_all_tables() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/tables.md");
+    let page = page();
+    if std::env::var_os("ETLKIT_WRITE_DOCS").is_some() {
+        fs::write(&path, &page).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), page, "ETLKIT_WRITE_DOCS=1 writes it again");
+}
+
+#[test]
+fn names_are_plain_and_come_once() {
+    for table in tables::ALL {
+        let names = counts(table.columns.iter().map(|column| column.name));
+        assert!(names.values().all(|&count| count == 1), "{}", table.name);
+        let plain =
+            |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || "_0123456789".contains(c));
+        assert!(names.keys().all(|name| plain(name)), "{}", table.name);
+        assert!(
+            !table.columns.iter().any(|column| column.kind == Kind::Time && column.unit.is_empty())
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! `export parquet` and `export arrow`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use etl_test_support::{needs, python, root};
+
+use crate::common::etlkit;
+
+/// Simulates the traces of a scenario of the corpus.
+fn synth(directory: &Path, name: &str, args: &[&str]) {
+    let script = root().join(format!("corpus/{name}.kdl"));
+    let to = format!("traces/{}", if args.is_empty() { name } else { "gc" });
+    let made = etlkit(directory, &[&["synth", script.to_str().unwrap(), "-o", &to], args].concat());
+    assert_eq!(made.code, 0, "{}", made.err);
+}
+
+/// All files of a folder, by their paths.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let (mut all, mut open) = (BTreeMap::new(), vec![folder.to_owned()]);
+    while let Some(next) = open.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let name = path.strip_prefix(folder).unwrap().display().to_string();
+                all.insert(name, fs::read(&path).unwrap());
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn data_set_does_not_depend_on_jobs_and_is_completed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    for name in ["packets", "lost-events", "tracelogging"] {
+        synth(path, name, &[]);
+    }
+    let export = |to: &str, args: &[&str]| {
+        let made = etlkit(path, &[&["export", "parquet", "traces", "-o", to], args].concat());
+        assert!(made.code < 2, "{}", made.err);
+        made
+    };
+    export("one", &["--jobs", "1", "--typed"]);
+    export("two", &["--jobs", "3", "--typed"]);
+    let whole = files(&path.join("one"));
+    assert!(whole.len() > 60, "{} files", whole.len());
+    assert!(whole == files(&path.join("two")), "jobs change the files");
+
+    // What is there is passed over; a trace that is not whole is written again.
+    let again = export("one", &["--typed"]);
+    assert!(again.out.ends_with("one: 0 of 4 traces added\n"), "{}", again.out);
+    let entry = fs::read_dir(path.join("one/_traces")).unwrap().next().unwrap().unwrap().path();
+    fs::remove_file(&entry).unwrap();
+    let half = whole.keys().find(|name| name.starts_with("events/")).unwrap();
+    fs::write(path.join("one").join(half), "half a file").unwrap();
+    let name = entry.file_stem().unwrap().to_str().unwrap();
+    fs::write(path.join(format!("one/events/trace={name}/part-7.parquet")), "left over").unwrap();
+    if !half.contains(name) {
+        fs::write(path.join("one").join(half), &whole[half]).unwrap();
+    }
+    let again = export("one", &["--typed"]);
+    assert!(again.out.ends_with("one: 1 of 4 traces added\n"), "{}", again.out);
+    assert!(whole == files(&path.join("one")), "the data set is not what it was");
+
+    // Tables may come one after the other, too.
+    export("three", &["--tables", "gcs,traces"]);
+    export("three", &["--typed"]);
+    let rest = files(&path.join("three"));
+    let tables = |files: &BTreeMap<String, Vec<u8>>| {
+        let mut files = files.clone();
+        files.retain(|name, _| !name.starts_with("_traces"));
+        files
+    };
+    assert!(tables(&whole) == tables(&rest), "tables depend on each other");
+
+    let other = etlkit(path, &["export", "parquet", "traces", "-o", "one", "--from", "1"]);
+    assert_eq!(other.code, 2);
+    assert!(other.err.contains("with another selection"), "{}", other.err);
+}
+
+#[test]
+fn events_can_be_apart_by_provider() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    synth(path, "tracelogging", &[]);
+    let args = ["export", "parquet", "traces", "-o", "set", "--tables", "events", "--by-provider"];
+    let made = etlkit(path, &args);
+    assert_eq!(made.code, 0, "{}", made.err);
+    let all = files(&path.join("set"));
+    assert!(all.keys().any(|name| name.contains("/provider=Contoso.Shop/part-0.parquet")));
+}
+
+#[needs(python)]
+#[test]
+fn queries_of_the_page_have_the_answers_that_it_shows() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let scenarios =
+        ["kernel-session", "kernel-io", "packets", "profile", "lost-events", "tracelogging"];
+    for name in scenarios {
+        synth(path, name, &[]);
+    }
+    synth(path, "gc-and-locks", &["--count", "20"]);
+    let made = etlkit(path, &["export", "parquet", "traces/", "-o", "dataset", "--typed"]);
+    assert!(made.code < 2, "{}", made.err);
+    let page = root().join("docs/queries.md");
+    let script = root().join("tests/foreign/queries.py");
+    let mut command = Command::new(python());
+    command.args([script.as_path(), &path.join("dataset"), &page]);
+    if std::env::var_os("ETLKIT_WRITE_DOCS").is_some() {
+        command.arg("--write");
+    }
+    let output = command.output().unwrap();
+    let (out, err) = (output.stdout, output.stderr);
+    let (out, err) = (String::from_utf8_lossy(&out), String::from_utf8_lossy(&err));
+    assert!(output.status.success(), "{out}{err}");
+}
+
+#[needs(python)]
+#[test]
+fn other_readers_see_all_events_of_both_forms_of_arrow_and_of_parquet() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    synth(path, "gc-and-locks", &["--count", "1"]);
+    let trace = files(&path.join("traces"));
+    let trace = trace.keys().find(|name| name.ends_with(".etl")).unwrap();
+    let trace = format!("traces/{trace}");
+    for to in ["events.arrow", "events.arrows"] {
+        let made = etlkit(path, &["export", "arrow", &trace, "-o", to]);
+        assert_eq!(made.code, 0, "{}", made.err);
+    }
+    let made = etlkit(path, &["export", "parquet", &trace, "-o", "set", "--tables", "events"]);
+    assert_eq!(made.code, 0, "{}", made.err);
+    let dumped = etlkit(path, &["dump", &trace, "--format", "jsonl"]);
+    fs::write(path.join("events.jsonl"), dumped.out).unwrap();
+    let script = root().join("tests/foreign/arrow_events.py");
+    let output = Command::new(python()).arg(script).current_dir(path).output().unwrap();
+    let (out, err) = (output.stdout, output.stderr);
+    let (out, err) = (String::from_utf8_lossy(&out), String::from_utf8_lossy(&err));
+    assert!(output.status.success(), "{out}{err}");
+}
+
+#[test]
+fn tables_that_are_not_there_are_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    synth(path, "tracelogging", &[]);
+    let made = etlkit(path, &["export", "parquet", "traces", "-o", "set", "--tables", "event"]);
+    assert_eq!(made.code, 2);
+    assert!(made.err.contains("no table `event`: the tables are events,"), "{}", made.err);
+    let trace = "traces/tracelogging/shop.etl";
+    let args = ["export", "arrow", trace, "--table", "events", "--columns", "pid", "-o", "x.arrow"];
+    let made = etlkit(path, &args);
+    assert_eq!(made.code, 2);
+    assert!(made.err.contains("no column `pid`"), "{}", made.err);
+    assert!(!path.join("x.arrow").exists());
+}
