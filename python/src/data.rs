@@ -1,0 +1,76 @@
+//! The bytes of a trace, shared by its readers and by the events that were read.
+
+use std::io;
+use std::sync::Arc;
+
+use etl_format::read::Source;
+use memmap2::Mmap;
+use pyo3::pybacked::PyBackedBytes;
+
+/// All bytes of a trace.
+pub enum Data {
+    /// A file, mapped.
+    Map(Mmap),
+    /// Bytes in memory.
+    Memory(Vec<u8>),
+    /// A `bytes` object.
+    Python(PyBackedBytes),
+}
+
+impl Data {
+    /// The bytes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Data::Map(map) => map,
+            Data::Memory(bytes) => bytes,
+            Data::Python(bytes) => bytes,
+        }
+    }
+
+    /// The place of a slice, if it is a part of these bytes.
+    #[inline]
+    pub fn position_of(&self, part: &[u8]) -> Option<usize> {
+        let all = self.bytes();
+        let at = (part.as_ptr() as usize).checked_sub(all.as_ptr() as usize)?;
+        (at.checked_add(part.len())? <= all.len()).then_some(at)
+    }
+}
+
+/// A source of a reader, which shares the bytes.
+#[derive(Clone)]
+pub struct SharedSource(pub Arc<Data>);
+
+/// A part of the bytes.
+#[derive(Default)]
+pub struct SharedBlock {
+    data: Option<Arc<Data>>,
+    start: usize,
+    end: usize,
+}
+
+impl AsRef<[u8]> for SharedBlock {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        let bytes = self.data.as_ref().map(|data| data.bytes()).unwrap_or_default();
+        bytes.get(self.start..self.end).unwrap_or_default()
+    }
+}
+
+impl Source for SharedSource {
+    type Block = SharedBlock;
+
+    fn read(&mut self, offset: u64, len: usize, block: &mut SharedBlock) -> io::Result<()> {
+        let size = self.0.bytes().len();
+        block.start = usize::try_from(offset).unwrap_or(size).min(size);
+        block.end = block.start.saturating_add(len).min(size);
+        if block.data.is_none() {
+            block.data = Some(Arc::clone(&self.0));
+        }
+        Ok(())
+    }
+
+    fn size(&self) -> Option<u64> {
+        Some(self.0.bytes().len() as u64)
+    }
+}

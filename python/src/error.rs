@@ -1,0 +1,79 @@
+//! Errors as exceptions, with the file, the offset in it, and what to do next.
+
+use etl_tools::input::OptionNames;
+use pyo3::create_exception;
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+
+create_exception!(
+    etwkit,
+    TraceError,
+    PyException,
+    "A trace cannot be read, or a scenario cannot be simulated.\n\n\
+     Attributes: ``file`` (its name), ``offset`` (bytes from its start, or None), ``hint`` (what to \
+     do about it, or None), ``message`` (what is wrong)."
+);
+
+/// The options that errors of inputs advise.
+const OPTIONS: OptionNames =
+    OptionNames { member: "member=NAME", max_unpacked: "max_unpacked=64 << 30" };
+
+/// Why a trace cannot be read.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    file: String,
+    message: String,
+    offset: Option<u64>,
+    hint: Option<String>,
+}
+
+impl Fault {
+    /// A fault of a file.
+    pub fn new(file: &str, message: impl Into<String>) -> Self {
+        Fault { file: file.to_owned(), message: message.into(), offset: None, hint: None }
+    }
+
+    /// What the user can do about it.
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Fault { hint: Some(hint.into()), ..self }
+    }
+
+    /// A fault of reading records.
+    pub fn format(file: &str, error: &etl_format::Error) -> Self {
+        Fault { offset: Some(error.offset), ..Fault::new(file, error.to_string()) }
+    }
+
+    /// A fault of the bytes of a file.
+    pub fn input(file: &str, error: &etl_tools::input::Error) -> Self {
+        Fault { hint: error.hint(OPTIONS), ..Fault::new(file, error.message()) }
+    }
+
+    /// Adds the offset at which it was noticed.
+    pub fn at(self, offset: u64) -> Self {
+        Fault { offset: Some(offset), ..self }
+    }
+}
+
+impl From<Fault> for PyErr {
+    fn from(fault: Fault) -> PyErr {
+        let Fault { file, message, offset, hint } = fault;
+        let mut text = format!("{file}: {message}");
+        if let Some(hint) = &hint {
+            text.push_str("\nhint: ");
+            text.push_str(hint);
+        }
+        Python::attach(|py| {
+            let error = TraceError::new_err(text);
+            let value = error.value(py);
+            let set = value
+                .setattr("file", file)
+                .and_then(|()| value.setattr("message", message))
+                .and_then(|()| value.setattr("offset", offset))
+                .and_then(|()| value.setattr("hint", hint));
+            match set {
+                Ok(()) => error,
+                Err(other) => other,
+            }
+        })
+    }
+}

@@ -1,0 +1,302 @@
+//! One event. Everything of it is decoded when it is asked for.
+
+use std::sync::Arc;
+
+use etl_format::constants::FILETIME_UNIX_EPOCH;
+use etl_format::read::{ExtendedItem, Record};
+use etl_schema::render;
+use etl_tools::header_fields::HeaderFields;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyString};
+
+use crate::chunk::Chunk;
+use crate::decoding::Decoding;
+use crate::values;
+
+/// An event of a trace.
+///
+/// What it is and has is decoded when an attribute is read, with what the trace has defined by
+/// then. It stays valid after its trace is closed.
+#[pyclass(frozen, module = "etwkit")]
+pub struct Event {
+    chunk: Arc<Chunk>,
+    index: usize,
+}
+
+impl Event {
+    pub fn new(chunk: Arc<Chunk>, index: usize) -> Self {
+        Event { chunk, index }
+    }
+
+    #[inline]
+    fn parts(&self) -> PyResult<(Record<'_>, &Arc<Decoding>)> {
+        // An event is only made for a record that its chunk has.
+        self.chunk.get(self.index).ok_or_else(|| PyRuntimeError::new_err("the event is gone"))
+    }
+
+    fn header(&self) -> PyResult<HeaderFields> {
+        Ok(HeaderFields::of(&self.parts()?.0))
+    }
+
+    /// Process and thread: those of the header, but where names are known those that ran.
+    fn ids(&self) -> PyResult<(Option<u32>, Option<u32>)> {
+        let (record, decoding) = self.parts()?;
+        if let Some(context) = decoding.names.as_ref().and_then(|names| names.context()) {
+            return Ok(context.ids(&record));
+        }
+        let known = |id: Option<u32>| id.filter(|&id| id != u32::MAX);
+        Ok((known(record.process_id()), known(record.thread_id())))
+    }
+
+    /// A name of the process or thread, from the trace as a whole.
+    fn name_of(
+        &self,
+        py: Python<'_>,
+        of: impl FnOnce(&etl_tools::context::Context<'_>, &Record<'_>) -> String + Send,
+    ) -> PyResult<Option<String>> {
+        let (record, decoding) = self.parts()?;
+        let name = if let Some(names) = decoding.names.as_ref() {
+            names.context().map(|context| of(context, &record))
+        } else {
+            let (files, file) = (&decoding.files, decoding.file);
+            py.detach(|| {
+                let names = files.names().get(file)?.as_ref()?;
+                names.context().map(|context| of(context, &record))
+            })
+        };
+        Ok(name.filter(|name| !name.is_empty()))
+    }
+}
+
+#[pymethods]
+impl Event {
+    /// Time in UTC, to the microsecond.
+    #[getter]
+    fn time<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        datetime(py, self.filetime()?)
+    }
+
+    /// Time as a FILETIME: 100 ns since 1601-01-01 UTC.
+    #[getter]
+    fn filetime(&self) -> PyResult<i64> {
+        let (record, decoding) = self.parts()?;
+        Ok(decoding.clock.filetime(record.timestamp()))
+    }
+
+    /// Time as the trace stores it, in ticks of its clock.
+    #[getter]
+    fn timestamp(&self) -> PyResult<i64> {
+        Ok(self.parts()?.0.timestamp())
+    }
+
+    /// Name of the trace, as it was opened.
+    #[getter]
+    fn trace(&self) -> PyResult<&str> {
+        Ok(&self.parts()?.1.name)
+    }
+
+    /// Kind of the record: ``event``, ``system``, ``perfinfo`` ...
+    #[getter]
+    fn kind(&self) -> PyResult<String> {
+        let kind = self.parts()?.0.kind();
+        Ok(kind.name().map_or_else(|| kind.to_string(), str::to_owned))
+    }
+
+    /// Processor on which it was logged.
+    #[getter]
+    fn cpu(&self) -> PyResult<u16> {
+        Ok(self.parts()?.0.processor())
+    }
+
+    /// Id of the process, or None.
+    #[getter]
+    fn pid(&self) -> PyResult<Option<u32>> {
+        Ok(self.ids()?.0)
+    }
+
+    /// Id of the thread, or None.
+    #[getter]
+    fn tid(&self) -> PyResult<Option<u32>> {
+        Ok(self.ids()?.1)
+    }
+
+    /// File name of the program of the process, or None. The first one is slow: the trace is read
+    /// for its processes.
+    #[getter]
+    fn process(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.name_of(py, |context, record| {
+            let pid = context.ids(record).0;
+            pid.map_or("", |pid| context.process_name(pid, record.timestamp())).to_owned()
+        })
+    }
+
+    /// Name of the thread, or None. The first one is slow, as that of the process.
+    #[getter]
+    fn thread(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.name_of(py, |context, record| {
+            let tid = context.ids(record).1;
+            tid.map_or("", |tid| context.thread_name(tid, record.timestamp())).to_owned()
+        })
+    }
+
+    /// Name of the provider, its GUID where it has no name, or None.
+    #[getter]
+    fn provider<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
+        let (record, decoding) = self.parts()?;
+        let name = decoding.lock().rows(|rows| rows.provider_name(&record).map(str::to_owned));
+        Ok(match name {
+            Some(name) => Some(PyString::new(py, &name)),
+            None => record.provider().map(|guid| values::guid(py, guid)),
+        })
+    }
+
+    /// GUID of the provider, or None.
+    #[getter]
+    fn provider_guid<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
+        Ok(self.parts()?.0.provider().map(|guid| values::guid(py, guid)))
+    }
+
+    /// Name of the event; where no schema has one, what its number is called (``EventID(160)``).
+    #[getter]
+    fn name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        let (record, decoding) = self.parts()?;
+        if let Some((described, _)) = decoding.described(&record) {
+            return Ok(described.name(py).clone());
+        }
+        let name = decoding.lock().rows(|rows| rows.event_name(&record).to_owned());
+        Ok(PyString::new(py, &name))
+    }
+
+    /// Id of the event, or the number of a WPP message, or None.
+    #[getter]
+    fn id(&self) -> PyResult<Option<u16>> {
+        Ok(self.header()?.id)
+    }
+
+    /// Version of the payload, or None.
+    #[getter]
+    fn version(&self) -> PyResult<Option<u16>> {
+        Ok(self.header()?.version)
+    }
+
+    /// Opcode, or the type of a kernel or classic event, or None.
+    #[getter]
+    fn opcode(&self) -> PyResult<Option<u8>> {
+        Ok(self.header()?.opcode)
+    }
+
+    /// Task, or None.
+    #[getter]
+    fn task(&self) -> PyResult<Option<u16>> {
+        Ok(self.header()?.task)
+    }
+
+    /// Level (1 critical ... 5 verbose), or None.
+    #[getter]
+    fn level(&self) -> PyResult<Option<u8>> {
+        Ok(self.header()?.level)
+    }
+
+    /// Keywords as bits, or None.
+    #[getter]
+    fn keyword(&self) -> PyResult<Option<u64>> {
+        Ok(self.header()?.keyword)
+    }
+
+    /// Activity as a GUID, or None.
+    #[getter]
+    fn activity_id<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
+        let activity = HeaderFields::activity(&self.parts()?.0);
+        Ok(activity.map(|guid| values::guid(py, guid)))
+    }
+
+    /// Related activity as a GUID, or None.
+    #[getter]
+    fn related_activity_id<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
+        let related = self.parts()?.0.extended().find_map(|item| match item {
+            ExtendedItem::RelatedActivity(guid) => Some(guid),
+            _ => None,
+        });
+        Ok(related.map(|guid| values::guid(py, guid)))
+    }
+
+    /// Addresses of the stack that the event carries, innermost first; empty without one.
+    #[getter]
+    fn stack(&self) -> PyResult<Vec<u64>> {
+        let stack = self.parts()?.0.extended().find_map(|item| match item {
+            ExtendedItem::Stack(stack) => Some(stack.addresses().collect()),
+            _ => None,
+        });
+        Ok(stack.unwrap_or_default())
+    }
+
+    /// Bytes of the payload.
+    #[getter]
+    fn payload<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, self.parts()?.0.payload()))
+    }
+
+    /// The decoded fields of the payload; empty where nothing is known of them.
+    #[getter]
+    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (record, decoding) = self.parts()?;
+        match decoding.described(&record) {
+            Some((described, pointers)) => {
+                let fields = described.decoder.fields(record.payload(), pointers);
+                values::fields(py, &described, fields)
+            }
+            None => Ok(PyDict::new(py)),
+        }
+    }
+
+    /// The message of the event with its fields in place, or None.
+    #[getter]
+    fn message(&self) -> PyResult<Option<String>> {
+        let (record, decoding) = self.parts()?;
+        Ok(decoding.lock().rows(|rows| rows.message(&record).map(str::to_owned)))
+    }
+
+    /// The event as one JSON object, as ``etlkit dump --format jsonl`` writes it.
+    fn json(&self) -> PyResult<String> {
+        let (record, decoding) = self.parts()?;
+        let mut out = Vec::new();
+        decoding.lock().rows(|rows| rows.write(&mut out, &record));
+        out.pop();
+        Ok(String::from_utf8_lossy(&out).into_owned())
+    }
+
+    /// The event as a dict: what :meth:`json` has.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        from_json(py, &self.json()?)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let mut time = Vec::new();
+        render::filetime(&mut time, self.filetime()?.max(0) as u64);
+        let provider = self.provider(py)?.map(|name| name.to_string()).unwrap_or_default();
+        let (time, name) = (String::from_utf8_lossy(&time), self.name(py)?);
+        Ok(format!("<Event {time} {provider}/{name}>"))
+    }
+}
+
+/// What JSON says, as objects of Python.
+pub fn from_json<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+    static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    LOADS.import(py, "json", "loads")?.call1((text,))
+}
+
+/// A FILETIME as a datetime in UTC.
+fn datetime(py: Python<'_>, filetime: i64) -> PyResult<Bound<'_, PyAny>> {
+    static EPOCH: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
+    let (epoch, delta) = EPOCH.get_or_try_init(py, || {
+        let module = py.import("datetime")?;
+        let utc = module.getattr("timezone")?.getattr("utc")?;
+        let epoch = module.getattr("datetime")?.call1((1970, 1, 1, 0, 0, 0, 0, utc))?;
+        PyResult::Ok((epoch.unbind(), module.getattr("timedelta")?.unbind()))
+    })?;
+    let micros = (filetime.saturating_sub(FILETIME_UNIX_EPOCH)).div_euclid(10);
+    let since = delta.bind(py).call1((0, 0, micros))?;
+    epoch.bind(py).add(since)
+}

@@ -1,0 +1,189 @@
+//! Opens what the user has: paths, bytes or file objects, packed or not.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use etl_format::Clock;
+use etl_format::read::{Limits, Options, Spooled, Trace};
+use etl_tools::input::{Bytes, Head, Unpacker};
+use pyo3::exceptions::{PyOSError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple};
+
+use crate::data::{Data, SharedSource};
+use crate::error::Fault;
+use crate::map;
+
+/// An opened trace.
+pub struct Input {
+    /// Its name in reports and errors.
+    pub name: String,
+    /// Its bytes, unpacked.
+    pub data: Arc<Data>,
+    /// Its clock.
+    pub clock: Clock,
+    /// What shows whether traces are of one machine since one start of it.
+    pub machine: (i64, i64, u32),
+    /// Bytes of all records, for progress.
+    pub used: u64,
+}
+
+/// How inputs are opened.
+pub struct Opening {
+    /// How packed input is unpacked.
+    pub unpacker: Unpacker,
+    /// Whether files are mapped.
+    pub mmap: bool,
+}
+
+/// A file object of Python.
+struct PythonReader(Py<PyAny>);
+
+impl Read for PythonReader {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        Python::attach(|py| {
+            let read = self.0.bind(py).call_method1("read", (out.len(),))?;
+            let bytes = read
+                .cast::<PyBytes>()
+                .map_err(|_| PyTypeError::new_err("the file object is not in binary mode"))?
+                .as_bytes();
+            let space = out.get_mut(..bytes.len()).ok_or_else(|| {
+                PyTypeError::new_err("read(n) of the file object returned more than n bytes")
+            })?;
+            space.copy_from_slice(bytes);
+            Ok(bytes.len())
+        })
+        .map_err(|error: PyErr| io::Error::other(error))
+    }
+}
+
+/// Opens what `source` is: one input, or several in a list or tuple.
+pub fn open(source: &Bound<'_, PyAny>, opening: &Opening) -> PyResult<Vec<Input>> {
+    if source.is_instance_of::<PyList>() || source.is_instance_of::<PyTuple>() {
+        let mut inputs = Vec::new();
+        for item in source.try_iter()? {
+            inputs.push(one(&item?, opening)?);
+        }
+        if inputs.is_empty() {
+            return Err(pyo3::exceptions::PyValueError::new_err("no trace is named"));
+        }
+        return Ok(inputs);
+    }
+    Ok(vec![one(source, opening)?])
+}
+
+fn one(source: &Bound<'_, PyAny>, opening: &Opening) -> PyResult<Input> {
+    let py = source.py();
+    if let Ok(bytes) = source.cast::<PyBytes>() {
+        let bytes = PyBackedBytes::from(bytes.clone());
+        return py.detach(|| of_bytes(bytes, opening));
+    }
+    if source.is_instance_of::<PyByteArray>() || source.is_instance_of::<PyMemoryView>() {
+        let bytes = py.import("builtins")?.call_method1("bytes", (source,))?;
+        return one(&bytes, opening);
+    }
+    if source.is_instance_of::<PyString>() || source.hasattr("__fspath__")? {
+        let path: PathBuf = source.extract()?;
+        return py.detach(|| of_path(&path, opening));
+    }
+    if source.hasattr("read")? {
+        let name = source.getattr("name").ok().and_then(|name| name.extract::<String>().ok());
+        let name = name.unwrap_or_else(|| "(file object)".to_owned());
+        let reader = PythonReader(source.clone().unbind());
+        return py.detach(|| {
+            let bytes = Bytes::Pipe(Box::new(reader));
+            let (bytes, head) = unpack(bytes, &name, opening)?;
+            loaded(bytes, head, name, opening)
+        });
+    }
+    Err(PyTypeError::new_err(format!(
+        "expected a path, bytes, a binary file object, or a list of these, not {}",
+        source.get_type().name()?
+    )))
+}
+
+fn of_bytes(bytes: PyBackedBytes, opening: &Opening) -> PyResult<Input> {
+    let name = "(bytes)".to_owned();
+    // Reading the beginning shows whether they are packed; those that are not are used as they are.
+    let kept = Python::attach(|py| bytes.clone_ref(py));
+    let (unpacked, head) = unpack(Bytes::Pipe(Box::new(Cursor::new(kept))), &name, opening)?;
+    match head.from {
+        None => checked(Data::Python(bytes), &head, name),
+        Some(_) => loaded(unpacked, head, name, opening),
+    }
+}
+
+fn of_path(path: &Path, opening: &Opening) -> PyResult<Input> {
+    let name = path.display().to_string();
+    let failed = |error: io::Error| os_error(&error, &name);
+    let file = File::open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.is_dir() {
+        let error = Fault::new(&name, "is a directory").hint("name the .etl files in it");
+        return Err(error.into());
+    }
+    let (bytes, head) = unpack(Bytes::of_file(file).map_err(failed)?, &name, opening)?;
+    loaded(bytes, head, name, opening)
+}
+
+/// The exception that Python has for an error of the system, which names the file.
+fn os_error(error: &io::Error, name: &str) -> PyErr {
+    match error.raw_os_error() {
+        Some(code) => {
+            let text = error.to_string();
+            let text = text.split(" (os error").next().unwrap_or_default().to_owned();
+            PyOSError::new_err((code, text, name.to_owned()))
+        }
+        None => Fault::new(name, error.to_string()).into(),
+    }
+}
+
+fn unpack(bytes: Bytes, name: &str, opening: &Opening) -> PyResult<(Bytes, Head)> {
+    Ok(opening.unpacker.open(bytes).map_err(|error| Fault::input(name, &error))?)
+}
+
+/// All bytes, in memory or mapped.
+fn loaded(bytes: Bytes, head: Head, name: String, opening: &Opening) -> PyResult<Input> {
+    let data = match bytes.whole().map_err(|error| Fault::input(&name, &error))? {
+        Spooled::Memory(bytes) => Data::Memory(bytes),
+        Spooled::File(file) => {
+            let mut file = file.into_inner();
+            let failed = |error: io::Error| os_error(&error, &name);
+            // A temporary file is of this process alone.
+            let mapped = opening.mmap || head.from.is_some();
+            if mapped && file.metadata().map_err(failed)?.len() > 0 {
+                Data::Map(map::map(&file).map_err(failed)?)
+            } else {
+                let mut bytes = Vec::new();
+                io::Seek::rewind(&mut file).map_err(failed)?;
+                file.read_to_end(&mut bytes).map_err(failed)?;
+                Data::Memory(bytes)
+            }
+        }
+    };
+    checked(data, &head, name)
+}
+
+/// Checks that the bytes are a trace.
+fn checked(data: Data, head: &Head, name: String) -> PyResult<Input> {
+    let data = Arc::new(data);
+    let source = || SharedSource(Arc::clone(&data));
+    let trace = Trace::open(source(), &Options::salvage())
+        .map_err(|error| Fault::input(&name, &head.not_a_trace(&name, &error)).at(error.offset))?;
+    head.ensure_records(source(), Limits::default()).map_err(|e| Fault::input(&name, &e))?;
+    let header = trace.header();
+    let machine = (header.boot_time, header.perf_freq, header.clock_type.0);
+    let used = trace.buffers().iter().map(|buffer| u64::from(buffer.fill)).sum();
+    let clock = trace.clock();
+    drop(trace);
+    Ok(Input { name, data, clock, machine, used })
+}
+
+impl Input {
+    /// A source of a reader.
+    pub fn source(&self) -> SharedSource {
+        SharedSource(Arc::clone(&self.data))
+    }
+}

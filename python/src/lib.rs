@@ -1,0 +1,91 @@
+//! The Python package `etwkit`: Windows event traces (`.etl`) as events, tables and reports.
+//!
+//! `etwkit/__init__.py` and `etwkit/_native.pyi` are what users see of it.
+#![deny(unsafe_code)]
+
+mod arrow;
+mod chunk;
+mod data;
+mod decoding;
+mod error;
+mod event;
+mod files;
+mod input;
+mod map;
+mod reader;
+mod scenario;
+mod select;
+mod trace;
+mod values;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use etl_tools::input::Unpacker;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+/// More threads are of no use: one thread orders what the others decompress.
+const MAX_USEFUL: usize = 4;
+
+/// Opens a trace: a path, `bytes`, a binary file object, or a list of these, which are read as one
+/// recording. Packed ones (`.gz`, `.zst`, `.zip`) are unpacked.
+#[pyfunction]
+#[pyo3(signature = (source, *, member=None, max_unpacked=None, mmap=true, threads=None))]
+fn open(
+    source: &Bound<'_, PyAny>,
+    member: Option<String>,
+    max_unpacked: Option<u64>,
+    mmap: bool,
+    threads: Option<usize>,
+) -> PyResult<trace::Trace> {
+    let mut unpacker = Unpacker::default();
+    unpacker.member = member;
+    unpacker.max_unpacked = max_unpacked;
+    let several = source.is_instance_of::<PyList>() || source.is_instance_of::<PyTuple>();
+    let processors = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = threads.unwrap_or_else(|| processors().min(MAX_USEFUL)).clamp(1, 64);
+    let inputs = input::open(source, &input::Opening { unpacker, mmap })?;
+    Ok(trace::Trace::new(inputs, several, threads))
+}
+
+/// Simulates a scenario, and writes its traces and `truth.jsonl` to a directory. Returns the paths.
+#[pyfunction]
+#[pyo3(signature = (script, out, *, seed=None, parameters=None, truth=true, force=false))]
+fn synth(
+    py: Python<'_>,
+    script: PathBuf,
+    out: PathBuf,
+    seed: Option<u64>,
+    parameters: Option<BTreeMap<String, String>>,
+    truth: bool,
+    force: bool,
+) -> PyResult<Vec<PathBuf>> {
+    let parameters = parameters.unwrap_or_default().into_iter().collect();
+    py.detach(|| scenario::synth(&script, &out, seed, parameters, truth, force))
+}
+
+/// The tables: a dict of names and what a row is.
+#[pyfunction]
+fn tables(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let tables = PyDict::new(py);
+    for table in etl_arrow::tables::ALL {
+        tables.set_item(table.name, table.row)?;
+    }
+    Ok(tables)
+}
+
+/// The module behind `etwkit`.
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("TraceError", module.py().get_type::<error::TraceError>())?;
+    module.add_class::<trace::Trace>()?;
+    module.add_class::<trace::Events>()?;
+    module.add_class::<event::Event>()?;
+    module.add_class::<arrow::Table>()?;
+    module.add_function(wrap_pyfunction!(open, module)?)?;
+    module.add_function(wrap_pyfunction!(synth, module)?)?;
+    module.add_function(wrap_pyfunction!(tables, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! Reads the selected records of traces in time order, chunk by chunk.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use etl_format::constants::RecordKind;
+use etl_format::read::{Options, Order, OrderCheck, Record, RecordBatch, Records, Trace};
+use etl_tools::filter::Filter;
+
+use crate::chunk::Chunk;
+use crate::data::SharedSource;
+use crate::decoding::{Decoding, Locked};
+use crate::error::Fault;
+
+/// Records of a chunk.
+const CHUNK: usize = 1 << 10;
+
+/// Records after which a chunk ends, however few of them are selected: then the interpreter looks
+/// for signals.
+const SCAN: usize = 1 << 16;
+
+/// The id of the events by which an `EventSource` logs its manifest.
+const MANIFEST_EVENT: u16 = 0xfffe;
+
+/// Reads the selected records of traces.
+pub struct Reader {
+    files: Vec<FileReader>,
+    decodings: Arc<[Arc<Decoding>]>,
+    /// The times of the next records of several traces.
+    waiting: BinaryHeap<Reverse<(i64, usize)>>,
+    started: bool,
+    /// Bytes of the records that were read.
+    pub read: u64,
+    ended: bool,
+}
+
+/// The reader of one trace.
+struct FileReader {
+    records: Records<SharedSource>,
+    filter: Filter,
+    /// Records that define schemas, to be learned after the events before them were decoded.
+    lessons: RecordBatch,
+}
+
+/// What follows a record.
+enum Next {
+    Go,
+    /// The chunk ends, so that its events are decoded with what was known of them.
+    EndChunk,
+}
+
+impl Reader {
+    /// A reader of traces, each with its selection.
+    pub fn new(files: Vec<(Arc<Decoding>, Filter)>, order: Order) -> Result<Self, Fault> {
+        let (mut readers, mut decodings) = (Vec::new(), Vec::new());
+        for (decoding, filter) in files {
+            let failed = |error: etl_format::Error| Fault::format(&decoding.name, &error);
+            let order_check = OrderCheck::Lookahead;
+            let options = Options { order_check, ..Options::salvage() };
+            let source = SharedSource(Arc::clone(&decoding.data));
+            let trace = Trace::open(source, &options).map_err(failed)?;
+            let records = trace.into_records(order).map_err(failed)?;
+            readers.push(FileReader { records, filter, lessons: RecordBatch::default() });
+            decodings.push(decoding);
+        }
+        Ok(Reader {
+            files: readers,
+            decodings: decodings.into(),
+            waiting: BinaryHeap::new(),
+            started: false,
+            read: 0,
+            ended: false,
+        })
+    }
+
+    /// The next records; `None` at the end. It can be empty before that.
+    pub fn next(&mut self) -> Result<Option<Chunk>, Fault> {
+        if self.ended {
+            return Ok(None);
+        }
+        let mut chunk = Chunk::new(Arc::clone(&self.decodings), CHUNK);
+        let more = match self.files.len() {
+            1 => self.fill_of_one(&mut chunk)?,
+            _ => self.fill_of_several(&mut chunk)?,
+        };
+        self.ended = !more;
+        Ok(if more || chunk.len() > 0 { Some(chunk) } else { None })
+    }
+
+    fn fill_of_one(&mut self, chunk: &mut Chunk) -> Result<bool, Fault> {
+        let (Some(reader), Some(decoding)) = (self.files.first_mut(), self.decodings.first())
+        else {
+            return Ok(false);
+        };
+        let mut locked = decoding.lock();
+        reader.learn(&mut locked);
+        for _ in 0..SCAN {
+            match reader.take(0, decoding, &mut locked, chunk, &mut self.read)? {
+                None => return Ok(false),
+                Some(Next::EndChunk) => break,
+                Some(Next::Go) if chunk.len() >= CHUNK => break,
+                Some(Next::Go) => {}
+            }
+        }
+        Ok(true)
+    }
+
+    fn fill_of_several(&mut self, chunk: &mut Chunk) -> Result<bool, Fault> {
+        if !self.started {
+            self.started = true;
+            for file in 0..self.files.len() {
+                self.wait(file)?;
+            }
+        }
+        for (reader, decoding) in self.files.iter_mut().zip(self.decodings.iter()) {
+            reader.learn(&mut decoding.lock());
+        }
+        for _ in 0..SCAN {
+            let Some(Reverse((_, file))) = self.waiting.pop() else { return Ok(false) };
+            let (Some(reader), Some(decoding)) =
+                (self.files.get_mut(file), self.decodings.get(file))
+            else {
+                continue;
+            };
+            let mut locked = decoding.lock();
+            let next = reader.take(file, decoding, &mut locked, chunk, &mut self.read)?;
+            drop(locked);
+            self.wait(file)?;
+            if matches!(next, Some(Next::EndChunk)) || chunk.len() >= CHUNK {
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Queues the next record of a trace by its time.
+    fn wait(&mut self, file: usize) -> Result<(), Fault> {
+        let (Some(reader), Some(decoding)) = (self.files.get_mut(file), self.decodings.get(file))
+        else {
+            return Ok(());
+        };
+        let next = reader.records.next_timestamp();
+        let next = next.map_err(|error| Fault::format(&decoding.name, &error))?;
+        let time = next.map(|timestamp| decoding.clock.filetime(timestamp));
+        self.waiting.extend(time.map(|time| Reverse((time, file))));
+        Ok(())
+    }
+}
+
+impl FileReader {
+    /// Learns what the last records of the chunk before define.
+    fn learn(&mut self, locked: &mut Locked<'_>) {
+        if !self.lessons.is_empty() {
+            locked.rows(|rows| self.lessons.records().for_each(|record| rows.learn(&record)));
+            self.lessons.clear();
+        }
+    }
+
+    /// Takes the next record into the chunk if it is selected; `None` after the last one.
+    #[inline]
+    fn take(
+        &mut self,
+        file: usize,
+        decoding: &Decoding,
+        locked: &mut Locked<'_>,
+        chunk: &mut Chunk,
+        read: &mut u64,
+    ) -> Result<Option<Next>, Fault> {
+        let FileReader { records, filter, lessons } = self;
+        let record = match records.next_record() {
+            Ok(Some(record)) => record,
+            Ok(None) => return Ok(None),
+            Err(error) => return Err(Fault::format(&decoding.name, &error)),
+        };
+        *read += record.bytes().len() as u64;
+        let defines = defines_schemas(&record);
+        let admitted = locked.rows(|rows| {
+            if !defines || chunk.len() == 0 {
+                rows.learn(&record);
+            }
+            rows.admits(filter, &record)
+        });
+        if admitted {
+            chunk.push(file, decoding, &record);
+        }
+        // Alone in its chunk it was learned at once.
+        if defines && chunk.len() > usize::from(admitted) {
+            lessons.push(&record);
+            return Ok(Some(Next::EndChunk));
+        }
+        Ok(Some(Next::Go))
+    }
+}
+
+/// Whether a record defines schemas of other records.
+#[inline]
+fn defines_schemas(record: &Record<'_>) -> bool {
+    match record.kind() {
+        RecordKind::EVENT32 | RecordKind::EVENT64 => {
+            record.descriptor().is_some_and(|descriptor| descriptor.id == MANIFEST_EVENT)
+        }
+        RecordKind::FULL32 | RecordKind::FULL64 => {
+            record.provider() == Some(etl_schema::providers::EVENT_METADATA)
+        }
+        _ => false,
+    }
+}

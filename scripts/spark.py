@@ -1,0 +1,127 @@
+"""Compares what Spark reads from traces by etwkit with DuckDB over the Parquet of the same traces.
+
+Called by scripts/spark.sh with the folder that has `traces` and `dataset`. Uses no network beyond
+this machine.
+"""
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import duckdb
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import col
+
+import etwkit.spark
+
+WORK = Path(sys.argv[1])
+TRACES = sorted((WORK / "traces").glob("*/*.etl"))
+
+# Tables, and what is asked of them in both. Names of traces are paths in one, stems in the other.
+QUERIES = {
+    "events": "select provider, event, count(*), sum(filetime % 1000003), min(time), max(time), "
+    "sum(length(fields)) from T group by provider, event order by provider, event",
+    "gcs": "select * from (select generation, count(*) n, sum(number) s from T group by generation) "
+    "order by generation",
+    "processes": "select process, count(*), sum(process_id) from T group by process order by process",
+    "samples": "select process_id, count(*), sum(filetime % 1000003) from T group by process_id "
+    "order by process_id",
+    "findings": "select rule, severity, count(*) from T group by rule, severity order by rule, "
+    "severity",
+}
+
+
+def rows(found):
+    """Rows as texts that do not depend on the engine."""
+    plain = lambda v: v.timestamp() if hasattr(v, "timestamp") else v  # noqa: E731
+    return [tuple(plain(value) for value in row) for row in found]
+
+
+def main():
+    master = os.environ.get("SPARK_MASTER", "local-cluster[2,1,1024]")
+    spark = (
+        SparkSession.builder.master(master)
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.python.filterPushdown.enabled", "true")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.local.dir", tempfile.mkdtemp(dir=WORK))
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    etwkit.spark.register(spark)
+    print(f"{len(TRACES)} traces, Spark {spark.version} at {master}")
+
+    duckdb.sql("set timezone = 'UTC'")
+    pattern = str(WORK / "traces" / "*" / "*.etl")
+    wrong = 0
+    for table, query in QUERIES.items():
+        frame = spark.read.format("etl").option("table", table).load(pattern)
+        assert frame.rdd.getNumPartitions() == len(TRACES)
+        frame.createOrReplaceTempView("T")
+        ours = rows(spark.sql(query).collect())
+        files = str(WORK / "dataset" / table / "**" / "*.parquet")
+        duckdb.sql(f"create or replace view T as select * from read_parquet('{files}')")
+        theirs = rows(duckdb.sql(query).fetchall())
+        equal = ours == theirs
+        wrong += not equal
+        total = frame.count()
+        print(f"{table}: {total} rows, {len(ours)} groups, {'equal' if equal else 'DIFFERENT'}")
+        if not equal:
+            print(" ", [pair for pair in zip(ours, theirs) if pair[0] != pair[1]][:3])
+
+    # Filters that are pushed down, and columns.
+    frame = spark.read.format("etl").option("columns", "time,event,id,filetime").load(pattern)
+    duckdb.sql(
+        f"create or replace view T as select * from read_parquet('{WORK}/dataset/events/**/*.parquet')"
+    )
+    middle = duckdb.sql("select median(filetime)::bigint, median(time) from T").fetchall()[0][1]
+    for name, ours, theirs in [
+        ("event = 'GCStart_V2'", col("event") == "GCStart_V2", "event = 'GCStart_V2'"),
+        ("id in (1, 2)", col("id").isin(1, 2), "id in (1, 2)"),
+        ("time >= the middle", col("time") >= middle, f"time >= '{middle}'"),
+        ("time < the middle", col("time") < middle, f"time < '{middle}'"),
+    ]:
+        chosen = frame.where(ours)
+        plan = chosen._jdf.queryExecution().executedPlan().toString()
+        pushed = "PushedFilters: []" not in plan and "PushedFilters" in plan
+        count, expected = chosen.count(), duckdb.sql(f"select count(*) from T where {theirs}").fetchall()[0][0]
+        wrong += count != expected
+        print(f"{name}: {count} rows, {'equal' if count == expected else f'DIFFERENT: {expected}'}, "
+              f"{'shown in' if pushed else 'not shown in'} the plan")
+
+    # The same from object storage.
+    from moto.server import ThreadedMotoServer
+
+    import s3fs
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    storage = {"key": "test", "secret": "test", "endpoint_url": f"http://{host}:{port}"}
+    files = s3fs.S3FileSystem(**storage)
+    files.mkdir("traces")
+    some = TRACES[:20]
+    for path in some:
+        files.put(str(path), f"traces/{path.parent.name}/{path.name}")
+    frame = (
+        spark.read.format("etl")
+        .option("storage", json.dumps(storage))
+        .load("s3://traces/*/*.etl")
+    )
+    local = spark.read.format("etl").option("paths", json.dumps([str(p) for p in some])).load()
+    ask = lambda f: rows(f.groupBy("event").count().orderBy("event").collect())  # noqa: E731
+    equal = ask(frame) == ask(local)
+    wrong += not equal
+    print(f"s3: {len(some)} traces, {frame.count()} rows, {'equal' if equal else 'DIFFERENT'}")
+    server.stop()
+    spark.stop()
+    return wrong
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Runs the data source of etwkit for Spark on generated traces, in several workers, and compares
+# with DuckDB over the Parquet of the same traces. Heavy: needs Java 17 and 1 GB for packages. Its
+# output is in docs/spark.md. Arguments: the number of traces [200].
+#
+# ETLKIT is a command line with the feature parquet, SPARK_PYTHON a Python that has etwkit and the
+# packages below; without them both are built.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if [ -z "${SPARK_PYTHON:-}" ]; then
+  scripts/python.sh -k synth
+  SPARK_PYTHON="$PWD/.cache/python/bin/python"
+  "$SPARK_PYTHON" -m pip install --quiet pyspark==4.3.0 pyarrow==26.0.1 pandas==3.1.1 \
+    duckdb==2.0.1 'moto[server]==MOTO' s3fs==S3FS
+fi
+if [ -z "${ETLKIT:-}" ]; then
+  cargo build --quiet --locked --bin etlkit --features parquet
+  ETLKIT="$PWD/target/debug/etlkit"
+fi
+
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+"$ETLKIT" synth corpus/gc-and-locks.kdl -o "$work/traces" --count "${1:-200}" --no-truth >/dev/null
+"$ETLKIT" export parquet "$work/traces" -o "$work/dataset" >/dev/null
+
+export PYSPARK_PYTHON="$SPARK_PYTHON" ETLKIT
+"$SPARK_PYTHON" scripts/spark.py "$work"
