@@ -1,13 +1,13 @@
 //! Finds the PDBs of images and of .NET modules by their identities, and names functions and source
 //! lines by them.
 //!
-//! A recording has addresses. What they are stands in the PDB that the linker or the compiler wrote
-//! with the image, and a [`PdbId`] says which one that is. [`SymbolPaths`] looks for it in files and
-//! directories, also in those with the layout of a symbol server. It never downloads anything.
+//! A recording has addresses. What they are stands in the PDB that the linker or the compiler
+//! wrote with the image, and a [`PdbId`] says which one that is. [`SymbolPaths`] looks for it in
+//! files and directories, also in those with the layout of a symbol server. It never downloads anything.
 //!
 //! | file | contains | read with |
 //! |---|---|---|
-//! | Windows PDB | functions and source lines by offset in the image, with inlined functions | [`functions`] |
+//! | Windows PDB | functions, inlined functions, lines by offset in the image | [`functions`] |
 //! | portable PDB | source lines by method and IL offset | [`source_lines`] |
 //!
 //! A file is read when it is needed, and only the parts of it that are. Files that are damaged, or

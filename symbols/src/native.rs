@@ -140,7 +140,7 @@ fn look_up(file: BoundedFile, offsets: &[u32]) -> Result<Vec<Vec<Function>>, Str
         out.push(
             frames
                 .filter_map(|frame| {
-                    // Code without a name is not told from that of its neighbours.
+                    // Code without a name says nothing.
                     let name = texts.get(&undecorated(frame.function?));
                     let file =
                         frame.file.filter(|file| !file.is_empty()).map(|file| texts.get(&file));

@@ -59,8 +59,8 @@ impl CodeNames {
         CodeNames { maps, ..CodeNames::default() }
     }
 
-    /// Adds the functions at an offset in the image of a PDB: the function itself, then the one that
-    /// was inlined there, and so on.
+    /// Adds the functions at an offset in the image of a PDB: the function itself, then the one
+    /// that was inlined there, and so on.
     pub fn add_functions(&mut self, pdb: Pdb, offset: u32, functions: Vec<FunctionName>) {
         if !functions.is_empty() {
             self.functions.insert((pdb, offset), functions);

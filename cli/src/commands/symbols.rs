@@ -20,6 +20,10 @@ use crate::table::{Cell, Table, TableFormat, TableReport};
 /// Arguments of `etlkit symbols`.
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
+#[command(after_help = "\
+Examples:
+  etlkit symbols list --symbols symbols trace.etl
+  etlkit symbols list --missing trace.etl")]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,

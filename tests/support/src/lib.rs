@@ -15,12 +15,13 @@
 //! | `python` | an interpreter with `scripts/requirements.txt` | `$ETLKIT_PYTHON`, or `.venv` |
 //! | `node` | Node.js with `scripts/node/package.json` | `$ETLKIT_NODE_MODULES`, or `.node` |
 //! | `tshark` | the reader of packet captures | the search path |
-//! | `clang` | compiler, linker and symbolizer of LLVM, with a target for Windows | the search path |
+//! | `clang` | compiler, linker and symbolizer of LLVM | the search path |
 //! | `chromium` | the browser | `$ETLKIT_CHROMIUM`, or the search path |
 //!
 //! If it is missing, the test is ignored, with the reason. With `ETLKIT_REQUIRE_SHARED=1` (traces),
 //! `ETLKIT_REQUIRE_FOREIGN=1` (python), `ETLKIT_REQUIRE_NODE=1`, `ETLKIT_REQUIRE_TSHARK=1`,
-//! `ETLKIT_REQUIRE_CLANG=1` or `ETLKIT_REQUIRE_CHROMIUM=1` the test runs and fails. The attribute checks when the test is
+//! `ETLKIT_REQUIRE_CLANG=1` or `ETLKIT_REQUIRE_CHROMIUM=1` the test runs and fails.
+//! The attribute checks when the test is
 //! compiled; a change of one of these variables compiles the test again.
 #![allow(clippy::panic)] // Tests fail by panicking.
 
