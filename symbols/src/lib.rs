@@ -1,9 +1,9 @@
-//! Finds the PDBs of images and of .NET modules by their identities, and names functions and source
-//! lines by them.
+//! Finds PDBs by their identities, and names functions and source lines by them.
 //!
 //! A recording has addresses. What they are stands in the PDB that the linker or the compiler
 //! wrote with the image, and a [`PdbId`] says which one that is. [`SymbolPaths`] looks for it in
-//! files and directories, also in those with the layout of a symbol server. It never downloads anything.
+//! files and directories, also in those with the layout of a symbol server. It never downloads
+//! anything.
 //!
 //! | file | contains | read with |
 //! |---|---|---|

@@ -67,7 +67,8 @@ impl SymbolPaths {
     /// Lists the PDBs in files and directories. Directories are searched with those in them, so
     /// they may be the output of a build, or the cache of a symbol server
     /// (`name.pdb/GUIDAGE/name.pdb`). A text as in `_NT_SYMBOL_PATH`
-    /// (`srv*C:\symbols*https://server;D:\build`) stands for its directories; servers are not asked.
+    /// (`srv*C:\symbols*https://server;D:\build`) stands for its directories; servers are not
+    /// asked.
     ///
     /// # Errors
     /// When a file or a directory does not exist, or cannot be read.
