@@ -38,6 +38,16 @@ impl SymbolArgs {
     ) -> Result<(Analyzed<SampleCollector>, Names), Failure> {
         Ok((recording.analyze(collector)?, Names))
     }
+
+    /// The same for other files than those of the arguments.
+    pub fn collect_files(
+        &self,
+        recording: &RecordingArgs,
+        files: &[std::path::PathBuf],
+        collector: impl FnOnce(TimeSpan) -> SampleCollector,
+    ) -> Result<(Analyzed<SampleCollector>, Names), Failure> {
+        Ok((recording.analyze_files(files, collector)?, Names))
+    }
 }
 
 impl Symbols {

@@ -10,9 +10,8 @@ use super::json::Json;
 use super::libraries::Libraries;
 
 /// Tables without rows, with their columns.
-const EMPTY: [(&str, &[&str]); 3] = [
+const EMPTY: [(&str, &[&str]); 2] = [
     ("nativeSymbols", &["libIndex", "address", "name", "functionSize"]),
-    ("sources", &["id", "filename", "startLine", "startColumn", "sourceMapURL", "content"]),
     ("sourceLocationTable", &["source", "line", "column"]),
 ];
 
@@ -91,25 +90,38 @@ pub(super) fn stack_of(profile: &Profile, root: usize, node: usize) -> Option<u6
     (node > first).then(|| (node - root - 1) as u64)
 }
 
+/// Number of its name, index of its module, and index of its source file.
+type Function = (u64, Option<usize>, Option<u32>);
+
 /// Functions, each kept once.
 #[derive(Debug, Default)]
 struct Functions {
-    /// Number of the name, and index of the module.
-    list: Vec<(u64, Option<usize>)>,
-    numbers: HashMap<(u64, Option<usize>), u32>,
+    list: Vec<Function>,
+    numbers: HashMap<Function, u32>,
     of_frames: Vec<u32>,
+    /// Numbers of the paths of source files.
+    sources: Vec<u64>,
 }
 
 impl Functions {
     fn new(profile: &Profile, texts: &mut Texts) -> Self {
         let mut functions = Functions::default();
+        let mut sources: HashMap<u64, u32> = HashMap::default();
         for frame in profile.frames() {
             let name = texts.number(&name(profile, frame));
+            let source = frame.file.as_deref().map(|file| {
+                let (text, next) = (texts.number(file), functions.sources.len() as u32);
+                let source = *sources.entry(text).or_insert(next);
+                if source == next {
+                    functions.sources.push(text);
+                }
+                source
+            });
             let module = (frame.kind != FrameKind::Unknown).then_some(frame.module);
             let next = functions.list.len() as u32;
-            let number = *functions.numbers.entry((name, module)).or_insert(next);
+            let number = *functions.numbers.entry((name, module, source)).or_insert(next);
             if number == next {
-                functions.list.push((name, module));
+                functions.list.push((name, module, source));
             }
             functions.of_frames.push(number);
         }
@@ -151,14 +163,15 @@ pub(super) fn write<W: Write>(
     json.raw(",\n\"funcTable\":{")?;
     let rows = functions.list.len();
     let list = || functions.list.iter();
-    json.column("name", list(), |out, &(name, _)| out.number(name))?;
+    json.column("name", list(), |out, &(name, ..)| out.number(name))?;
     json.constant("isJS", rows, "false")?;
     json.constant("relevantForJS", rows, "false")?;
-    json.column("resource", list(), |out, &(_, module)| match module {
+    json.column("resource", list(), |out, &(_, module, _)| match module {
         Some(module) => out.number(module as u64),
         None => out.raw(NO_RESOURCE),
     })?;
-    for name in ["source", "lineNumber", "columnNumber", "originalLocation"] {
+    json.column("source", list(), |out, &(.., source)| out.optional(source.map(u64::from)))?;
+    for name in ["lineNumber", "columnNumber", "originalLocation"] {
         json.constant(name, rows, "null")?;
     }
     json.end(rows)?;
@@ -169,6 +182,16 @@ pub(super) fn write<W: Write>(
     json.column("name", modules, |out, module| out.number(texts.number(&module.name)))?;
     json.constant("host", modules.len(), "null")?;
     json.end(modules.len())?;
+    json.raw(",\n\"sources\":{")?;
+    let rows = functions.sources.len();
+    json.column("filename", &functions.sources, |out, &file| out.number(file))?;
+    for (name, value) in [("startLine", "1"), ("startColumn", "1")] {
+        json.constant(name, rows, value)?;
+    }
+    for name in ["id", "sourceMapURL", "content"] {
+        json.constant(name, rows, "null")?;
+    }
+    json.end(rows)?;
     for (name, columns) in EMPTY {
         json.raw(",\n\"")?;
         json.raw(name)?;
@@ -233,7 +256,10 @@ fn frames<W: Write>(
     json.column("func", list(), |out, (frame, _)| {
         out.number(functions.of_frames.get(frame).copied().unwrap_or(0).into())
     })?;
-    for name in ["nativeSymbol", "innerWindowID", "line", "column", "originalLocation"] {
+    json.column("line", list(), |out, (frame, _)| {
+        out.optional(get(frame).and_then(|frame| frame.line).map(u64::from))
+    })?;
+    for name in ["nativeSymbol", "innerWindowID", "column", "originalLocation"] {
         json.constant(name, rows, "null")?;
     }
     json.end(rows)

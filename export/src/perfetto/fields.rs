@@ -107,6 +107,7 @@ pub(super) mod interned {
     pub const CALLSTACKS: u32 = 7;
     pub const BUILD_IDS: u32 = 16;
     pub const MAPPING_PATHS: u32 = 17;
+    pub const SOURCE_PATHS: u32 = 18;
     pub const MAPPINGS: u32 = 19;
 }
 pub(super) mod string {
@@ -125,6 +126,8 @@ pub(super) mod frame {
     pub const FUNCTION: u32 = 2;
     pub const MAPPING: u32 = 3;
     pub const REL_PC: u32 = 4;
+    pub const SOURCE_PATH: u32 = 5;
+    pub const LINE: u32 = 6;
     pub const KIND: u32 = 7;
     /// Values of [`KIND`].
     pub const NATIVE: u64 = 1;

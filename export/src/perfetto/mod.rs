@@ -148,19 +148,26 @@ impl<O: Storage, S: Storage> Perfetto<O, S> {
         time
     }
 
+    /// The samples so far: what names of native code are wanted.
+    #[must_use]
+    pub fn samples(&self) -> &SampleCollector {
+        &self.samples
+    }
+
     /// Writes the names of processes and threads, samples and activities. `machine` is that of the
-    /// pass that this observed, with [names](etl_analysis::Analysis::names).
+    /// pass that this observed, with [names](etl_analysis::Analysis::names). `options` may have
+    /// [names of native code](ProfileOptions::code_names).
     ///
     /// # Errors
     /// When writing failed, now or before.
-    pub fn finish(mut self, machine: &Machine) -> io::Result<Written> {
+    pub fn finish(mut self, machine: &Machine, options: ProfileOptions) -> io::Result<Written> {
         let time = self.time(machine);
         let Perfetto { mut packets, mut spool, selection, mut tracks, .. } = self;
         self.etw.flush(&mut packets);
         self.behavior.finish((machine, time), &selection, (&mut tracks, &mut packets));
         self.activities.finish(&mut spool);
         names::write(machine, &selection, time, (&mut tracks, &mut packets));
-        let options = ProfileOptions::new().by_thread(true).detail(Detail::Addresses);
+        let options = options.by_thread(true).detail(Detail::Addresses);
         let options = options.idle(self.idle).threads(selection.selected_threads().to_vec());
         // The process of a thread may have become known after its samples.
         let options = match selection.selected_processes(machine) {

@@ -177,7 +177,8 @@ fn intern<S: Storage>(machine: &Machine, profile: &Profile, packets: &mut Packet
         message.uint(mapping::PATH, id);
         out.message(interned::MAPPINGS, &message);
     }
-    let mut known: HashMap<(u64, usize, u64, u64), u64> = HashMap::default();
+    let mut sources: HashMap<&str, u64> = HashMap::default();
+    let mut known: HashMap<_, u64> = HashMap::default();
     let mut ids = Vec::with_capacity(profile.frames().len());
     for (index, of) in profile.frames().iter().enumerate() {
         let label = profile.label(index);
@@ -201,14 +202,26 @@ fn intern<S: Storage>(machine: &Machine, profile: &Profile, packets: &mut Packet
             FrameKind::Jitted | FrameKind::Managed => frame::JITTED,
             _ => frame::NATIVE,
         };
+        let source = of.file.as_deref().map_or(0, |file| {
+            let next = sources.len() as u64 + 1;
+            let source = *sources.entry(file).or_insert(next);
+            if source == next {
+                out.string(interned::SOURCE_PATHS, next, file.as_bytes());
+            }
+            source
+        });
         let next = known.len() as u64 + 1;
-        let id = *known.entry((name, of.module, rel_pc, kind)).or_insert(next);
+        let id = *known.entry((name, of.module, rel_pc, kind, source, of.line)).or_insert(next);
         if id == next {
             let mut message = Message::default();
             message.uint(frame::ID, id);
             message.uint(frame::FUNCTION, name);
             message.uint(frame::MAPPING, of.module as u64 + 1);
             message.uint(frame::REL_PC, rel_pc);
+            if let (1.., Some(line)) = (source, of.line) {
+                message.uint(frame::SOURCE_PATH, source);
+                message.uint(frame::LINE, line.into());
+            }
             message.uint(frame::KIND, kind);
             out.message(interned::FRAMES, &message);
         }

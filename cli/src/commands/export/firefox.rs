@@ -14,6 +14,7 @@ use crate::error::Failure;
 use crate::recording::RecordingArgs;
 use crate::schemas::SchemaArgs;
 use crate::sink::{Sink, SinkArgs};
+use crate::symbols::SymbolArgs;
 
 /// Arguments of `etlkit export firefox`.
 #[derive(Debug, clap::Args)]
@@ -26,11 +27,14 @@ Exit codes: 0 success, 1 the trace is damaged or lost buffers and what is left w
 Examples:
   etlkit export firefox trace.etl -o trace.json.gz
   etlkit export firefox kernel.etl clr.etl rundown.etl -o trace.json
+  etlkit export firefox --symbols bin/Release trace.etl -o trace.json.gz
   etlkit export firefox --process Orders --from 2 --to 2.5 trace.etl -o orders.json.gz")]
 pub(super) struct Args {
     /// Include the samples of idle processors
     #[arg(long)]
     idle: bool,
+    #[command(flatten)]
+    symbols: SymbolArgs,
     #[command(flatten)]
     sink: SinkArgs,
     #[command(flatten)]
@@ -43,10 +47,15 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let inputs = args.recording.files.iter().map(std::path::PathBuf::as_path);
     let mut sink = Sink::create(&args.sink, inputs)?;
     let store = args.schemas.store()?;
-    let analyzed = args.recording.analyze(|(from, to)| Collector::new(store).between(from, to))?;
+    let symbols = args.symbols.open()?;
+    let analyzed = args
+        .recording
+        .analyze(|(from, to)| (Collector::new(store).between(from, to), symbols.maps()))?;
+    let (collector, maps) = &analyzed.observer;
+    let names = symbols.names(&analyzed.machine, collector.samples(), maps);
     let options = profile_options(&args.recording, &analyzed, ProfileOptions::new())?;
-    let profile =
-        FirefoxProfile::new(&analyzed.observer, &analyzed.machine, options.idle(args.idle));
+    let options = names.apply(options.idle(args.idle));
+    let profile = FirefoxProfile::new(collector, &analyzed.machine, options);
     if profile.is_empty() {
         let names = analyzed.names.join(", ");
         return Err(Failure::new(names, "no CPU sample and no marker is selected").hint(

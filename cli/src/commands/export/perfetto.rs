@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use etl_analysis::profile::ProfileOptions;
 use etl_export::perfetto::{Perfetto, Selection, Written};
 
 use crate::Outcome;
@@ -10,6 +11,7 @@ use crate::error::Failure;
 use crate::recording::{Analyzed, RecordingArgs};
 use crate::schemas::SchemaArgs;
 use crate::sink::{Sink, SinkArgs};
+use crate::symbols::SymbolArgs;
 
 /// Arguments of `etlkit export perfetto`.
 #[derive(Debug, clap::Args)]
@@ -23,11 +25,14 @@ Examples:
   etlkit export perfetto trace.etl -o trace.perfetto-trace
   etlkit export perfetto kernel.etl clr.etl -o trace.perfetto-trace
   etlkit export perfetto --process Orders --from 2 --to 2.5 trace.etl -o orders.perfetto-trace
+  etlkit export perfetto --symbols bin/Release trace.etl -o trace.perfetto-trace
   etlkit export perfetto trace.etl -o - | gzip > trace.perfetto-trace.gz")]
 pub(super) struct Args {
     /// Include the samples of idle processors
     #[arg(long)]
     idle: bool,
+    #[command(flatten)]
+    symbols: SymbolArgs,
     #[command(flatten)]
     sink: SinkArgs,
     #[command(flatten)]
@@ -41,19 +46,22 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut sink = Sink::create(&args.sink, recording.files.iter().map(PathBuf::as_path))?;
     let name = sink.name().to_owned();
     let failed = |error| Failure::io(&name, &error);
+    let symbols = args.symbols.open()?;
     let store = args.schemas.store()?;
     let spool = tempfile::tempfile().map_err(failed)?;
     let out = sink.file();
-    let Analyzed { names, machine, observer, outcome } =
-        recording.analyze_selected(|(from, to), lives| {
+    let Analyzed { names, machine, observer: (perfetto, maps), outcome } = recording
+        .analyze_selected(|(from, to), lives| {
             let selection = Selection::new().between(from, to).threads(recording.thread.clone());
             let selection = match lives {
                 Some(lives) => selection.processes(lives),
                 None => selection,
             };
-            Perfetto::new(out, spool, store, selection).idle(args.idle)
+            (Perfetto::new(out, spool, store, selection).idle(args.idle), symbols.maps())
         })?;
-    let written = observer.finish(&machine).map_err(failed)?;
+    let code = symbols.names(&machine, perfetto.samples(), &maps);
+    let options = code.apply(ProfileOptions::new());
+    let written = perfetto.finish(&machine, options).map_err(failed)?;
     if written.is_empty() {
         let name = names.join(", ");
         let message = "nothing that Perfetto shows is selected: no sample, context switch, \
