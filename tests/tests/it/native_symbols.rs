@@ -285,17 +285,78 @@ fn pprof_files_have_functions_and_lines() {
             found.entry(offset).or_default().insert((name, line));
         }
     }
-    let sampled = sampled_offsets(&simulated);
+    assert_named(&program, &simulated, &found, true);
+}
+
+/// Asserts that offsets of the program have the functions, and lines where `has_lines`, of DWARF.
+fn assert_named(
+    program: &Program,
+    simulated: &Simulated,
+    found: &BTreeMap<u32, BTreeSet<Named>>,
+    has_lines: bool,
+) {
+    let sampled = sampled_offsets(simulated);
     // A return address has the line of the call, which is before it.
     let looked_up = |offset: u32| if sampled.contains_key(&offset) { offset } else { offset - 1 };
     let judged = program.judge(found.keys().map(|&offset| looked_up(offset)));
     let mut compared = 0;
-    for (offset, found) in &found {
+    for (offset, found) in found {
         let Some(expected) = judged.get(&looked_up(*offset)) else { continue };
-        assert_eq!(*found, expected.iter().cloned().collect(), "{offset:#x}");
+        let line = |line: u64| if has_lines { line } else { 0 };
+        let expected = expected.iter().map(|(name, l)| (name.clone(), line(*l))).collect();
+        assert_eq!(*found, expected, "{offset:#x}");
         compared += 1;
     }
     assert!(compared > 200, "{compared}");
+}
+
+#[needs(clang)]
+#[test]
+fn firefox_profiles_have_functions_and_lines() {
+    let program = Program::new();
+    let simulated = program.sampled();
+    let file = program.path("out.json");
+    let (code, _) = program.etlkit(&["export", "firefox", "-o", file.to_str().unwrap()]);
+    assert_eq!(code, 0);
+    let profile: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let shared = &profile["shared"];
+    let text = |at: &Value| shared["stringArray"][at.as_u64().unwrap() as usize].as_str().unwrap();
+    let frames = &shared["frameTable"];
+    let mut found: BTreeMap<u32, BTreeSet<Named>> = BTreeMap::new();
+    for (row, function) in frames["func"].as_array().unwrap().iter().enumerate() {
+        let of = |column: &str| &shared["funcTable"][column][function.as_u64().unwrap() as usize];
+        let Some(resource) = of("resource").as_u64() else { continue };
+        if text(&shared["resourceTable"]["name"][resource as usize]) == "app.exe" {
+            let offset = frames["address"][row].as_u64().unwrap() as u32;
+            let line = frames["line"][row].as_u64().unwrap_or(0);
+            if line > 0 {
+                let source = of("source").as_u64().unwrap() as usize;
+                assert!(text(&shared["sources"]["filename"][source]).ends_with("app.cpp"));
+            }
+            found.entry(offset).or_default().insert((text(of("name")).to_owned(), line));
+        }
+    }
+    assert_named(&program, &simulated, &found, true);
+}
+
+#[needs(clang)]
+#[needs(node)]
+#[test]
+fn traces_of_perfetto_have_functions() {
+    let program = Program::new();
+    let simulated = program.sampled();
+    let file = program.path("out.perfetto-trace");
+    let (code, _) = program.etlkit(&["export", "perfetto", "-o", file.to_str().unwrap()]);
+    assert_eq!(code, 0);
+    let frames = "select f.rel_pc, f.name from stack_profile_frame f join stack_profile_mapping m \
+                  on f.mapping = m.id where m.name like '%app.exe'";
+    let rows = etl_tests::trace_processor(&file, &[("frames", frames)]);
+    let mut found: BTreeMap<u32, BTreeSet<Named>> = BTreeMap::new();
+    for row in rows["frames"].as_array().unwrap() {
+        let name = row[1].as_str().unwrap().strip_prefix("app.exe!").unwrap().to_owned();
+        found.entry(row[0].as_u64().unwrap() as u32).or_default().insert((name, 0));
+    }
+    assert_named(&program, &simulated, &found, false);
 }
 
 #[needs(clang)]
