@@ -238,7 +238,7 @@ impl Reader {
 }
 
 /// Collects the kernel's events and writes them in packets.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Etw {
     readers: HashMap<u16, Reader>,
     /// The thread that runs on a processor.
@@ -252,21 +252,6 @@ pub(super) struct Etw {
     pub events: u64,
     /// Events that were left out as Perfetto takes none of their processors.
     pub left_out: u64,
-}
-
-impl Default for Etw {
-    fn default() -> Self {
-        Etw {
-            readers: HashMap::default(),
-            current: HashMap::default(),
-            requests: HashSet::default(),
-            bundle: Message::default(),
-            event: Message::default(),
-            values: Message::default(),
-            events: 0,
-            left_out: 0,
-        }
-    }
 }
 
 impl Etw {

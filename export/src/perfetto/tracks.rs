@@ -72,8 +72,8 @@ impl Count {
     }
 }
 
-/// A process by its id, its CLR where it may have several, and a thread. Perfetto knows processes by
-/// their ids.
+/// A process by its id, its CLR where it may have several, and a thread. Perfetto knows processes
+/// by their ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Owner {
     pub pid: u32,

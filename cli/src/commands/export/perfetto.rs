@@ -65,7 +65,8 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     if written.is_empty() {
         let name = names.join(", ");
         let message = "nothing that Perfetto shows is selected: no sample, context switch, \
-                       operation of a file or disk, event of a CLR, activity, or start of a process";
+                       operation of a file or disk, event of a CLR, activity, or start of a \
+                       process";
         return Err(Failure::new(name, message).hint(
             "record with `xperf -on PROC_THREAD+LOADER+PROFILE+CSWITCH+DISPATCHER -stackwalk \
              Profile` and the CLR's events; `etlkit analyze summary` shows what there is",
