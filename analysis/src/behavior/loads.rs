@@ -1,7 +1,7 @@
 //! What the CLRs of a recording loaded and when: domains, assemblies, modules.
 //!
-//! Needs the events of the CLR's runtime provider with the keyword Loader (0x8) at level 4. How long
-//! the load of an assembly took is stated since .NET 5, with the keyword Fusion (0x4).
+//! Needs the events of the CLR's runtime provider with the keyword Loader (0x8) at level 4. How
+//! long the load of an assembly took is stated since .NET 5, with the keyword Fusion (0x4).
 //! [`Machine::image_lives`] has the images, which are events of the kernel.
 
 use etl_format::read::Record;
@@ -64,8 +64,8 @@ pub struct Load {
     pub id: Option<u64>,
     /// The thread that loaded it.
     pub tid: Option<u32>,
-    /// When it was loaded, in ticks; of an assembly of which only the search was recorded, when
-    /// that ended.
+    /// When it was loaded, in ticks; of an assembly without an event of its load, when
+    /// the search ended.
     pub loaded: i64,
     /// When it was unloaded; `None` where it was there to the end.
     pub unloaded: Option<i64>,

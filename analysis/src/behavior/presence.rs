@@ -56,19 +56,25 @@ subjects! {
     /// TCP and UDP.
     Network: "network", "network", "xperf -on NETWORKTRACE";
     /// Garbage collections.
-    Collections: "garbage collections", "gc", "xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x1:4";
+    Collections: "garbage collections", "gc",
+        "xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x1:4";
     /// Methods that were compiled at run time.
-    Compilations: "compiled methods", "jit", "xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x30:5";
+    Compilations: "compiled methods", "jit",
+        "xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x30:5";
     /// Exceptions of .NET.
-    Exceptions: "exceptions", "exceptions", "xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x8000:2";
+    Exceptions: "exceptions", "exceptions",
+        "xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x8000:2";
     /// Images that were loaded.
     Images: "loads of images", "loader", "xperf -on PROC_THREAD+LOADER";
     /// What CLRs loaded.
-    Loads: "loads of .NET modules", "loader", "xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x8:4";
+    Loads: "loads of .NET modules", "loader",
+        "xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x8:4";
     /// Thread pools of .NET.
-    ThreadPool: "thread pools", "threadpool", "xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x10000:4";
+    ThreadPool: "thread pools", "threadpool",
+        "xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x10000:4";
     /// Waits for locks of .NET.
-    Contention: "waits for locks", "contention", "xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x4000:4";
+    Contention: "waits for locks", "contention",
+        "xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x4000:4";
 }
 
 /// Counts the events of a recording by subject.

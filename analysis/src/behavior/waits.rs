@@ -201,7 +201,7 @@ impl Observer for Waits {
     }
 }
 
-/// Whose stacks tell about a wait.
+/// Whose stacks a wait has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WaitStack {
     /// Those of the threads that waited: where each was when it waited. They belong to the context

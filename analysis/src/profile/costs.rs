@@ -43,7 +43,7 @@ impl StackCosts {
     /// and its id.
     pub fn expect(&mut self, event: &EventRef, (process, tid): (Option<usize>, u32)) {
         if self.pending.len() >= MAX_PENDING {
-            self.make_room();
+            self.settle_early();
         }
         let owner = Owner { process, tid };
         let new = Pending { owner, time: event.time, ticks: None, node: None };
@@ -89,8 +89,8 @@ impl StackCosts {
         }
     }
 
-    /// Gives up on stacks that did not come, or on the oldest cost.
-    fn make_room(&mut self) {
+    /// Counts events without their stacks, or forgets the oldest one.
+    fn settle_early(&mut self) {
         let (known, unknown) = std::mem::take(&mut self.pending)
             .into_iter()
             .partition::<BTreeMap<_, _>, _>(|(_, pending)| pending.ticks.is_some());
