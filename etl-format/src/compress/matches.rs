@@ -23,6 +23,8 @@ pub(super) struct Chains {
     enough: usize,
     /// Whether to see if the next position has a longer match.
     lazy: bool,
+    /// The match at the position after one that became a literal in its favour.
+    next: Option<(usize, Match)>,
 }
 
 /// `len` bytes that repeat those `distance` before.
@@ -39,12 +41,14 @@ impl Chains {
             Effort::Default => (8, 32, true),
             Effort::Best => (256, 1024, true),
         };
-        Chains { head: vec![0; 1 << HASH_BITS], previous: vec![0; RING], depth, enough, lazy }
+        let (head, previous) = (vec![0; 1 << HASH_BITS], vec![0; RING]);
+        Chains { head, previous, depth, enough, lazy, next: None }
     }
 
     /// Forgets the last buffer.
     pub(super) fn reset(&mut self) {
         self.head.fill(0);
+        self.next = None;
     }
 
     #[inline]
@@ -79,13 +83,21 @@ impl Chains {
         }
     }
 
-    /// The longest match found for `at`, within `reach` before it and ending before `end`.
+    /// The longest match found for `at` that has more than `least` bytes, within `reach` before it
+    /// and ending before `end`.
     #[inline]
-    fn longest(&self, data: &[u8], at: usize, reach: usize, end: usize) -> Option<Match> {
+    fn longest(
+        &self,
+        data: &[u8],
+        at: usize,
+        reach: usize,
+        end: usize,
+        least: usize,
+    ) -> Option<Match> {
         let slot = Self::slot(data, at)?;
         let mut candidate = *self.head.get(slot)? as usize;
         let here = data.get(at..end)?;
-        let mut best = Match { len: SHORTEST - 1, distance: 0 };
+        let mut best = Match { len: least, distance: 0 };
         for _ in 0..self.depth {
             let Some(from) = candidate.checked_sub(1) else { break };
             let distance = at.saturating_sub(from);
@@ -95,7 +107,12 @@ impl Chains {
             if here.len() <= best.len {
                 break;
             }
-            if data.get(from + best.len) == here.get(best.len) {
+            // A longer match has these bytes in common.
+            let same = match best.len.checked_sub(3) {
+                Some(probe) => data.u32_at(from + probe) == here.u32_at(probe),
+                None => data.get(from + best.len) == here.get(best.len),
+            };
+            if same {
                 let len = common(data.get(from..)?, here);
                 if len > best.len {
                     best = Match { len, distance };
@@ -106,7 +123,7 @@ impl Chains {
             }
             candidate = *self.previous.get(from % RING)? as usize;
         }
-        (best.len >= SHORTEST).then_some(best)
+        (best.distance > 0).then_some(best)
     }
 
     /// The match to write at `at`, or `None` for a literal. Remembers `at`.
@@ -118,12 +135,16 @@ impl Chains {
         reach: usize,
         end: usize,
     ) -> Option<Match> {
-        let found = self.longest(data, at, reach, end);
+        let found = match self.next.take() {
+            Some((known, found)) if known == at => Some(found),
+            _ => self.longest(data, at, reach, end, SHORTEST - 1),
+        };
         self.insert(data, at);
         let found = found?;
         if self.lazy && found.len < self.enough {
-            let next = self.longest(data, at + 1, reach, end);
-            if next.is_some_and(|next| next.len > found.len + 1) {
+            let next = self.longest(data, at + 1, reach, end, found.len + 1);
+            if let Some(next) = next {
+                self.next = Some((at + 1, next));
                 return None;
             }
         }
