@@ -3,18 +3,28 @@
 
 Prints a table and JSON. With the JSON of an earlier run, which must have been made by the same
 compiler and valgrind, prints the change of each loop and ends with 1 where one takes over 3 % more.
-A loop's count is the difference between running it twice and once, so that starting drops out.
+--check compares with the committed counts and allows 15 % for another compiler or processor;
+--write commits new ones. A loop's count is the difference between running it twice and once, so
+that starting drops out.
 """
+import concurrent.futures
 import json
+import os
 import re
 import subprocess
 import sys
 import tempfile
 
 MAX_MORE = 0.03
+MAX_MORE_ELSEWHERE = 0.15
+COMMITTED = "benches/instructions.json"
 
 
 def main():
+    argument = sys.argv[1] if len(sys.argv) > 1 else None
+    check, write = argument == "--check", argument == "--write"
+    most = MAX_MORE_ELSEWHERE if check else MAX_MORE
+    path = COMMITTED if check else None if write else argument
     subprocess.run(["cargo", "build", "--release", "--locked", "-p", "etl-bench"], check=True)
     meta = subprocess.run(["cargo", "metadata", "--format-version", "1", "--no-deps"],
                           check=True, capture_output=True)
@@ -29,16 +39,27 @@ def main():
         return int(re.search(r"^(?:totals|summary): *(\d+)", text, re.M)[1])
 
     names = subprocess.run([program], check=True, capture_output=True, text=True).stdout.split()
-    counts = {name: count(name, 2) - count(name, 1) for name in names}
-    old = json.load(open(sys.argv[1], encoding="utf-8")) if len(sys.argv) > 1 else {}
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        once = list(pool.map(count, names, [1] * len(names)))
+        twice = list(pool.map(count, names, [2] * len(names)))
+    counts = {name: two - one for name, one, two in zip(names, once, twice)}
+    old = json.load(open(path, encoding="utf-8")) if path else {}
+    if check and set(old) != set(counts):
+        sys.exit(f"{COMMITTED} has other loops: run scripts/instructions.py --write")
     worse = False
     for name, now in counts.items():
         before = old.get(name)
         change = now / before - 1 if before else 0.0
-        worse |= change > MAX_MORE
+        worse |= change > most
         print(f"{name:<16}{now:>14,}{change:>+9.2%}" if before else f"{name:<16}{now:>14,}",
               file=sys.stderr)
-    print(json.dumps(counts, indent=2))
+    text = json.dumps(counts, indent=2) + "\n"
+    if write:
+        open(COMMITTED, "w", encoding="utf-8").write(text)
+    else:
+        print(text, end="")
+    if worse:
+        print(f"a loop takes over {most:.0%} more instructions", file=sys.stderr)
     sys.exit(worse)
 
 
