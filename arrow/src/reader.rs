@@ -83,7 +83,7 @@ impl RecordBatchReader for Reader {
     }
 }
 
-/// Kept for its name in errors.
+/// Opens a trace such that damage does not end the reading.
 pub(crate) fn open_trace<S: Source>(source: S, options: &Options) -> Result<Trace<S>> {
     let salvage = etl_format::read::Options {
         limits: options.limits,
