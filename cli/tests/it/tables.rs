@@ -127,17 +127,15 @@ fn queries_of_the_page_have_the_answers_that_it_shows() {
 fn other_readers_see_all_events_of_both_forms_of_arrow_and_of_parquet() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
-    synth(path, "gc-and-locks", &["--count", "1"]);
-    let trace = files(&path.join("traces"));
-    let trace = trace.keys().find(|name| name.ends_with(".etl")).unwrap();
-    let trace = format!("traces/{trace}");
+    synth(path, "kernel-session", &[]);
+    let trace = "traces/kernel-session/merged.etl";
     for to in ["events.arrow", "events.arrows"] {
-        let made = etlkit(path, &["export", "arrow", &trace, "-o", to]);
+        let made = etlkit(path, &["export", "arrow", trace, "-o", to]);
         assert_eq!(made.code, 0, "{}", made.err);
     }
-    let made = etlkit(path, &["export", "parquet", &trace, "-o", "set", "--tables", "events"]);
+    let made = etlkit(path, &["export", "parquet", trace, "-o", "set", "--tables", "events"]);
     assert_eq!(made.code, 0, "{}", made.err);
-    let dumped = etlkit(path, &["dump", &trace, "--format", "jsonl"]);
+    let dumped = etlkit(path, &["dump", trace, "--format", "jsonl"]);
     fs::write(path.join("events.jsonl"), dumped.out).unwrap();
     let script = root().join("tests/foreign/arrow_events.py");
     let output = Command::new(python()).arg(script).current_dir(path).output().unwrap();
