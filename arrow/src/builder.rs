@@ -13,7 +13,7 @@ use foldhash::HashMap;
 
 use crate::column::{Kind, Slot, schema_of};
 
-/// Bytes of texts after which a dictionary begins anew with the next batch.
+/// Bytes of texts after which a dictionary begins again with the next batch.
 const MAX_WORDS: usize = 16 << 20;
 
 /// A value of a row.
@@ -237,7 +237,7 @@ pub(crate) struct Bounds {
 #[derive(Debug)]
 pub(crate) struct Builder {
     schema: SchemaRef,
-    /// By place in the table; `None` for a column that nobody asked for.
+    /// By place in the table; `None` for a column that is not wanted.
     columns: Vec<Option<Filling>>,
     /// The place in the table of each column of the batch.
     order: Vec<usize>,
@@ -263,7 +263,7 @@ impl Builder {
         &self.schema
     }
 
-    /// Whether anybody asked for the column at a place.
+    /// Whether the column is wanted at a place.
     #[inline]
     pub fn wants(&self, at: usize) -> bool {
         self.columns.get(at).is_some_and(Option::is_some)

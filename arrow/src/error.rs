@@ -50,8 +50,8 @@ pub enum Error {
     #[cfg(feature = "parquet")]
     #[error(transparent)]
     Parquet(#[from] parquet::errors::ParquetError),
-    /// Nobody reads the batches any more.
-    #[error("nobody reads the batches any more")]
+    /// The batches have no reader any more.
+    #[error("the batches have no reader any more")]
     Stopped,
 }
 

@@ -60,7 +60,7 @@ impl Options {
         Options { filter, ..self }
     }
 
-    /// Names of events, of which one must match: `GCStart*`. Conditions on fields do not count.
+    /// Names of events; one must match: `GCStart*`. Conditions on fields do not count.
     #[must_use]
     pub fn events(self, events: Conditions) -> Self {
         Options { events, ..self }

@@ -44,7 +44,7 @@ impl Reader {
             if let Err(error) = written
                 && !matches!(error, Error::Stopped)
             {
-                // Without a reader nobody wants to know.
+                // Without a reader there is no one to know.
                 let _ = send(&to, Err(error));
             }
         });

@@ -212,7 +212,7 @@ fn check_samples(bytes: &[u8], machine: &Machine, samples: &SampleCollector) {
     assert!(numbers(&table, "stack_id").iter().flatten().all(|id| ids.contains_key(id)));
     let frames = all(bytes, "frames");
     assert_eq!(rows(&frames) as i64, sum(&stacks, "depth"));
-    // Own samples of methods, but for stacks of which code changed in between.
+    // Own samples of methods, but for stacks whose code changed in between.
     let mut expected = BTreeMap::<String, u64>::new();
     for (frame, total) in profile.by_frame() {
         if total.exclusive.samples > 0 {
@@ -296,6 +296,22 @@ fn tables_and_columns_that_are_not_there_are_named() {
     assert!(Table::named("nothing").is_none());
 }
 
+/// A text in lines of at most 100 columns.
+fn wrapped(text: &str) -> String {
+    let (mut out, mut column) = (String::new(), 0);
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if column > 0 {
+            let fits = column + 1 + length <= 100;
+            out.push(if fits { ' ' } else { '\n' });
+            column = if fits { column + 1 } else { 0 };
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out
+}
+
 /// The page on tables, from the tables.
 fn page() -> String {
     let mut page = format!(
@@ -306,8 +322,8 @@ fn page() -> String {
          goes.\n\n{INTRODUCTION}\n",
     );
     for table in tables::ALL {
-        page += &format!("## {}\n\n{}. {}\n\n", table.name, table.row, table.about);
-        page = page.replace(". \n", ".\n");
+        let text = format!("{}. {}", table.row, table.about);
+        page += &format!("## {}\n\n{}\n\n", table.name, wrapped(&text));
         page += "| column | type | unit | content |\n|---|---|---|---|\n";
         for column in table.columns {
             let nullable = if column.nullable { ", null" } else { "" };
@@ -331,7 +347,7 @@ SHA-256 of the trace. The column `trace` is the name of the folder, as Hive lays
 `_traces` has an entry for each trace that is whole. Files have groups of at most 65,536 rows,
 compressed by Snappy.
 
-Rows of several traces are told apart by `trace`. The key of an event is (`trace`, `sequence`).
+`trace` distinguishes the rows of several traces. The key of an event is (`trace`, `sequence`).
 
 All numbers are signed, since some engines know no others. Numbers of 64 bits that are unsigned in
 the trace (addresses, keywords) keep their bits, so that the largest are negative; `printf('%x')` of
