@@ -7,7 +7,7 @@ use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::{Array, RecordBatch, RecordBatchReader};
+use arrow_array::{RecordBatch, RecordBatchReader};
 use etl_analysis::behavior::collections::Collections;
 use etl_analysis::behavior::io::Io;
 use etl_analysis::profile::{ProfileOptions, SampleCollector};
