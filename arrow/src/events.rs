@@ -38,11 +38,11 @@ pub(crate) fn builder(options: &Options) -> Result<Builder> {
 }
 
 /// The records of a trace in time order, without stale ones.
-pub(crate) fn records<'t, S: Source>(
-    trace: &'t mut Trace<S>,
+pub(crate) fn records<S: Source>(
+    trace: &mut Trace<S>,
     is_ordered: bool,
     threads: usize,
-) -> Result<Records<&'t mut S>> {
+) -> Result<Records<&mut S>> {
     let check = if is_ordered { OrderCheck::Lookahead } else { OrderCheck::Scan };
     trace.set_order_check(check);
     let records = trace.records(etl_format::read::Order::Time)?.with_threads(threads);
