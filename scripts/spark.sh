@@ -12,7 +12,7 @@ if [ -z "${SPARK_PYTHON:-}" ]; then
   scripts/python.sh -k synth
   SPARK_PYTHON="$PWD/.cache/python/bin/python"
   "$SPARK_PYTHON" -m pip install --quiet pyspark==4.3.0 pyarrow==26.0.1 pandas==3.1.1 \
-    duckdb==2.0.1 'moto[server]==MOTO' s3fs==S3FS
+    duckdb==2.0.1 'moto[server]==5.2.5' s3fs==2026.9.0
 fi
 if [ -z "${ETLKIT:-}" ]; then
   cargo build --quiet --locked --bin etlkit --features parquet

@@ -11,8 +11,8 @@ are. Paths have to be ones that the workers can open: a shared folder, or an fss
 
 Options: ``table`` (default ``events``), ``columns`` (``a,b``: only these), ``member`` (the file of a
 ZIP archive), ``storage`` (JSON: the arguments of the file system of fsspec), ``names`` (``false``:
-without the names of processes and threads). Needs pyspark 4.1 or later for filters that Spark pushes
-down, and pyarrow.
+without the names of processes and threads), ``pushdown`` (``true``: filters of Spark select what is
+decoded; docs/spark.md says when that is safe). Needs pyspark 4.1 or later, and pyarrow.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 import glob
 import json
 import os
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 import pyarrow
 from pyspark.sql.datasource import (
@@ -63,14 +63,13 @@ def _expand(path, storage):
     """The files of a path, a pattern or a folder, sorted."""
     if "://" in path:
         filesystem, plain = _filesystem(path, storage)
-        protocol = path.split("://", 1)[0]
         if any(c in plain for c in "*?["):
             found = filesystem.glob(plain)
         elif filesystem.isdir(plain):
             found = [name for name in filesystem.find(plain) if name.lower().endswith(_SUFFIXES)]
         else:
             found = [plain]
-        return sorted(f"{protocol}://{name.lstrip('/') if protocol != 'file' else name}" for name in found)
+        return sorted(filesystem.unstrip_protocol(name) for name in found)
     if os.path.isdir(path):
         found = [
             os.path.join(folder, name)
@@ -131,7 +130,10 @@ class EtlDataSource(DataSource):
         raise missing
 
     def reader(self, schema):
-        return EtlReader(schema, self._paths(), dict(self.options))
+        # A reader that takes filters is refused by Spark unless its settings allow them.
+        pushes = self.options.get("pushdown", "false").lower() == "true"
+        reader = PushingEtlReader if pushes else EtlReader
+        return reader(schema, self._paths(), dict(self.options))
 
 
 def _open(path, options):
@@ -152,6 +154,31 @@ class EtlReader(DataSourceReader):
         self.options = options
         self.table = options.get("table", "events")
         self.selection = {}
+
+    def partitions(self):
+        return [_File(path) for path in self.paths]
+
+    def read(self, partition):
+        with _open(partition.path, self.options) as trace:
+            try:
+                table = trace.table(
+                    self.table,
+                    columns=self.columns,
+                    names=self.options.get("names", "true").lower() != "false",
+                    # Batches go through a pipe.
+                    batch_rows=1 << 14,
+                    **self.selection,
+                )
+            except KeyError:
+                if self.table in etwkit.tables():
+                    raise
+                return  # This trace has no such events.
+            for batch in pyarrow.RecordBatchReader.from_stream(table):
+                yield batch.cast(_plain(batch.schema))
+
+
+class PushingEtlReader(EtlReader):
+    """Takes the filters that select what is decoded."""
 
     def pushFilters(self, filters):
         """Takes the filters that select what is decoded; returns those that Spark applies.
@@ -188,35 +215,13 @@ class EtlReader(DataSourceReader):
         return exact
 
     def _bound(self, name, value, choose):
-        value = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
+        # Without a time zone it is one of this machine, as everywhere in Spark.
+        value = value.astimezone(timezone.utc)
         known = self.selection.get(name)
         self.selection[name] = choose(known, value) if known else value
 
-    def partitions(self):
-        return [_File(path) for path in self.paths]
-
-    def read(self, partition):
-        with _open(partition.path, self.options) as trace:
-            try:
-                table = trace.table(
-                    self.table,
-                    columns=self.columns,
-                    names=self.options.get("names", "true").lower() != "false",
-                    # Batches go through a pipe.
-                    batch_rows=1 << 14,
-                    **self.selection,
-                )
-            except KeyError:
-                if self.table in etwkit.tables():
-                    raise
-                return  # This trace has no such events.
-            for batch in pyarrow.RecordBatchReader.from_stream(table):
-                yield batch.cast(_plain(batch.schema))
-
 
 def _after(time):
-    from datetime import timedelta
-
     return time + timedelta(microseconds=1)
 
 

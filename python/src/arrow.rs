@@ -53,9 +53,10 @@ struct Request {
 }
 
 impl Request {
-    fn open(&self, file: usize, filter: Filter) -> Result<Reader, (String, etl_arrow::Error)> {
+    fn open(&self, file: usize, filter: Filter) -> Result<Reader, Box<(String, etl_arrow::Error)>> {
         let Some(input) = self.files.inputs.get(file) else {
-            return Err((String::new(), etl_arrow::Error::NoTable(self.name.clone())));
+            let error = etl_arrow::Error::NoTable(self.name.clone());
+            return Err(Box::new((String::new(), error)));
         };
         let mut options = Options::new(input.name.clone())
             .filter(filter)
@@ -68,7 +69,7 @@ impl Request {
             options = options.columns(columns.iter().cloned());
         }
         Reader::open(input.source(), &self.name, options)
-            .map_err(|error| (input.name.clone(), error))
+            .map_err(|error| Box::new((input.name.clone(), error)))
     }
 }
 
@@ -90,7 +91,7 @@ impl Iterator for Chain {
                 Some(Err(error)) => return Some(Err(error)),
                 None => {
                     let (file, filter) = self.left.pop_front()?;
-                    match self.table.open(file, filter) {
+                    match self.table.open(file, filter).map_err(|failed| *failed) {
                         Ok(reader) => self.current = Some(reader),
                         // A trace without such events has no rows.
                         Err((_, etl_arrow::Error::NoEvent(_))) => self.current = None,
@@ -153,7 +154,7 @@ impl Table {
         let mut left: VecDeque<_> = filters.iter().cloned().enumerate().collect();
         let mut absent = None;
         while let Some((file, filter)) = left.pop_front() {
-            match py.detach(|| table.open(file, filter)) {
+            match py.detach(|| table.open(file, filter)).map_err(|failed| *failed) {
                 Ok(reader) => {
                     return Ok(Chain {
                         schema: reader.schema(),
