@@ -187,4 +187,16 @@ def synth(
 ) -> list[Path]: ...
 def tables() -> dict[str, str]: ...
 
-__all__: list[str]
+__all__ = [
+    "Event",
+    "Events",
+    "Table",
+    "Trace",
+    "TraceError",
+    "__version__",
+    "info",
+    "open",
+    "synth",
+    "tables",
+    "verify",
+]
