@@ -292,8 +292,11 @@ mod tests {
         session.close(None).unwrap().0.into_inner().into_inner()
     }
 
+    /// Names with counts of events.
+    type Names = Vec<(String, u64)>;
+
     /// Names and counts by the ids alone, and by a pass in time order.
-    fn counted(bytes: &[u8]) -> (Option<Vec<(String, u64)>>, Vec<(String, u64)>) {
+    fn counted(bytes: &[u8]) -> (Option<Names>, Names) {
         let mut recording = Recording::open([(bytes, "a.etl")]).unwrap();
         let mut counts = OwnerCounts::default();
         let mut records = recording.files_mut()[0].0.records(Order::File).unwrap();
