@@ -20,7 +20,7 @@ use crate::select::Selection;
 
 /// A table of one or several traces: a stream of Arrow record batches.
 ///
-/// DuckDB, Polars, pandas, pyarrow and others take it as it is. Each stream reads the traces anew.
+/// DuckDB, Polars, pandas, pyarrow and others take it as it is. Each stream reads the traces again.
 #[pyclass(frozen, module = "etwkit")]
 pub struct Table {
     /// Name of the table.

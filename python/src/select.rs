@@ -28,21 +28,21 @@ pub struct Selection {
     pub opcodes: Vec<u8>,
     pub level: u8,
     pub keyword: u64,
-    pub start: Option<Moment>,
-    pub end: Option<Moment>,
+    pub start: Option<TimeArgument>,
+    pub end: Option<TimeArgument>,
     pub conditions: Vec<String>,
     pub grep: Option<String>,
 }
 
 /// A time of the user.
 #[derive(Clone, Copy)]
-pub enum Moment {
+pub enum TimeArgument {
     /// 100 ns since the start of the trace.
     SinceStart(i64),
     FileTime(i64),
 }
 
-impl Moment {
+impl TimeArgument {
     /// Seconds since the start of the trace, or a datetime (UTC where it has no time zone).
     pub fn new(value: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(seconds) = value.extract::<f64>() {
@@ -50,7 +50,7 @@ impl Moment {
                 return Err(PyValueError::new_err("expected a finite number of seconds"));
             }
             // Rounded to the 100 ns of a FILETIME.
-            return Ok(Moment::SinceStart((seconds * 1e7).round() as i64));
+            return Ok(TimeArgument::SinceStart((seconds * 1e7).round() as i64));
         }
         let py = value.py();
         let module = py.import("datetime")?;
@@ -70,13 +70,13 @@ impl Moment {
         let epoch = module.getattr("datetime")?.call1((1970, 1, 1, 0, 0, 0, 0, utc))?;
         let one = module.getattr("timedelta")?.call1((0, 0, 1))?;
         let micros: i64 = aware.sub(epoch)?.floor_div(one)?.extract()?;
-        Ok(Moment::FileTime(micros.saturating_mul(10).saturating_add(FILETIME_UNIX_EPOCH)))
+        Ok(TimeArgument::FileTime(micros.saturating_mul(10).saturating_add(FILETIME_UNIX_EPOCH)))
     }
 
     fn timestamp(self, clock: &Clock) -> i64 {
         clock.timestamp_at(match self {
-            Moment::SinceStart(since) => clock.start_time.saturating_add(since),
-            Moment::FileTime(filetime) => filetime,
+            TimeArgument::SinceStart(since) => clock.start_time.saturating_add(since),
+            TimeArgument::FileTime(filetime) => filetime,
         })
     }
 }

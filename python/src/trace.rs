@@ -19,7 +19,7 @@ use crate::event::{Event, from_json};
 use crate::files::{self, Files};
 use crate::input::Input;
 use crate::reader::Reader;
-use crate::select::{self, Moment, Selection};
+use crate::select::{self, Selection, TimeArgument};
 
 /// Bytes between two calls of a callback that shows progress.
 const PROGRESS: u64 = 1 << 20;
@@ -90,8 +90,8 @@ impl Trace {
         Ok(self.files()?.inputs.iter().map(|input| input.name.clone()).collect())
     }
 
-    /// Summary of the trace: the JSON report of ``etlkit info`` as a dict, or a list of them where a
-    /// list was opened.
+    /// Summary of the trace: the JSON report of ``etlkit info`` as a dict, or a list of them where
+    /// a list was opened.
     #[pyo3(signature = (*, progress=None))]
     fn info<'py>(
         &self,
@@ -223,8 +223,8 @@ impl Trace {
             opcodes: select::several(opcode.as_ref())?,
             level,
             keyword,
-            start: start.as_ref().map(Moment::new).transpose()?,
-            end: end.as_ref().map(Moment::new).transpose()?,
+            start: start.as_ref().map(TimeArgument::new).transpose()?,
+            end: end.as_ref().map(TimeArgument::new).transpose()?,
             conditions: select::several(r#where.as_ref())?,
             grep,
             ..Selection::default()
@@ -278,8 +278,8 @@ impl Trace {
             ids: select::several(id.as_ref())?,
             level,
             keyword,
-            start: start.as_ref().map(Moment::new).transpose()?,
-            end: end.as_ref().map(Moment::new).transpose()?,
+            start: start.as_ref().map(TimeArgument::new).transpose()?,
+            end: end.as_ref().map(TimeArgument::new).transpose()?,
             ..Selection::default()
         };
         let selection = selection.with_processes(process.as_ref())?;

@@ -29,7 +29,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The report on the trace in `source`, of which there is a summary already. `selected` names
+    /// The report on the trace in `source`, after its summary was made. `selected` names
     /// the processes whose events it counts. If there are `owners`, the trace is read for the
     /// names of its processes.
     #[must_use]
