@@ -10,8 +10,8 @@ create_exception!(
     TraceError,
     PyException,
     "A trace cannot be read, or a scenario cannot be simulated.\n\n\
-     Attributes: ``file`` (its name), ``offset`` (bytes from its start, or None), ``hint`` (what to \
-     do about it, or None), ``message`` (what is wrong)."
+     Attributes: ``file`` (its name), ``offset`` (bytes from its start, or None), ``hint`` (what \
+     to do about it, or None), ``message`` (what is wrong)."
 );
 
 /// The options that errors of inputs advise.
