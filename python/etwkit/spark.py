@@ -10,8 +10,8 @@ Each file is one partition and is never split, so that rows are the same however
 are. Paths have to be ones that the workers can open: a shared folder, or an fsspec URL.
 
 Options: ``table`` (default ``events``), ``columns`` (``a,b``: only these), ``member`` (the file of
-a ZIP archive), ``storage`` (JSON: the arguments of the file system of fsspec), ``names`` (``false``:
-without the names of processes and threads), ``pushdown`` (``true``: filters of Spark select what is
+a ZIP archive), ``storage`` (JSON: the arguments of the file system of fsspec), ``names``
+(``false``: without the names of processes and threads), ``pushdown`` (``true``: filters of Spark select what is
 decoded; docs/spark.md says when that is safe). Needs pyspark 4.1 or later, and pyarrow.
 """
 

@@ -115,7 +115,8 @@ impl Trace {
 
     /// Checks that the trace is complete: the JSON report of ``etlkit verify`` as a dict. Several
     /// traces are checked as one recording.
-    #[pyo3(signature = (*, allow=None, deny=None, enable=None, process=None, config=None, stale=false, progress=None))]
+    #[pyo3(signature = (*, allow=None, deny=None, enable=None, process=None,
+        config=None, stale=false, progress=None))]
     #[allow(clippy::too_many_arguments)]
     fn verify<'py>(
         &self,
