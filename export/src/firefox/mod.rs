@@ -4,8 +4,8 @@
 //! A [`Collector`] observes the pass over a recording, and [`write`] writes the profile. What is in
 //! it:
 //!
-//! * CPU samples with a stack and the processor time that each stands for. Categories distinguish kernel,
-//!   native, precompiled and jitted code (by tier) apart; native code that ran while its thread
+//! * CPU samples with a stack and the processor time that each stands for. Categories distinguish
+//!   kernel, native, precompiled and jitted code (by tier); native code that ran while its thread
 //!   collected garbage is of the category GC.
 //! * Markers: collections, suspensions of threads, compilations, exceptions, waits for locks, loads
 //!   of modules and images, and [activities](etl_analysis::behavior::activities).

@@ -68,7 +68,7 @@ impl PacketOptions {
 pub struct Interfaces {
     places: BTreeMap<Place, [String; 2]>,
     components: BTreeMap<u16, Component>,
-    /// Cards and layers of which events say how packets were received.
+    /// Cards and layers for which events say how packets were received.
     radios: BTreeSet<(u32, u32)>,
 }
 

@@ -133,7 +133,7 @@ pub(super) fn radio_of(store: &SchemaStore, record: &Record<'_>) -> Option<(u32,
 }
 
 impl<'a> Part<'a> {
-    /// A whole packet of which nothing else is known.
+    /// A whole packet; nothing else is known.
     fn new(place: Place, bytes: &'a [u8]) -> Self {
         Part {
             place,

@@ -287,7 +287,7 @@ impl Etw {
                 }
             }
             hook::READY_THREAD => {
-                // It is logged by whoever runs on the processor.
+                // It is logged by the thread that runs on the processor.
                 tid = self.current.get(&event.processor).copied().or(tid);
                 if !admits(value(thread)) {
                     return;

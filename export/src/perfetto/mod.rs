@@ -2,9 +2,9 @@
 //!
 //! | content | from |
 //! |---|---|
-//! | native ETW packets | context switches, threads that become ready, operations of files and disks |
+//! | native ETW packets | context switches, ready threads, operations of files and disks |
 //! | samples with stacks, mappings and build ids | the kernel's samples |
-//! | slices | lives of processes, collections and suspensions of the CLR, compilations, waits for locks, activities |
+//! | slices | lives of processes, collections, suspensions, compilations, waits for locks, activities |
 //! | instants | exceptions |
 //! | counters | heaps of the CLR, and the CPU by samples |
 //! | names of processes and threads | the whole recording |
@@ -16,6 +16,7 @@
 //! ```no_run
 //! use std::fs::File;
 //!
+//! use etl_analysis::profile::ProfileOptions;
 //! use etl_analysis::{Analysis, Recording};
 //! use etl_export::perfetto::{Perfetto, Selection};
 //! use etl_format::read::FileSource;
@@ -27,7 +28,7 @@
 //! let (out, spool) = (open().open("trace.perfetto-trace")?, open().open("samples.tmp")?);
 //! let mut perfetto = Perfetto::new(out, spool, SchemaStore::default(), Selection::new());
 //! let machine = Analysis::new().names(true).run(&mut recording, &mut perfetto)?;
-//! perfetto.finish(&machine)?;
+//! perfetto.finish(&machine, ProfileOptions::new())?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -19,7 +19,7 @@ pub(super) struct Event {
     pub time: i64,
 }
 
-/// Activities of a process, each of which lies within the one around it.
+/// Activities of a process; each lies within the one around it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lane {
     /// Index of the process in the machine, and its id.
