@@ -4,7 +4,7 @@
 //! |---|---|
 //! | native ETW packets | context switches, ready threads, operations of files and disks |
 //! | samples with stacks, mappings and build ids | the kernel's samples |
-//! | slices | lives of processes, collections, suspensions, compilations, waits for locks, activities |
+//! | slices | lives of processes, collections, suspensions, compilations, locks, activities |
 //! | instants | exceptions |
 //! | counters | heaps of the CLR, and the CPU by samples |
 //! | names of processes and threads | the whole recording |

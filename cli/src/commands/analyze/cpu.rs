@@ -228,6 +228,9 @@ fn table(profile: &Profile, names: &[Column]) -> Table {
 fn methods(profile: &Profile, has_lines: bool) -> Table {
     let names = [("name", "method"), ("module", ""), ("method", ""), ("code", "code")];
     let mut table = table(profile, &names);
+    if has_lines {
+        table.columns.extend([("source", "source"), ("file", ""), ("line", "")]);
+    }
     for (frame, total) in profile.by_frame() {
         let mut row = weights(profile, total).to_vec();
         row.extend(frame_cells(profile, frame));
