@@ -1,7 +1,6 @@
 //! One buffer in memory, decompressed, and the position of its next record.
 
 use core::hint::black_box;
-use core::ops::Range;
 use std::io;
 
 use crate::compress;

@@ -216,7 +216,7 @@ pub fn until_nul<'a>(field: &Field, text: Utf16<'a>) -> Utf16<'a> {
     }
 }
 
-/// As [`shown`], of text of 8-bit units.
+/// As [`until_nul`], of text of 8-bit units.
 #[must_use]
 pub fn shown_bytes<'a>(field: &Field, bytes: &'a [u8]) -> &'a [u8] {
     use crate::model::Length;
