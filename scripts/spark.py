@@ -35,7 +35,7 @@ def rows(found):
 
 
 def main():
-    master = os.environ.get("SPARK_MASTER", "local[2]")
+    master = os.environ.get("SPARK_MASTER", "local-cluster[2,1,1024]")
     spark = (
         SparkSession.builder.master(master)
         .config("spark.driver.bindAddress", "127.0.0.1")
