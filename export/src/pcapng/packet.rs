@@ -9,6 +9,7 @@ use etl_schema::store::SchemaStore;
 
 use super::radio::Radio;
 use super::vmswitch::SwitchPacket;
+use crate::text::utf16;
 
 /// Ids of events with packets.
 mod id {
@@ -191,10 +192,7 @@ fn port_part<'a>(record: &Record<'a>, keyword: u64) -> Option<Part<'a>> {
     let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
     let packet = SwitchPacket::of(record.payload(), pointers)?;
     let SwitchPacket { card, layer, port, .. } = packet;
-    let names = packet.names.map(|units| {
-        let units = units.as_chunks().0.iter().map(|&unit| u16::from_le_bytes(unit));
-        char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
-    });
+    let names = packet.names.map(utf16);
     let part = Part::new(Place::Port { card, layer, port }, packet.bytes);
     Some(Part { vlan: packet.vlan, names, ..part }.with_keywords(keyword))
 }
