@@ -7,7 +7,7 @@
 //!
 //! | file | contains | read with |
 //! |---|---|---|
-//! | Windows PDB | functions, inlined functions, lines by offset in the image | [`functions`] |
+//! | Windows PDB | functions, inlined functions, lines by offset in the image | [`functions`], [`FunctionTable`] |
 //! | portable PDB | source lines by method and IL offset | [`source_lines`] |
 //!
 //! A file is read when it is needed, and only the parts of it that are. Files that are damaged, or
@@ -24,7 +24,7 @@ mod validate;
 
 pub use error::{Error, Result};
 pub use id::{PdbId, image_server_path};
-pub use native::{Function, functions};
+pub use native::{Function, FunctionTable, functions};
 pub use paths::{Found, PdbKind, Search, SymbolPaths};
 pub use portable::{SourceLine, source_lines};
 

@@ -35,11 +35,61 @@ pub struct Function {
 /// # Errors
 /// When the file cannot be read, or is damaged.
 pub fn functions(path: &Path, offsets: &[u32]) -> Result<Vec<Vec<Function>>> {
+    with_context(path, |context| look_up(context, offsets))
+}
+
+/// Functions begin at multiples of this; the padding before counts as part of the function that it
+/// follows, as in [`functions`].
+const ALIGNMENT: u32 = 16;
+
+/// A function by its offsets in an image: the first one, and the one after the last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Range {
+    start: u32,
+    end: u32,
+    name: Arc<str>,
+}
+
+/// All functions of an image, from its Windows PDB: for addresses that are not known beforehand.
+/// Functions that were inlined are those that they were inlined into.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FunctionTable(Vec<Range>);
+
+impl FunctionTable {
+    /// Reads the functions of a PDB.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is damaged.
+    pub fn read(path: &Path) -> Result<Self> {
+        with_context(path, |context| {
+            let (mut texts, mut ranges) = (Texts::default(), Vec::new());
+            for function in context.functions() {
+                let Some(name) = function.name else { continue };
+                let end = function.end_rva.and_then(|end| end.checked_next_multiple_of(ALIGNMENT));
+                let (start, end) = (function.start_rva, end.unwrap_or(u32::MAX));
+                ranges.push(Range { start, end, name: texts.get(&undecorated(name)) });
+            }
+            ranges.sort_by_key(|range| range.start);
+            FunctionTable(ranges)
+        })
+    }
+
+    /// The name of the function at an offset in the image, and the offset in the function; `None`
+    /// where no function is.
+    #[must_use]
+    pub fn at(&self, offset: u32) -> Option<(&Arc<str>, u32)> {
+        let after = self.0.partition_point(|range| range.start <= offset);
+        let range = self.0.get(after.checked_sub(1)?).filter(|range| offset < range.end)?;
+        Some((&range.name, offset - range.start))
+    }
+}
+
+/// Opens a PDB for a use of its functions.
+fn with_context<T>(path: &Path, read: impl FnOnce(&Context<'_, '_>) -> T) -> Result<T> {
     guarded(path, || {
         let file = File::open(path).and_then(BoundedFile::new);
         let file = file.map_err(|error| Error::new(path, error.to_string()))?;
-        let lookup = look_up(file, offsets).map_err(|error| Error::new(path, error))?;
-        Ok(lookup)
+        open(file, read).map_err(|error| Error::new(path, error))
     })
 }
 
@@ -86,7 +136,7 @@ impl<'s> ModuleProvider<'s> for Modules<'s> {
     }
 }
 
-fn look_up(file: BoundedFile, offsets: &[u32]) -> Result<Vec<Vec<Function>>, String> {
+fn open<T>(file: BoundedFile, read: impl FnOnce(&Context<'_, '_>) -> T) -> Result<T, String> {
     let text = |error: pdb_addr2line::pdb::Error| error.to_string();
     let mut pdb = PDB::open(file).map_err(text)?;
     let symbols = pdb.global_symbols().map_err(text)?;
@@ -131,6 +181,10 @@ fn look_up(file: BoundedFile, offsets: &[u32]) -> Result<Vec<Vec<Function>>, Str
         formatter.into(),
     )
     .map_err(|error| error.to_string())?;
+    Ok(read(&context))
+}
+
+fn look_up(context: &Context<'_, '_>, offsets: &[u32]) -> Vec<Vec<Function>> {
     let mut texts = Texts::default();
     let mut out = Vec::with_capacity(offsets.len());
     for &offset in offsets {
@@ -150,7 +204,7 @@ fn look_up(file: BoundedFile, offsets: &[u32]) -> Result<Vec<Vec<Function>>, Str
                 .collect(),
         );
     }
-    Ok(out)
+    out
 }
 
 /// Texts, each kept once.
