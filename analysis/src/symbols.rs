@@ -119,23 +119,29 @@ pub struct Image<'a> {
     pub pdb: Option<Pdb>,
 }
 
+impl<'a> Symbol<'a> {
+    /// File name of the module or of the image; `?` where it is not known.
+    #[must_use]
+    pub fn file_name(&self) -> &'a str {
+        let path = match self {
+            Symbol::Method(method) => method.module.map_or("", |module| module.path),
+            Symbol::Image(image) => image.path,
+        };
+        path.rsplit(['\\', '/']).next().filter(|name| !name.is_empty()).unwrap_or("?")
+    }
+}
+
 impl fmt::Display for Symbol<'_> {
     /// `module!Namespace.Type.Method`, or `image+0x1234`; files without their paths.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = |path: &'_ str| {
-            let name = path.rsplit(['\\', '/']).next().unwrap_or_default();
-            if name.is_empty() { "?".to_owned() } else { name.to_owned() }
-        };
+        let file = self.file_name();
         match self {
-            Symbol::Method(m) => {
-                let module = file(m.module.map_or("", |module| module.path));
-                match (m.namespace, m.name) {
-                    ("", "") => write!(f, "{module}!{:#010x}", m.token),
-                    ("", name) => write!(f, "{module}!{name}"),
-                    (namespace, name) => write!(f, "{module}!{namespace}.{name}"),
-                }
-            }
-            Symbol::Image(image) => write!(f, "{}+{:#x}", file(image.path), image.offset),
+            Symbol::Method(m) => match (m.namespace, m.name) {
+                ("", "") => write!(f, "{file}!{:#010x}", m.token),
+                ("", name) => write!(f, "{file}!{name}"),
+                (namespace, name) => write!(f, "{file}!{namespace}.{name}"),
+            },
+            Symbol::Image(image) => write!(f, "{file}+{:#x}", image.offset),
         }
     }
 }

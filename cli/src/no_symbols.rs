@@ -1,7 +1,12 @@
 //! `--symbols` in a build without the feature `symbols`: there is no such option.
 
+use std::marker::PhantomData;
+use std::sync::Arc;
+
 use etl_analysis::Machine;
-use etl_analysis::profile::{IlMaps, ProfileOptions, SampleCollector};
+use etl_analysis::profile::{IlMaps, ProfileOptions, SampleCollector, WantedCode};
+use etl_analysis::symbols::Image;
+use etl_tools::context::FunctionNames;
 
 use crate::error::Failure;
 use crate::recording::{Analyzed, RecordingArgs, TimeSpan};
@@ -26,6 +31,10 @@ impl Names {
 pub(crate) struct Symbols;
 
 impl SymbolArgs {
+    pub fn is_asked(&self) -> bool {
+        false
+    }
+
     pub fn open(&self) -> Result<Symbols, Failure> {
         Ok(Symbols)
     }
@@ -55,7 +64,30 @@ impl Symbols {
         None
     }
 
-    pub fn names(&self, _: &Machine, _: &SampleCollector, _: &Option<IlMaps>) -> Names {
+    pub fn names(
+        &self,
+        _: &Machine,
+        _: &Option<IlMaps>,
+        _: impl FnOnce(&IlMaps) -> WantedCode,
+    ) -> Names {
         Names
+    }
+
+    pub fn functions<'m>(&'m self, _: &'m Machine) -> Option<Functions<'m>> {
+        None
+    }
+}
+
+/// No functions.
+#[derive(Debug)]
+pub(crate) struct Functions<'m>(PhantomData<&'m Machine>);
+
+impl Functions<'_> {
+    pub fn note_missing(&self) {}
+}
+
+impl FunctionNames for Functions<'_> {
+    fn function(&self, _: &Image<'_>) -> Option<(Arc<str>, u32)> {
+        None
     }
 }

@@ -1,15 +1,17 @@
 //! `--symbols`: names of native functions, and source lines, from PDBs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use etl_analysis::Machine;
 use etl_analysis::profile::{
     CodeNames, FunctionName, IlMaps, ProfileOptions, SampleCollector, SourceLine, WantedCode,
 };
+use etl_analysis::symbols::Image;
 use etl_schema::views::Pdb;
-use etl_symbols::{Found, PdbId, PdbKind, SymbolPaths};
+use etl_symbols::{Found, FunctionTable, PdbId, PdbKind, SymbolPaths};
+use etl_tools::context::FunctionNames;
 
 use crate::error::Failure;
 use crate::recording::{Analyzed, RecordingArgs, TimeSpan};
@@ -38,13 +40,18 @@ impl Names {
 }
 
 impl SymbolArgs {
+    /// Whether PDBs are used at all.
+    pub fn is_asked(&self) -> bool {
+        !self.symbols.is_empty()
+    }
+
     /// Lists the PDBs in the named places.
     pub fn open(&self) -> Result<Symbols, Failure> {
         let paths = SymbolPaths::new(self.symbols.iter().cloned()).map_err(|error| {
             Failure::new(error.path().display().to_string(), error.reason())
                 .hint("--symbols names a PDB, or a directory with PDBs")
         })?;
-        Ok(Symbols { paths, is_asked: !self.symbols.is_empty() })
+        Ok(Symbols { paths, is_asked: self.is_asked() })
     }
 
     /// Reads the samples of a recording, and their names from the PDBs.
@@ -66,7 +73,7 @@ impl SymbolArgs {
         let symbols = self.open()?;
         let analyzed = recording.analyze_files(files, |span| (collector(span), symbols.maps()))?;
         let Analyzed { names: files, machine, observer: (samples, maps), outcome } = analyzed;
-        let names = symbols.names(&machine, &samples, &maps);
+        let names = symbols.names(&machine, &maps, |maps| samples.wanted_code(&machine, maps));
         Ok((Analyzed { names: files, machine, observer: samples, outcome }, names))
     }
 }
@@ -93,20 +100,68 @@ impl Symbols {
     pub fn names(
         &self,
         machine: &Machine,
-        samples: &SampleCollector,
         maps: &Option<IlMaps>,
+        wanted: impl FnOnce(&IlMaps) -> WantedCode,
     ) -> Names {
-        Names(maps.as_ref().map(|maps| Arc::new(names(&self.paths, machine, samples, maps))))
+        let names = |maps| Arc::new(names(&self.paths, machine, wanted(maps), maps));
+        Names(maps.as_ref().map(names))
+    }
+
+    /// What names functions at single addresses, if PDBs are used at all.
+    pub fn functions<'m>(&'m self, machine: &'m Machine) -> Option<Functions<'m>> {
+        let tables = Mutex::default();
+        self.is_asked.then_some(Functions { machine, paths: &self.paths, tables })
     }
 }
 
-fn names(
-    paths: &SymbolPaths,
-    machine: &Machine,
-    samples: &SampleCollector,
-    maps: &IlMaps,
-) -> CodeNames {
-    let WantedCode { native, managed, .. } = samples.wanted_code(machine, maps);
+/// Names functions at single addresses. Each PDB is read when the first address needs it.
+#[derive(Debug)]
+pub(crate) struct Functions<'m> {
+    machine: &'m Machine,
+    paths: &'m SymbolPaths,
+    tables: Mutex<BTreeMap<Pdb, Option<Arc<FunctionTable>>>>,
+}
+
+impl Functions<'_> {
+    fn table(&self, pdb: Pdb) -> Option<Arc<FunctionTable>> {
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = tables.entry(pdb).or_insert_with(|| {
+            let found = find(self.paths, &pdb_id(self.machine, pdb))?;
+            if found.kind != PdbKind::Windows {
+                return None;
+            }
+            let read = FunctionTable::read(&found.path);
+            read.map(Arc::new).map_err(|error| stderr_line!("warning: {error}")).ok()
+        });
+        table.clone()
+    }
+
+    /// Says how many PDBs were needed that are not there.
+    pub fn note_missing(&self) {
+        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        note_missing(tables.values().filter(|table| table.is_none()).count());
+    }
+}
+
+impl FunctionNames for Functions<'_> {
+    fn function(&self, image: &Image<'_>) -> Option<(Arc<str>, u32)> {
+        let offset = u32::try_from(image.offset).ok()?;
+        let table = self.table(image.pdb?)?;
+        let (name, offset) = table.at(offset)?;
+        Some((Arc::clone(name), offset))
+    }
+}
+
+fn note_missing(count: usize) {
+    if count > 0 {
+        stderr_line!(
+            "note: the PDBs of {count} images are not there: `etlkit symbols list` prints them"
+        );
+    }
+}
+
+fn names(paths: &SymbolPaths, machine: &Machine, wanted: WantedCode, maps: &IlMaps) -> CodeNames {
+    let WantedCode { native, managed, .. } = wanted;
     let mut names = CodeNames::new(maps.clone());
     let mut missing = 0;
     let pdbs: BTreeSet<Pdb> = native.keys().chain(managed.keys()).copied().collect();
@@ -140,12 +195,7 @@ fn names(
             stderr_line!("warning: {error}");
         }
     }
-    if missing > 0 {
-        stderr_line!(
-            "note: the PDBs of {missing} sampled images are not there: `etlkit symbols list` \
-             prints them"
-        );
-    }
+    note_missing(missing);
     names
 }
 

@@ -2,10 +2,12 @@
 //! drives of volumes, and what is at addresses.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
 
 pub use etl_analysis::Machine;
 use etl_analysis::machine::Thread;
-use etl_analysis::symbols::{Symbol, Symbols};
+use etl_analysis::symbols::{Image, Symbol, Symbols};
 use etl_analysis::{Analysis, Recording};
 use etl_format::constants::hook;
 use etl_format::read::{Limits, Record, Source};
@@ -29,6 +31,14 @@ pub struct Context<'m> {
     /// Whether paths keep the devices of volumes.
     raw_paths: bool,
     symbols: Option<Symbols<'m>>,
+    functions: Option<&'m dyn FunctionNames>,
+}
+
+/// What names functions in images, which no trace does.
+pub trait FunctionNames: fmt::Debug + Sync {
+    /// The name of the function at the address of an image, and the offset in it; `None` where that
+    /// is not known.
+    fn function(&self, image: &Image<'_>) -> Option<(Arc<str>, u32)>;
 }
 
 /// Reads what traces of one machine say of its processes, threads and volumes; with `code` of
@@ -72,7 +82,16 @@ impl<'m> Context<'m> {
             machine.processes().iter().any(|process| !process.name().is_empty()),
             machine.threads().iter().any(|thread| !thread.name.is_empty()),
         );
-        Context { machine, file: 0, processes, threads, named, raw_paths: false, symbols: None }
+        Context {
+            machine,
+            file: 0,
+            processes,
+            threads,
+            named,
+            raw_paths: false,
+            symbols: None,
+            functions: None,
+        }
     }
 
     /// Which of several traces of the machine it is about. Default: the first.
@@ -97,6 +116,12 @@ impl<'m> Context<'m> {
     #[must_use]
     pub fn symbols(self, on: bool) -> Self {
         Context { symbols: on.then(|| self.machine.symbols()), ..self }
+    }
+
+    /// What names the functions at addresses of images. Default: nothing does.
+    #[must_use]
+    pub fn functions(self, functions: Option<&'m dyn FunctionNames>) -> Self {
+        Context { functions, ..self }
     }
 
     /// File name of the image of the process that had an id at a timestamp; "" where it is unknown.
@@ -162,6 +187,12 @@ impl<'m> Context<'m> {
             Symbol::Method(method) => {
                 format!("{symbol}+{:#x}", address.saturating_sub(method.start))
             }
+            Symbol::Image(image) => match self.functions.and_then(|names| names.function(image)) {
+                Some((function, offset)) => {
+                    format!("{}!{function}+{offset:#x}", symbol.file_name())
+                }
+                None => symbol.to_string(),
+            },
             _ => symbol.to_string(),
         })
     }

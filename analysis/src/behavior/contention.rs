@@ -12,7 +12,7 @@ use foldhash::HashMap;
 use super::runtime_event;
 use crate::machine::{Change, Machine};
 use crate::observe::{EventRef, Observer, Stack};
-use crate::profile::{Profile, ProfileOptions, StackCosts};
+use crate::profile::StackCosts;
 
 /// Id of the event that a wait begins.
 pub const START: u16 = 81;
@@ -123,8 +123,8 @@ impl StackedContention {
 
     /// The waits that ended, by their stacks: of each the number of waits, and their time.
     #[must_use]
-    pub fn profile(&mut self, machine: &Machine, options: &ProfileOptions) -> Profile {
-        self.costs.profile(machine, options)
+    pub fn costs(&mut self) -> &mut StackCosts {
+        &mut self.costs
     }
 }
 

@@ -13,7 +13,7 @@ use foldhash::HashMap;
 use super::Histogram;
 use crate::machine::{Change, Life, Machine};
 use crate::observe::{EventRef, Observer, Stack};
-use crate::profile::{Profile, ProfileOptions, StackCosts};
+use crate::profile::StackCosts;
 
 /// The state of a thread that waits.
 const WAITING: u64 = 5;
@@ -235,8 +235,8 @@ impl StackedWaits {
 
     /// The waits by their stacks: of each the number of waits, and their time.
     #[must_use]
-    pub fn profile(&mut self, machine: &Machine, options: &ProfileOptions) -> Profile {
-        self.costs.profile(machine, options)
+    pub fn costs(&mut self) -> &mut StackCosts {
+        &mut self.costs
     }
 }
 

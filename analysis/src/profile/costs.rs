@@ -6,7 +6,7 @@ use etl_format::Clock;
 
 use super::collector::SampleCollector;
 use super::stacks::Owner;
-use super::{Measure, Profile, ProfileOptions, Weight};
+use super::{IlMaps, Measure, Profile, ProfileOptions, WantedCode, Weight};
 use crate::machine::{Change, Machine};
 use crate::observe::{EventRef, Observer, Stack};
 
@@ -110,12 +110,24 @@ impl StackCosts {
         self.stacks.stacks.add(node, Weight { samples: 1, time: ticks });
     }
 
-    /// The costs as a profile: each event counts once, with its cost as time.
-    #[must_use]
-    pub fn profile(&mut self, machine: &Machine, options: &ProfileOptions) -> Profile {
+    /// Adds the costs of all events that still wait for their stacks.
+    fn settle_all(&mut self) {
         while let Some((_, pending)) = self.pending.pop_first() {
             self.settle(pending);
         }
+    }
+
+    /// The code of the stacks, as [`SampleCollector::wanted_code`].
+    #[must_use]
+    pub fn wanted_code(&mut self, machine: &Machine, maps: &IlMaps) -> WantedCode {
+        self.settle_all();
+        self.stacks.wanted_code(machine, maps)
+    }
+
+    /// The costs as a profile: each event counts once, with its cost as time.
+    #[must_use]
+    pub fn profile(&mut self, machine: &Machine, options: &ProfileOptions) -> Profile {
+        self.settle_all();
         let mut profile = self.stacks.profile(machine, options);
         profile.measure = Measure::Durations;
         let clock = machine.clock();

@@ -203,7 +203,7 @@ impl SampleArgs {
         })?;
         let Analyzed { names: files, machine, observer: ((samples, maps), other), outcome } =
             analyzed;
-        let names = symbols.names(&machine, &samples, &maps);
+        let names = symbols.names(&machine, &maps, |maps| samples.wanted_code(&machine, maps));
         let analyzed = Analyzed { names: files, machine, observer: (samples, other), outcome };
         let options = profile_options(&self.recording, &analyzed, options)?.idle(self.idle);
         let (samples, other) = &analyzed.observer;

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use etl_format::Guid;
 use etl_schema::encode::OwnedValue;
-use etl_symbols::{Function, PdbId, PdbKind, SymbolPaths, functions};
+use etl_symbols::{Function, FunctionTable, PdbId, PdbKind, SymbolPaths, functions};
 use etl_synth::Script;
 use etl_synth::truth::EventOutcome;
 use etl_test_support::{needs, node_packages, program, root};
@@ -116,6 +116,11 @@ impl Program {
 
     /// A machine that samples this program.
     fn sampled(&self) -> Simulated {
+        self.recorded("PROC_THREAD+LOADER+PROFILE -stackwalk Profile")
+    }
+
+    /// A machine that records this program.
+    fn recorded(&self, flags: &str) -> Simulated {
         let (guid, age) = (self.guid, self.age);
         let size = self.code.1.next_multiple_of(0x1000);
         let script = format!(
@@ -127,7 +132,7 @@ impl Program {
                 image "C:\\App\\app.exe" pdb="{guid}" age={age} size={size}
                 every "10ms" from="2.1s" until="2.9s" {{ run "6ms" }}
             }}
-            at "2s" {{ run "xperf -on PROC_THREAD+LOADER+PROFILE -stackwalk Profile -f kernel.etl" }}
+            at "2s" {{ run "xperf -on {flags} -f kernel.etl" }}
             at "3s" {{ run "xperf -stop"; run "xperf -merge kernel.etl merged.etl" }}"#
         );
         let scenario = Script::new("native.kdl", &script).parse().unwrap();
@@ -146,6 +151,17 @@ impl Program {
     }
 }
 
+/// First address, size and process of the program.
+fn image(simulated: &Simulated) -> [u64; 3] {
+    let inventory = simulated.truth.inventory.iter();
+    let mut inventory = inventory.map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let is_program = |item: &Value| {
+        item["kind"] == "image" && item["path"].as_str().unwrap().ends_with("app.exe")
+    };
+    let image = inventory.find(is_program).unwrap();
+    ["base", "size", "pid"].map(|name| image[name].as_u64().unwrap())
+}
+
 /// The offsets in the program at which samples were taken, by the truth: how often each.
 fn sampled_offsets(simulated: &Simulated) -> BTreeMap<u32, u64> {
     let field = |event: &etl_synth::truth::KnownEvent, name: &str| {
@@ -156,13 +172,7 @@ fn sampled_offsets(simulated: &Simulated) -> BTreeMap<u32, u64> {
         }
     };
     let events = &simulated.truth.events;
-    let inventory = simulated.truth.inventory.iter();
-    let mut inventory = inventory.map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let is_program = |item: &Value| {
-        item["kind"] == "image" && item["path"].as_str().unwrap().ends_with("app.exe")
-    };
-    let image = inventory.find(is_program).unwrap();
-    let [base, size, pid] = ["base", "size", "pid"].map(|name| image[name].as_u64().unwrap());
+    let [base, size, pid] = image(simulated);
     let mut offsets = BTreeMap::new();
     for event in events.iter().filter(|e| e.name == "SampleProf" && u64::from(e.pid) == pid) {
         let address = field(event, "InstructionPointer");
@@ -361,6 +371,91 @@ fn traces_of_perfetto_have_functions() {
 
 #[needs(clang)]
 #[test]
+fn resolved_addresses_of_events_have_their_functions() {
+    let program = Program::new();
+    let [base, size, _] = image(&program.sampled());
+    let select = ["dump", "--event", "Stack", "--resolve", "--format", "jsonl", "--threads"];
+    let (done, out) = program.etlkit(&[&select[..], &["1"]].concat());
+    assert_eq!((done, program.etlkit(&[&select[..], &["4"]].concat()).1), (0, out.clone()));
+    let mut found: BTreeMap<u32, String> = BTreeMap::new();
+    for line in String::from_utf8(out).unwrap().lines() {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let list = |name: &str| row["fields"][name].as_array().unwrap().clone();
+        for (address, name) in list("Stack").into_iter().zip(list("Stack_name")) {
+            let address = address.as_str().unwrap().trim_start_matches("0x");
+            let address = u64::from_str_radix(address, 16).unwrap();
+            if (base..base + size).contains(&address) {
+                found.insert((address - base) as u32, name.as_str().unwrap().to_owned());
+            }
+        }
+    }
+    let judged = program.judge(found.keys().copied());
+    let mut starts: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+    for (offset, name) in &found {
+        // Of inlined functions, the one that has their code.
+        let Some((expected, _)) = judged.get(offset).map(|functions| &functions[0]) else {
+            continue;
+        };
+        let (function, within) = name.split_once("+0x").unwrap();
+        assert_eq!(function, format!("app.exe!{expected}"), "{offset:#x}");
+        let within = u32::from_str_radix(within, 16).unwrap();
+        starts.entry(function).or_default().insert(offset - within);
+    }
+    assert!(judged.len() > 200 && starts.len() > 20, "{} {}", judged.len(), starts.len());
+    // All addresses of a function count from its beginning.
+    for (function, starts) in starts {
+        let [start] = starts.into_iter().collect::<Vec<_>>()[..] else { panic!("{function}") };
+        let first = program.judge([start].into_iter());
+        assert_eq!(format!("app.exe!{}", first[&start][0].0), function);
+    }
+    assert_eq!(program.etlkit(&["dump"]).0, 2, "--symbols without --resolve");
+}
+
+#[needs(clang)]
+#[test]
+fn waits_have_the_functions_of_their_stacks() {
+    let program = Program::new();
+    let flags = "PROC_THREAD+LOADER+CSWITCH+DISPATCHER -stackwalk CSwitch+ReadyThread";
+    program.recorded(flags);
+    let trace = program.path("merged.etl").into_os_string();
+    let words = ["waits", "--tree", "--min-percent", "0", "--format", "json"];
+    for more in [&[][..], &["--ended-by"]] {
+        let words = [&["analyze"], &words[..], more].concat();
+        let (code, named) = program.etlkit(&words);
+        assert_eq!(code, 0);
+        let args = ["etlkit"].iter().chain(&words).map(Into::into).chain([trace.clone()]);
+        let plain = run_captured(args.collect::<Vec<_>>()).out;
+        let [named, plain]: [Value; 2] =
+            [named, plain].map(|out| serde_json::from_slice(&out).unwrap());
+        assert_eq!((&named["count"], &named["wait_us"]), (&plain["count"], &plain["wait_us"]));
+        // Without the names of the functions, it is the tree that is made without symbols.
+        assert_eq!(by_stack(&named, true), by_stack(&plain, true));
+        let functions = by_stack(&named, false);
+        let known = functions.keys().filter(|path| path.contains("app.exe!shop::Step<"));
+        // What ends waits is mostly an interrupt.
+        assert!(known.count() > 5 || !more.is_empty());
+    }
+}
+
+/// The waits of a call tree by stack; with `unnamed` the functions of the program have no names.
+fn by_stack(report: &Value, unnamed: bool) -> BTreeMap<String, u64> {
+    let (mut path, mut waits): (Vec<String>, _) = (Vec::new(), BTreeMap::new());
+    for row in report["rows"].as_array().unwrap() {
+        path.truncate(row["depth"].as_u64().unwrap() as usize);
+        path.push(row["name"].as_str().unwrap().trim_start().to_owned());
+        let mut labels = path.clone();
+        if unnamed {
+            let own = labels.iter_mut().filter(|label| label.starts_with("app.exe!"));
+            own.for_each(|label| *label = "app.exe!?".to_owned());
+            labels.dedup();
+        }
+        *waits.entry(labels.join(";")).or_default() += row["self_count"].as_u64().unwrap();
+    }
+    waits
+}
+
+#[needs(clang)]
+#[test]
 fn symbols_list_says_what_is_missing() {
     let program = Program::new();
     let simulated = program.sampled();
@@ -433,6 +528,7 @@ fn damaged_pdbs_are_errors() {
             }
         }
         let _ = SymbolPaths::new([path.clone()]).unwrap().find(&id);
+        let _ = FunctionTable::read(&path);
     }
     assert!(errors > 50 && changed > 20, "{errors} errors, {changed} with other names");
 }

@@ -62,7 +62,7 @@ enum Kind {
     Jit(ReportArgs),
     /// Exceptions of .NET: types, throwing methods, messages.
     #[command(after_help = EXCEPTIONS_HELP)]
-    Exceptions(ReportArgs),
+    Exceptions(runtime::ExceptionArgs),
     /// Waits of threads for locks of .NET.
     #[command(after_help = CONTENTION_HELP)]
     Contention(runtime::ContentionArgs),
@@ -215,7 +215,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         Kind::Cpu(args) => cpu::run(args),
         Kind::Gc(args) => gc::gc(args.of_any_thread()?),
         Kind::Jit(args) => runtime::jit(args),
-        Kind::Exceptions(args) => runtime::exceptions(args.of_any_thread()?),
+        Kind::Exceptions(args) => runtime::exceptions(args),
         Kind::Contention(args) => runtime::contention(args),
         Kind::Threadpool(args) => pool::threadpool(args.of_any_thread()?),
         Kind::Loader(args) => loader::loader(args.of_any_thread()?),

@@ -8,14 +8,14 @@ use etl_analysis::behavior::compilations::Compilations;
 use etl_analysis::behavior::contention::{Contention, StackedContention};
 use etl_analysis::behavior::exceptions::Exceptions;
 use etl_analysis::symbols::Symbol;
+use etl_tools::context::FunctionNames;
 
 use super::waits::{StackArgs, ensure_stacks};
-use super::{
-    PROCESS, ReportArgs, process_cells, processes, profile_options, report, span_facts, ticks,
-};
+use super::{PROCESS, ReportArgs, process_cells, processes, report, span_facts, ticks};
 use crate::Outcome;
 use crate::error::Failure;
 use crate::recording::Between;
+use crate::symbols::{Functions, SymbolArgs};
 use crate::table::{Cell, Column, Table};
 
 pub(super) fn columns(own: &[Column]) -> Vec<Column> {
@@ -118,12 +118,35 @@ struct ThrownIn<'a> {
     message: &'a str,
 }
 
+/// Arguments of `etlkit analyze exceptions`.
+#[derive(Debug, clap::Args)]
+pub(super) struct ExceptionArgs {
+    #[command(flatten)]
+    symbols: SymbolArgs,
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+/// What is at an address: a method of .NET, or a function of an image.
+fn label(symbol: Option<Symbol<'_>>, functions: Option<&dyn FunctionNames>) -> String {
+    match symbol {
+        Some(symbol @ Symbol::Method(_)) => symbol.to_string(),
+        Some(symbol @ Symbol::Image(image)) => {
+            let function = functions.and_then(|functions| functions.function(&image));
+            format!("{}!{}", symbol.file_name(), function.as_ref().map_or("?", |(name, _)| name))
+        }
+        _ => "?".to_owned(),
+    }
+}
+
 /// Prints exceptions by process, type and throwing method.
-pub(super) fn exceptions(args: &ReportArgs) -> Result<Outcome, Failure> {
+pub(super) fn exceptions(args: &ExceptionArgs) -> Result<Outcome, Failure> {
+    let pdbs = args.symbols.open()?;
+    let args = args.report.of_any_thread()?;
     let analyzed = args.recording.analyze(|span| Between::new(span, Exceptions::new()))?;
     let (machine, exceptions) = (&analyzed.machine, &analyzed.observer.observer);
     let selected = processes(args, machine)?;
-    let (clock, symbols) = (machine.clock(), machine.symbols());
+    let (clock, symbols, functions) = (machine.clock(), machine.symbols(), pdbs.functions(machine));
     let own = [
         ("count", "count"),
         ("type", "type"),
@@ -138,14 +161,8 @@ pub(super) fn exceptions(args: &ReportArgs) -> Result<Outcome, Failure> {
         exceptions.list().filter(|e| selected.as_ref().is_none_or(|s| s.contains(&e.process)));
     for thrown in admitted {
         let pid = machine.processes().get(thrown.process).map_or(u32::MAX, |p| p.pid());
-        let method = match symbols.at(pid, thrown.address, thrown.first) {
-            Some(symbol @ Symbol::Method(_)) => symbol.to_string(),
-            Some(symbol @ Symbol::Image(_)) => {
-                let text = symbol.to_string();
-                format!("{}!?", text.split_once('+').map_or(text.as_str(), |(image, _)| image))
-            }
-            _ => "?".to_owned(),
-        };
+        let symbol = symbols.at(pid, thrown.address, thrown.first);
+        let method = label(symbol, functions.as_ref().map(|functions| functions as _));
         let key = (thrown.process, &*thrown.exception, method);
         let (first, last, message) = (thrown.first, thrown.last, &*thrown.message);
         let row = rows.entry(key).or_insert(ThrownIn { count: 0, first, last, message });
@@ -170,6 +187,7 @@ pub(super) fn exceptions(args: &ReportArgs) -> Result<Outcome, Failure> {
         ]);
         table.rows.push(row);
     }
+    functions.iter().for_each(Functions::note_missing);
     let total: u64 = exceptions.list().map(|thrown| thrown.count).sum();
     let mut report = report("exceptions", &analyzed);
     report.facts.extend(span_facts(machine));
@@ -207,12 +225,10 @@ pub(super) fn contention(args: &ContentionArgs) -> Result<Outcome, Failure> {
             (report, table, analyzed.outcome)
         }
     } else {
-        let observer = |span| Between::new(span, StackedContention::new());
-        let mut analyzed = args.recording.analyze(observer)?;
-        let options = profile_options(&args.recording, &analyzed, stacks.options())?;
-        let collected = &mut analyzed.observer.observer;
-        let profile = collected.profile(&analyzed.machine, &options);
-        let waits = lock_waits(args, &analyzed.machine, collected.waits())?;
+        let observer = StackedContention::new();
+        let (analyzed, profile) =
+            stacks.profile(&args.recording, observer, StackedContention::costs)?;
+        let waits = lock_waits(args, &analyzed.machine, analyzed.observer.waits())?;
         let mut report = report("contention", &analyzed);
         ensure_stacks(
             &mut report,
@@ -272,4 +288,40 @@ fn lock_waits(
     rows.sort_by_key(|(total, _)| *total);
     table.rows = rows.into_iter().map(|(_, row)| row).collect();
     Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use etl_analysis::symbols::{Image, Symbol};
+    use etl_tools::context::FunctionNames;
+
+    use super::label;
+
+    #[derive(Debug)]
+    struct Named;
+
+    impl FunctionNames for Named {
+        fn function(&self, image: &Image<'_>) -> Option<(Arc<str>, u32)> {
+            (image.offset >= 0x100).then(|| ("Cart::add".into(), 4))
+        }
+    }
+
+    #[test]
+    fn throwing_code_of_images_has_its_function() {
+        let image = |offset| Image {
+            path: r"C:\App\a+b.dll",
+            start: 0x1000,
+            end: 0x2000,
+            offset,
+            kernel: false,
+            pdb: None,
+        };
+        let of = |offset| Some(Symbol::Image(image(offset)));
+        assert_eq!(label(of(0x104), Some(&Named)), "a+b.dll!Cart::add");
+        assert_eq!(label(of(4), Some(&Named)), "a+b.dll!?");
+        assert_eq!(label(of(0x104), None), "a+b.dll!?");
+        assert_eq!(label(None, Some(&Named)), "?");
+    }
 }

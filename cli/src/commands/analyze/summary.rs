@@ -70,7 +70,8 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
     let ((hardware, parts), maps) = &analyzed.observer;
     let ((samples, collections), ((io, network), (exceptions, presence))) = &parts.observer;
     let options = profile_options(&args.recording, &analyzed, ProfileOptions::new())?;
-    let options = symbols.names(machine, samples, maps).apply(options);
+    let names = symbols.names(machine, maps, |maps| samples.wanted_code(machine, maps));
+    let options = names.apply(options);
     let profile = samples.profile(machine, &options);
     let mut rows = Rows::new();
     for root in profile.roots() {

@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use etl_analysis::Machine;
 use etl_analysis::behavior::Histogram;
 use etl_analysis::behavior::waits::{StackedWaits, ThreadKey, ThreadTimes, WaitStack, Waits};
-use etl_analysis::profile::{Profile, ProfileOptions};
+use etl_analysis::profile::{Profile, ProfileOptions, StackCosts};
+use etl_analysis::{Machine, Observer};
 use etl_format::Clock;
 
 use super::cpu::{self, GroupBy};
@@ -15,7 +15,8 @@ use super::{
 };
 use crate::Outcome;
 use crate::error::Failure;
-use crate::recording::Between;
+use crate::recording::{Analyzed, Between, RecordingArgs};
+use crate::symbols::SymbolArgs;
 use crate::table::{Cell, Column, Table, TableReport};
 
 /// The columns of a thread after those of its process.
@@ -175,6 +176,8 @@ pub(super) struct StackArgs {
     /// Print the callers and the callees of the methods whose names contain TEXT
     #[arg(long, value_name = "TEXT")]
     focus: Option<String>,
+    #[command(flatten)]
+    symbols: SymbolArgs,
 }
 
 impl StackArgs {
@@ -183,9 +186,27 @@ impl StackArgs {
         self.group_by.is_none() && !self.tree && self.focus.is_none()
     }
 
-    pub fn options(&self) -> ProfileOptions {
+    /// Reads waits with their stacks, and makes the profile of those that are selected.
+    pub fn profile<O: Observer>(
+        &self,
+        recording: &RecordingArgs,
+        observer: O,
+        costs: impl FnOnce(&mut O) -> &mut StackCosts,
+    ) -> Result<(Analyzed<O>, Profile), Failure> {
+        let symbols = self.symbols.open()?;
+        let observer = |span| (Between::new(span, observer), symbols.maps());
+        let Analyzed { names, machine, observer: (observer, maps), outcome } =
+            recording.analyze(observer)?;
+        let observer = observer.observer;
+        let mut analyzed = Analyzed { names, machine, observer, outcome };
         // The idle process waits for nothing, but ends waits in interrupts.
-        ProfileOptions::new().idle(true).by_thread(self.group_by == Some(GroupBy::Thread))
+        let options = ProfileOptions::new().idle(true);
+        let options = options.by_thread(self.group_by == Some(GroupBy::Thread));
+        let options = profile_options(recording, &analyzed, options)?;
+        let (machine, costs) = (&analyzed.machine, costs(&mut analyzed.observer));
+        let names = symbols.names(machine, &maps, |maps| costs.wanted_code(machine, maps));
+        let profile = costs.profile(machine, &names.apply(options));
+        Ok((analyzed, profile))
     }
 
     pub fn table(&self, profile: &Profile) -> Result<Table, Failure> {
@@ -243,10 +264,9 @@ pub(super) fn waits(args: &WaitsArgs) -> Result<Outcome, Failure> {
         false => (WaitStack::Waiting, "CSwitch"),
         true => (WaitStack::Ending, "ReadyThread"),
     };
-    let observer = |span| Between::new(span, StackedWaits::new(of));
-    let mut analyzed = args.report.recording.analyze(observer)?;
-    let options = profile_options(&args.report.recording, &analyzed, args.stacks.options())?;
-    let profile = analyzed.observer.observer.profile(&analyzed.machine, &options);
+    let recording = &args.report.recording;
+    let (analyzed, profile) =
+        args.stacks.profile(recording, StackedWaits::new(of), StackedWaits::costs)?;
     let mut report = report("waits", &analyzed);
     report.facts.extend(span_facts(&analyzed.machine));
     let missing = format!(
@@ -254,7 +274,7 @@ pub(super) fn waits(args: &WaitsArgs) -> Result<Outcome, Failure> {
          -stackwalk {event}`"
     );
     ensure_stacks(&mut report, &profile, &missing);
-    ensure_switches(&mut report, analyzed.observer.observer.waits());
+    ensure_switches(&mut report, analyzed.observer.waits());
     report.tables.push(args.stacks.table(&profile)?);
     args.report.print(&report, analyzed.outcome)
 }

@@ -3,9 +3,9 @@
 
 use etl_tools::context::{self, Context, Machine};
 
-use super::Args;
 use super::printer::Session;
 use crate::input::Input;
+use crate::symbols::Functions;
 
 /// Reads it, of several traces together. `None` where no row shows any of it or none is wanted, and
 /// where it takes too much memory or cannot be read: then rows go without.
@@ -32,9 +32,11 @@ pub(super) fn machine<'i>(
 /// The names for rows of one of the traces of a machine.
 pub(super) fn context<'m>(
     machine: Option<&'m Machine>,
+    functions: Option<&'m Functions<'m>>,
     file: usize,
-    args: &Args,
+    session: &Session<'_>,
 ) -> Option<Context<'m>> {
-    let context = Context::new(machine?).file(file);
-    Some(context.raw_paths(args.raw_paths).symbols(args.resolve))
+    let (args, context) = (session.args, Context::new(machine?).file(file));
+    let functions = functions.map(|functions| functions as _);
+    Some(context.raw_paths(args.raw_paths).symbols(args.resolve).functions(functions))
 }

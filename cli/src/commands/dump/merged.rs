@@ -16,6 +16,7 @@ use crate::error::Failure;
 use crate::input::{self, Input};
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::symbols::Functions;
 
 /// A trace with its next row, which is formatted before it is known when it is printed.
 struct Next<'s, S: Source> {
@@ -101,9 +102,15 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
         machines.push(context::machine(own.map(|(input, _)| input), session));
     }
     let machine_of = |group: usize| machines.get(group).and_then(Option::as_ref);
+    let functions: Vec<_> = (machines.iter())
+        .map(|machine| machine.as_ref().and_then(|machine| session.symbols.functions(machine)))
+        .collect();
+    let functions_of = |group: usize| functions.get(group).and_then(Option::as_ref);
     let contexts: Vec<_> = together
         .iter()
-        .map(|&(group, file)| context::context(machine_of(group), file, args))
+        .map(|&(group, file)| {
+            context::context(machine_of(group), functions_of(group), file, session)
+        })
         .collect();
     let mut traces = Vec::new();
     for (input, &(group, _)) in inputs.iter_mut().zip(&together) {
@@ -139,6 +146,7 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
         waiting.extend(time.map(|time| Reverse((time, at))));
     }
     out.flush()?;
+    functions.iter().flatten().for_each(Functions::note_missing);
     let mut outcome = Outcome::Success;
     for (next, name) in rows.iter_mut().zip(&names) {
         next.printer.finish()?;

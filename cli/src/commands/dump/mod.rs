@@ -24,6 +24,7 @@ use crate::input::{self, About, Input, InputArgs};
 use crate::missing_header;
 use crate::progress::Progress;
 use crate::schemas::SchemaArgs;
+use crate::symbols::{Functions, SymbolArgs};
 use crate::threads::ThreadArgs;
 use crate::trace_files;
 
@@ -42,6 +43,7 @@ Examples:
   etlkit dump trace.etl --format csv -p PerfInfo --opcode 46 --columns time,cpu,InstructionPointer
   etlkit dump trace.etl --event 'Image*' --where 'FileName ~ *\\ntdll.dll'
   etlkit dump traces/ --count --grep denied
+  etlkit dump trace.etl --event Stack --resolve --symbols bin/Release
   etlkit dump trace.etl --format xml > trace.xml
   cat trace.etl | etlkit dump - --file-order --raw")]
 pub(crate) struct Args {
@@ -75,9 +77,12 @@ pub(crate) struct Args {
     /// processes and threads and the drives of its volumes
     #[arg(long, conflicts_with = "resolve")]
     no_names: bool,
-    /// Print what is at addresses: a method of a module, or an image
+    /// Print what is at addresses: a method of a module, or an image; with --symbols the function
+    /// in the image
     #[arg(long)]
     resolve: bool,
+    #[command(flatten)]
+    symbols: SymbolArgs,
     /// Print the number of selected events in place of the events
     #[arg(long, conflicts_with = "limit")]
     count: bool,
@@ -122,6 +127,10 @@ const FORMATS: &[Choice<Format>] = &[
 ];
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
+    if args.symbols.is_asked() && !args.resolve {
+        return Err(Failure::new("--symbols", "names functions at addresses that are resolved")
+            .hint("add --resolve"));
+    }
     let found = trace_files::expand(&args.files);
     if found.is_empty() {
         return Err(trace_files::none_found());
@@ -192,18 +201,12 @@ fn print(session: &Session<'_>, path: &Path, several: bool) -> Result<Outcome, F
     let mut input = Input::open(path, &args.input)?;
     dump.processes = args.filter.processes(&mut input)?;
     let machine = context::machine([&mut input], session);
-    let context = context::context(machine.as_ref(), 0, args);
+    let functions = machine.as_ref().and_then(|machine| session.symbols.functions(machine));
+    let context = context::context(machine.as_ref(), functions.as_ref(), 0, session);
     dump.context = context.as_ref();
-    if args.file_order {
-        // A stream is read without looking ahead.
-        let salvage = Options { mode: Mode::Salvage, ..options };
-        if let Ok((trace, _)) = input.trace(&salvage) {
-            dump.stale = trace.stale_records().to_vec();
-        }
-        let (about, limits) = (input.about().clone(), input.limits());
-        return dump.file_order(input.source(), &about, &Options { limits, ..options });
-    }
-    dump.ordered(&mut input.trace(&with_order(options, machine.as_ref()))?.0)
+    let outcome = dump.any_order(&mut input, &options, machine.as_ref());
+    functions.iter().for_each(Functions::note_missing);
+    outcome
 }
 
 fn options(args: &Args) -> Options {
@@ -240,6 +243,25 @@ impl<'a> Dump<'a> {
     fn printer(&self, clock: &Clock, progress: Progress) -> Result<Printer<'a>, Failure> {
         let printer = Printer::new(self.session, self.file, &self.processes, clock, progress)?;
         Ok(printer.with_context(self.context))
+    }
+
+    /// Prints the trace in the order that is wanted.
+    fn any_order(
+        &mut self,
+        input: &mut Input,
+        options: &Options,
+        machine: Option<&Machine>,
+    ) -> Result<Outcome, Failure> {
+        if self.session.args.file_order {
+            // A stream is read without looking ahead.
+            let salvage = Options { mode: Mode::Salvage, ..*options };
+            if let Ok((trace, _)) = input.trace(&salvage) {
+                self.stale = trace.stale_records().to_vec();
+            }
+            let (about, limits) = (input.about().clone(), input.limits());
+            return self.file_order(input.source(), &about, &Options { limits, ..*options });
+        }
+        self.ordered(&mut input.trace(&with_order(*options, machine))?.0)
     }
 
     fn file_order<S: Source>(

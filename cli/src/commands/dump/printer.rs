@@ -15,10 +15,13 @@ use crate::error::Failure;
 use crate::input::About;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::symbols::Symbols;
 
 /// What the traces of one run share.
 pub(super) struct Session<'a> {
     pub(super) args: &'a Args,
+    /// The PDBs that `--symbols` names.
+    pub(super) symbols: Symbols,
     /// The form of rows, the schemas, and which columns had values so far.
     pub(super) frame: RefCell<RowWriter<'static>>,
     begun: Cell<bool>,
@@ -42,6 +45,7 @@ impl<'a> Session<'a> {
             .file(several.then_some(""));
         Ok(Session {
             args,
+            symbols: args.symbols.open()?,
             frame: RefCell::new(frame),
             begun: Cell::new(false),
             matched: Cell::new(0),

@@ -52,7 +52,8 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         .recording
         .analyze(|(from, to)| (Collector::new(store).between(from, to), symbols.maps()))?;
     let (collector, maps) = &analyzed.observer;
-    let names = symbols.names(&analyzed.machine, collector.samples(), maps);
+    let machine = &analyzed.machine;
+    let names = symbols.names(machine, maps, |maps| collector.samples().wanted_code(machine, maps));
     let options = profile_options(&args.recording, &analyzed, ProfileOptions::new())?;
     let options = names.apply(options.idle(args.idle));
     let profile = FirefoxProfile::new(collector, &analyzed.machine, options);

@@ -59,7 +59,8 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
             };
             (Perfetto::new(out, spool, store, selection).idle(args.idle), symbols.maps())
         })?;
-    let code = symbols.names(&machine, perfetto.samples(), &maps);
+    let code =
+        symbols.names(&machine, &maps, |maps| perfetto.samples().wanted_code(&machine, maps));
     let options = code.apply(ProfileOptions::new());
     let written = perfetto.finish(&machine, options).map_err(failed)?;
     if written.is_empty() {
