@@ -85,10 +85,11 @@ impl ProfileOptions {
 
 /// A node of the tree of frames while it grows.
 #[derive(Clone, Copy, Debug)]
-struct Growing {
-    parent: u32,
-    frame: usize,
-    weight: Weight,
+pub(super) struct Growing {
+    pub parent: u32,
+    /// Index of the frame, or of the root.
+    pub frame: usize,
+    pub weight: Weight,
 }
 
 impl SampleCollector {
@@ -235,7 +236,7 @@ fn child(
 impl Profile {
     /// Arranges nodes, which come after their parents, so that those below a node follow it, the
     /// heaviest first. Returns their new places.
-    fn arrange(&mut self, tree: &[Growing]) -> Vec<usize> {
+    pub(super) fn arrange(&mut self, tree: &[Growing]) -> Vec<usize> {
         let mut totals: Vec<Weight> = tree.iter().map(|node| node.weight).collect();
         let mut below: Vec<Vec<u32>> = vec![Vec::new(); tree.len()];
         for (index, node) in tree.iter().enumerate().rev() {

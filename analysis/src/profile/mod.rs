@@ -26,6 +26,7 @@ mod collector;
 mod costs;
 mod frames;
 mod il_maps;
+mod recursion;
 mod stacks;
 mod totals;
 mod tree;

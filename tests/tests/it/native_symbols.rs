@@ -418,7 +418,7 @@ fn waits_have_the_functions_of_their_stacks() {
     let flags = "PROC_THREAD+LOADER+CSWITCH+DISPATCHER -stackwalk CSwitch+ReadyThread";
     program.recorded(flags);
     let trace = program.path("merged.etl").into_os_string();
-    let words = ["waits", "--tree", "--min-percent", "0", "--format", "json"];
+    let words = ["waits", "--tree", "--unfold", "--min-percent", "0", "--format", "json"];
     for more in [&[][..], &["--ended-by"]] {
         let words = [&["analyze"], &words[..], more].concat();
         let (code, named) = program.etlkit(&words);

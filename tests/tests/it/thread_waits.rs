@@ -76,7 +76,8 @@ fn tree(kind: &str, trace: &[u8]) -> (ByStack, Value) {
     let here = tempfile::tempdir().unwrap();
     let file = here.path().join("trace.etl");
     std::fs::write(&file, trace).unwrap();
-    let words = ["etlkit", "analyze", kind, "--tree", "--min-percent", "0", "--format", "json"];
+    let words =
+        ["etlkit", "analyze", kind, "--tree", "--unfold", "--min-percent", "0", "--format", "json"];
     let words = words.into_iter().map(Into::into).chain([file.into_os_string()]);
     let said = run_captured(words);
     assert_eq!(said.code, 0, "{}", String::from_utf8_lossy(&said.err));

@@ -47,6 +47,9 @@ pub(crate) struct Args {
     /// Print only the parts of the tree with at least PERCENT of all samples
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, requires = "tree")]
     min_percent: f64,
+    /// Print each call of a method that calls itself, alone or through a few others
+    #[arg(long, requires = "tree")]
+    unfold: bool,
     /// Print the callers and the callees of the methods whose names contain TEXT
     #[arg(long, value_name = "TEXT", conflicts_with = "group_by")]
     focus: Option<String>,
@@ -118,7 +121,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut report = report("cpu", &analyzed);
     describe(&mut report, &profile, &analyzed);
     let table = if args.tree {
-        tree(&profile, args.min_percent)
+        tree(&profile, args.min_percent, args.unfold)
     } else if let Some(text) = &args.focus {
         focus(&profile, text)?
     } else {
@@ -310,8 +313,11 @@ fn root_cells(root: &Root) -> [Cell; 6] {
     ]
 }
 
-/// The call tree, without the parts that have less than so many percent of all samples.
-pub(super) fn tree(profile: &Profile, min_percent: f64) -> Table {
+/// The call tree, without the parts that have less than so many percent of all samples. What calls
+/// itself stands once, unless it is to be unfolded.
+pub(super) fn tree(profile: &Profile, min_percent: f64, unfold: bool) -> Table {
+    let folded = if unfold { None } else { Some(profile.fold_recursion()) };
+    let profile = folded.as_ref().unwrap_or(profile);
     let names = [("name", "call tree"), ("depth", ""), ("process", ""), ("code", "")];
     let mut table = table(profile, &names);
     let least = size(profile, profile.total()) as f64 * min_percent / 100.0;

@@ -173,6 +173,9 @@ pub(super) struct StackArgs {
     /// Print only the parts of the tree with at least PERCENT of the time
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, requires = "tree")]
     min_percent: f64,
+    /// Print each call of a method that calls itself, alone or through a few others
+    #[arg(long, requires = "tree")]
+    unfold: bool,
     /// Print the callers and the callees of the methods whose names contain TEXT
     #[arg(long, value_name = "TEXT")]
     focus: Option<String>,
@@ -211,7 +214,7 @@ impl StackArgs {
 
     pub fn table(&self, profile: &Profile) -> Result<Table, Failure> {
         if self.tree {
-            return Ok(cpu::tree(profile, self.min_percent));
+            return Ok(cpu::tree(profile, self.min_percent, self.unfold));
         }
         match &self.focus {
             Some(text) if profile.with_stack() > 0 => cpu::focus(profile, text),
