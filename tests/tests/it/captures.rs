@@ -1,5 +1,6 @@
 //! Packets as pcapng: readers of captures that others made find them as they are in the trace.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,11 +12,16 @@ use etl_format::constants::{EventFlags, EventProperties, FILETIME_UNIX_EPOCH, Po
 use etl_format::read::{Options, Order, Trace};
 use etl_format::write::record::{Event, EventDescriptor};
 use etl_format::write::{File, FileHeader, Session, SessionConfig};
+use etl_schema::encode::OwnedValue;
 use etl_schema::store::SchemaStore;
+use etl_synth::truth::EventOutcome;
 use etl_test_support::{needs, trace};
 use etl_tests::foreign;
+use etlkit::run_captured;
 
-use crate::packets::{NDIS_CAPTURE, captured, file, monitored, of_corpus};
+use crate::kinds::{Kind, kinds};
+use crate::packets::{END, NDIS_CAPTURE, captured, file, monitored, of_corpus};
+use crate::simulated::Simulated;
 
 /// Writes a trace as pcapng; returns the file, and what was counted.
 fn exported(bytes: &[u8], options: PacketOptions) -> (Vec<u8>, Written) {
@@ -81,6 +87,55 @@ fn dpkt_reads_the_packets_of_simulated_captures() {
 }
 
 /// What tshark finds in a capture: a line for each packet, with these fields.
+/// The bytes of the packets that a session recorded, by the truth.
+fn recorded(simulated: &Simulated) -> Vec<String> {
+    let session = simulated.truth.sessions.iter().find(|s| s.name == "net").unwrap().index;
+    let mut packets: Vec<String> = Vec::new();
+    // The packet that is not whole yet on each processor.
+    let mut open: BTreeMap<u16, usize> = BTreeMap::new();
+    for event in &simulated.truth.events {
+        let Some((_, OwnedValue::Binary(bytes))) =
+            event.fields.iter().find(|(field, _)| field == "Fragment")
+        else {
+            continue;
+        };
+        assert!(event.outcomes.contains(&(session, EventOutcome::Recorded)));
+        let at = open.remove(&event.processor).unwrap_or_else(|| {
+            packets.push(String::new());
+            packets.len() - 1
+        });
+        packets[at] += &hex(bytes);
+        if event.descriptor.keyword & END == 0 {
+            open.insert(event.processor, at);
+        }
+    }
+    packets
+}
+
+#[needs(python)]
+#[test]
+fn packets_are_those_of_the_truth() {
+    let directory = tempfile::tempdir().unwrap();
+    for Kind { name, simulated, files } in kinds() {
+        let out = directory.path().join("out.pcapng").into_os_string();
+        let words = ["etlkit", "export", "pcapng", "--force", "-o"].map(Into::into);
+        let files =
+            files.iter().map(|file| saved(directory.path(), file, &simulated.traces[*file]).into());
+        let said = run_captured(words.into_iter().chain([out.clone()]).chain(files));
+        assert_eq!(said.code, 0, "{name}: {}", String::from_utf8_lossy(&said.err));
+        let found = foreign("dpkt_pcapng.py", &[out.into()]).remove(0);
+        let found = found.as_array().unwrap().iter();
+        let mut found: Vec<String> =
+            found.map(|packet| packet[1].as_str().unwrap().to_owned()).collect();
+        let mut expected = recorded(simulated);
+        assert!(expected.len() > 50, "{name}");
+        // Packets in parts end in another order than they begin.
+        found.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
 fn tshark(path: &Path, fields: &[&str]) -> Vec<Vec<String>> {
     let mut command = Command::new("tshark");
     command.arg("-r").arg(path).args(["-t", "e", "-T", "fields", "-E", "separator=/t"]);

@@ -10,6 +10,7 @@ use etl_tests::foreign;
 use etlkit::run_captured;
 use serde_json::Value;
 
+use crate::kinds::{Kind, kinds};
 use crate::sampled::{sampled, simulated};
 use crate::simulated::Simulated;
 
@@ -54,21 +55,29 @@ fn methods_have_the_samples_of_the_truth() {
         ("windows-32", "windows-32.etl", &["kernel.etl", "clr.etl", "rundown.etl"]),
     ] {
         let simulated = simulated(name);
-        let expected = expected(&simulated);
-        let total: u64 = expected.values().map(|(_, own)| own).sum();
-        assert!(total > 50, "{name}: {total} samples");
         for files in [&[merged][..], separate] {
-            let bytes = |file: &&'static str| (*file, simulated.traces[*file].as_slice());
-            let files: Vec<(&str, &[u8])> = files.iter().map(bytes).collect();
-            let (_, profile) = profile_of(&files, &ProfileOptions::new());
-            assert_eq!(profile.total().samples, total, "{name}");
-            let found = counts_of(&profile);
-            for (label, counts) in &expected {
-                assert_eq!(found.get(label), Some(counts), "{name}: {label}");
-            }
-            assert_eq!(found.len(), expected.len(), "{name}");
+            compare(name, &simulated, files);
         }
     }
+    for Kind { name, simulated, files } in kinds() {
+        compare(name, simulated, files);
+    }
+}
+
+/// Compares the profile of a recording with the truth.
+fn compare(name: &str, simulated: &Simulated, files: &[&str]) {
+    let expected = expected(simulated);
+    let total: u64 = expected.values().map(|(_, own)| own).sum();
+    assert!(total > 50, "{name}: {total} samples");
+    let files: Vec<(&str, &[u8])> =
+        files.iter().map(|file| (*file, simulated.traces[*file].as_slice())).collect();
+    let (_, profile) = profile_of(&files, &ProfileOptions::new());
+    assert_eq!(profile.total().samples, total, "{name}");
+    let found = counts_of(&profile);
+    for (label, counts) in &expected {
+        assert_eq!(found.get(label), Some(counts), "{name}: {label}");
+    }
+    assert_eq!(found.len(), expected.len(), "{name}");
 }
 
 #[test]

@@ -9,34 +9,44 @@ use etl_tests::foreign;
 use etlkit::run_captured;
 use serde_json::Value;
 
+use crate::kinds::{Kind, kinds};
 use crate::sampled::{Sampled, sampled, simulated};
+use crate::simulated::Simulated;
 
 /// Counts by stack, outermost frame first.
 type Stacks = BTreeMap<String, u64>;
 
-/// A trace in a folder of its own, and its samples.
+/// The traces of a recording in a folder of their own, and its samples.
 struct Recorded {
     folder: tempfile::TempDir,
+    traces: Vec<PathBuf>,
     samples: Vec<Sampled>,
 }
 
 impl Recorded {
     fn new() -> Self {
-        let simulated = simulated("profile");
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("t.etl"), &simulated.traces["profile.etl"]).unwrap();
-        Recorded { folder, samples: sampled(&simulated) }
+        Recorded::of(&simulated("profile"), &["profile.etl"])
     }
 
-    /// Exports the trace and returns the path of the file.
+    fn of(simulated: &Simulated, files: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &&str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, &simulated.traces[*name]).unwrap();
+            path
+        };
+        let traces = files.iter().map(write).collect();
+        Recorded { folder, traces, samples: sampled(simulated) }
+    }
+
+    /// Exports the traces and returns the path of the file.
     fn export(&self, args: &[&str]) -> PathBuf {
-        let path = |name: &str| self.folder.path().join(name).display().to_string();
-        let (trace, output) = (path("t.etl"), path("out"));
+        let output = self.folder.path().join("out");
         let words = ["etlkit", "export"].into_iter().chain(args.iter().copied());
-        let words = words.chain([trace.as_str(), "-o", &output, "--force"]);
-        let said = run_captured(words.map(Into::into).collect::<Vec<_>>());
+        let words = words.chain(["--force", "-o"]).map(Into::into).chain([output.clone().into()]);
+        let said = run_captured(words.chain(self.traces.iter().map(Into::into)));
         assert_eq!(said.code, 0, "{}", String::from_utf8_lossy(&said.err));
-        PathBuf::from(&output)
+        output
     }
 
     /// The stacks that the truth has, each with what `name` adds before it.
@@ -83,12 +93,24 @@ fn folded_stacks_are_those_of_the_truth() {
     let mut one = by_process;
     one.retain(|stack, _| stack.starts_with("Editor.exe"));
     assert_same(&folded(&recorded.export(&["folded", "--process", "editor"])), &one);
+    for recorded in of_all_kinds() {
+        let by_process = recorded.expected(|sample| sample.process.clone());
+        assert_same(&folded(&recorded.export(&["folded"])), &by_process);
+    }
+}
+
+fn of_all_kinds() -> impl Iterator<Item = Recorded> {
+    kinds().iter().map(|Kind { simulated, files, .. }| Recorded::of(simulated, files))
 }
 
 #[needs(python, node)]
 #[test]
 fn speedscope_files_are_valid_and_have_the_stacks_of_the_truth() {
-    let recorded = Recorded::new();
+    compare_speedscope(&Recorded::new());
+    of_all_kinds().for_each(|recorded| compare_speedscope(&recorded));
+}
+
+fn compare_speedscope(recorded: &Recorded) {
     let schema = node_packages().join("speedscope/dist/release/file-format-schema.json");
     let profiles = &foreign("speedscope.py", &[schema, recorded.export(&["speedscope"])])[0];
     let mut found = Stacks::new();
@@ -108,10 +130,7 @@ fn speedscope_files_are_valid_and_have_the_stacks_of_the_truth() {
 #[test]
 fn speedscope_files_have_the_activities_of_the_truth() {
     let simulated = simulated("activities");
-    let folder = tempfile::tempdir().unwrap();
-    let trace = folder.path().join("t.etl");
-    std::fs::write(&trace, &simulated.traces["web.etl"]).unwrap();
-    let recorded = Recorded { folder, samples: Vec::new() };
+    let recorded = Recorded::of(&simulated, &["web.etl"]);
     let schema = node_packages().join("speedscope/dist/release/file-format-schema.json");
     let profiles = &foreign("speedscope.py", &[schema, recorded.export(&["speedscope"])])[0];
     let (mut counts, mut time) = (Stacks::new(), Stacks::new());
@@ -144,7 +163,11 @@ fn speedscope_files_have_the_activities_of_the_truth() {
 #[needs(node)]
 #[test]
 fn pprof_files_have_the_stacks_of_the_truth() {
-    let recorded = Recorded::new();
+    compare_pprof(&Recorded::new());
+    of_all_kinds().for_each(|recorded| compare_pprof(&recorded));
+}
+
+fn compare_pprof(recorded: &Recorded) {
     let file = recorded.export(&["pprof"]);
     let script = root().join("tests/foreign/pprof.cjs");
     let output = Command::new("node").arg(script).arg(node_packages()).arg(file).output().unwrap();

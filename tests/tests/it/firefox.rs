@@ -11,6 +11,7 @@ use etl_tests::foreign;
 use etlkit::run_captured;
 use serde_json::{Value, json};
 
+use crate::kinds::{Kind, kinds};
 use crate::sampled::{sampled, simulated};
 use crate::simulated::Simulated;
 
@@ -79,30 +80,42 @@ fn samples_are_those_of_the_truth() {
         ("windows-32", "windows-32.etl", &["kernel.etl", "clr.etl", "rundown.etl"]),
     ] {
         let simulated = simulated(name);
-        let mut expected = Stacks::new();
-        for sample in sampled(&simulated) {
-            let key = format!("{};{};{}", sample.process, sample.tid, sample.stack());
-            *expected.entry(key).or_default() += 1;
-        }
-        assert!(expected.values().sum::<u64>() > 50, "{name}");
         for (files, out) in [(&[merged][..], "p.json"), (separate, "p.json.gz")] {
-            let files = written(&simulated, files, folder.path());
-            let read = read(&export(folder.path(), out, &files, &[]));
-            let mut found = Stacks::new();
-            for thread in list(&read, "threads") {
-                let process = thread["process"].as_str().unwrap();
-                let of =
-                    format!("{process} ({});{}", thread["pid"].as_str().unwrap(), thread["tid"]);
-                for (stack, count) in thread["stacks"].as_object().unwrap() {
-                    found.insert(format!("{of};{stack}"), count.as_u64().unwrap());
-                }
-            }
-            let wrong = expected.iter().filter(|(stack, count)| found.get(*stack) != Some(count));
-            let more = found.iter().filter(|(stack, _)| !expected.contains_key(*stack));
-            let wrong: Vec<_> = wrong.chain(more).take(3).collect();
-            assert!(wrong.is_empty(), "{name} {out}: {wrong:?}");
+            compare_samples(folder.path(), (name, out), &simulated, files);
         }
     }
+    for Kind { name, simulated, files } in kinds() {
+        compare_samples(folder.path(), (name, "p.json"), simulated, files);
+    }
+}
+
+/// Compares samples and their stacks with the truth.
+fn compare_samples(
+    folder: &Path,
+    (name, out): (&str, &str),
+    simulated: &Simulated,
+    files: &[&str],
+) {
+    let mut expected = Stacks::new();
+    for sample in sampled(simulated) {
+        let key = format!("{};{};{}", sample.process, sample.tid, sample.stack());
+        *expected.entry(key).or_default() += 1;
+    }
+    assert!(expected.values().sum::<u64>() > 50, "{name}");
+    let files = written(simulated, files, folder);
+    let read = read(&export(folder, out, &files, &[]));
+    let mut found = Stacks::new();
+    for thread in list(&read, "threads") {
+        let process = thread["process"].as_str().unwrap();
+        let of = format!("{process} ({});{}", thread["pid"].as_str().unwrap(), thread["tid"]);
+        for (stack, count) in thread["stacks"].as_object().unwrap() {
+            found.insert(format!("{of};{stack}"), count.as_u64().unwrap());
+        }
+    }
+    let wrong = expected.iter().filter(|(stack, count)| found.get(*stack) != Some(count));
+    let more = found.iter().filter(|(stack, _)| !expected.contains_key(*stack));
+    let wrong: Vec<_> = wrong.chain(more).take(3).collect();
+    assert!(wrong.is_empty(), "{name} {out}: {wrong:?}");
 }
 
 /// Each row is `[pid, ...]`; in the order of their text.
@@ -141,43 +154,49 @@ fn markers_are_those_of_the_truth() {
         ("windows-7", "windows7.etl"),
         ("windows-32", "clr.etl"),
     ] {
-        let simulated = simulated(name);
-        let truth = here.path().join("truth.jsonl");
-        std::fs::write(&truth, &simulated.texts["truth.jsonl"]).unwrap();
-        let script = root().join("tests/foreign/runtime_reports.py");
-        let output = Command::new(python()).arg(script).arg(&truth).arg("clr").output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let theirs: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let files = written(&simulated, &[file], here.path());
-        let read = read(&export(here.path(), "p.json", &files, &[]));
-
-        let keyed = |gc: &Value| {
-            let (pid, number, generation, pause) = (&gc[0], &gc[1], &gc[2], &gc[4]);
-            json!({ "pid": pid, "number": number, "generation": generation, "pause_us": pause })
-        };
-        let collections: Vec<Value> = list(&theirs, "gc").iter().map(keyed).collect();
-        assert_same_collections(&read, &collections, name);
-        let pid = |thread: &Value| thread["pid"].as_str().unwrap().parse::<u32>().unwrap();
-        let ours = markers(&read, "JIT").map(|(thread, m)| {
-            json!([pid(thread), thread["tid"], m["method"], m["il"], m["code"]])
-        });
-        let jit = list(&theirs, "jit").iter();
-        let jit = jit.map(|row| json!([row[0], row[1], row[2], row[4], row[5]]));
-        assert_eq!(sorted(ours), sorted(jit), "{name}");
-        let mut exceptions: BTreeMap<String, u64> = BTreeMap::new();
-        for (thread, marker) in markers(&read, "Exception") {
-            let kind = marker["exception"].as_str().unwrap();
-            *exceptions.entry(format!("{}|{kind}", pid(thread))).or_default() += 1;
-        }
-        assert_eq!(json!(exceptions), theirs["exceptions"], "{name}");
-        let mut waits: BTreeMap<String, u64> = BTreeMap::new();
-        for (thread, _) in markers(&read, "Contention") {
-            *waits.entry(format!("{}|{}", pid(thread), thread["tid"])).or_default() += 1;
-        }
-        let theirs = theirs["contention"].as_object().unwrap().iter();
-        let theirs = theirs.map(|(thread, row)| (thread.clone(), row[0].as_u64().unwrap()));
-        assert_eq!(waits, theirs.collect(), "{name}");
+        compare_markers(here.path(), name, &simulated(name), &[file]);
     }
+    for Kind { name, simulated, files } in kinds() {
+        compare_markers(here.path(), name, simulated, files);
+    }
+}
+
+/// Compares markers with what a script computes from the truth.
+fn compare_markers(folder: &Path, name: &str, simulated: &Simulated, files: &[&str]) {
+    let truth = folder.join("truth.jsonl");
+    std::fs::write(&truth, &simulated.texts["truth.jsonl"]).unwrap();
+    let script = root().join("tests/foreign/runtime_reports.py");
+    let output = Command::new(python()).arg(script).arg(&truth).arg("clr").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let theirs: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let files = written(simulated, files, folder);
+    let read = read(&export(folder, "p.json", &files, &[]));
+
+    let keyed = |gc: &Value| {
+        let (pid, number, generation, pause) = (&gc[0], &gc[1], &gc[2], &gc[4]);
+        json!({ "pid": pid, "number": number, "generation": generation, "pause_us": pause })
+    };
+    let collections: Vec<Value> = list(&theirs, "gc").iter().map(keyed).collect();
+    assert_same_collections(&read, &collections, name);
+    let pid = |thread: &Value| thread["pid"].as_str().unwrap().parse::<u32>().unwrap();
+    let ours = markers(&read, "JIT")
+        .map(|(thread, m)| json!([pid(thread), thread["tid"], m["method"], m["il"], m["code"]]));
+    let jit = list(&theirs, "jit").iter();
+    let jit = jit.map(|row| json!([row[0], row[1], row[2], row[4], row[5]]));
+    assert_eq!(sorted(ours), sorted(jit), "{name}");
+    let mut exceptions: BTreeMap<String, u64> = BTreeMap::new();
+    for (thread, marker) in markers(&read, "Exception") {
+        let kind = marker["exception"].as_str().unwrap();
+        *exceptions.entry(format!("{}|{kind}", pid(thread))).or_default() += 1;
+    }
+    assert_eq!(json!(exceptions), theirs["exceptions"], "{name}");
+    let mut waits: BTreeMap<String, u64> = BTreeMap::new();
+    for (thread, _) in markers(&read, "Contention") {
+        *waits.entry(format!("{}|{}", pid(thread), thread["tid"])).or_default() += 1;
+    }
+    let theirs = theirs["contention"].as_object().unwrap().iter();
+    let theirs = theirs.map(|(thread, row)| (thread.clone(), row[0].as_u64().unwrap()));
+    assert_eq!(waits, theirs.collect(), "{name}");
 }
 
 #[needs(python)]

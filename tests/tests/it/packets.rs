@@ -17,7 +17,7 @@ pub const NDIS_CAPTURE: &str = "2ed6006e-4729-4609-b423-3ee7bcd678ef";
 pub const PKTMON: &str = "4d4f80d9-c8bd-4d73-bb5b-19c90402c5ac";
 /// Keywords of the first and the last part of a packet, and of packets that the machine sends.
 const START: u64 = 0x4000_0000;
-const END: u64 = 0x8000_0000;
+pub const END: u64 = 0x8000_0000;
 const SEND: u64 = 0x1_0000_0000;
 
 /// An event with a packet, or a part of one.

@@ -14,6 +14,7 @@ use etl_tests::trace_processor;
 use etlkit::run_captured;
 use serde_json::{Value, json};
 
+use crate::kinds::{Kind, kinds};
 use crate::runtime_reports::{analyze, computed};
 use crate::sampled::{number, sampled, simulated};
 use crate::simulated::Simulated;
@@ -90,61 +91,68 @@ type Slice = (i64, i64, u64, i64, String);
 fn perfetto_schedules_threads_as_the_truth_has_it() {
     let here = tempfile::tempdir().unwrap();
     for name in ["kernel-session", "kernel-io", "windows-32"] {
-        let simulated = simulated(name);
-        let files = write(here.path(), &simulated, &["kernel.etl"]);
-        let found = trace_processor(
-            &export(here.path(), &paths(&files), &[]),
-            &[
-                ERRORS,
-                (
-                    "sched",
-                    "select cpu, ts, dur, tid, priority, end_state from sched join thread \
-                     using (utid) order by ts, sched.id",
-                ),
-                (
-                    "states",
-                    "select tid, state, count(*) as count, sum(max(dur, 0)) as total from \
-                     thread_state join thread using (utid) where tid != 0 group by tid, state",
-                ),
-            ],
-        );
-        assert_eq!(found["errors"], json!([]), "{name}");
-        let nanos = clock(&simulated.traces["kernel.etl"]);
-        let mut expected: BTreeMap<u64, Vec<Slice>> = BTreeMap::new();
-        for switch in recorded(&simulated, KERNEL, "CSwitch") {
-            let at = nanos(switch.timestamp);
-            let slices = expected.entry(switch.processor.into()).or_default();
-            if let Some(last) = slices.last_mut() {
-                assert_eq!(last.2, number(switch, "OldThreadId"));
-                last.1 = at - last.0;
-                last.4 = STATES[number(switch, "OldThreadState") as usize].to_owned();
-            }
-            let priority = number(switch, "NewThreadPriority") as i64;
-            let tid = number(switch, "NewThreadId");
-            slices.push((at, -1, tid, priority, String::new()));
-        }
-        let mut ours: BTreeMap<u64, Vec<Slice>> = BTreeMap::new();
-        for row in rows(&found, "sched") {
-            let int = |name: &str| row[name].as_i64().unwrap();
-            let state = row["end_state"].as_str().unwrap_or_default().to_owned();
-            let slice = (int("ts"), int("dur"), int("tid") as u64, int("priority"), state);
-            ours.entry(int("cpu") as u64).or_default().push(slice);
-        }
-        assert!(expected.values().map(Vec::len).sum::<usize>() > 50, "{name}");
-        // The last of a processor runs to the end of the trace.
-        for slices in ours.values_mut().chain(expected.values_mut()) {
-            let last = slices.last_mut().unwrap();
-            (last.1, last.4) = (0, String::new());
-        }
-        for (cpu, slices) in &expected {
-            for (ours, expected) in ours[cpu].iter().zip(slices) {
-                assert_eq!(ours, expected, "{name}");
-            }
-        }
-        let lens = |of: &BTreeMap<u64, Vec<Slice>>| of.values().map(Vec::len).collect::<Vec<_>>();
-        assert_eq!(lens(&ours), lens(&expected), "{name}");
-        waits_are_those_of_a_script(here.path(), &simulated, rows(&found, "states"), &nanos);
+        compare_schedule(here.path(), name, &simulated(name), &["kernel.etl"]);
     }
+    for Kind { name, simulated, files } in kinds() {
+        compare_schedule(here.path(), name, simulated, files);
+    }
+}
+
+/// Compares what ran when with the switches of the truth.
+fn compare_schedule(folder: &Path, name: &str, simulated: &Simulated, files: &[&str]) {
+    let files = write(folder, simulated, files);
+    let found = trace_processor(
+        &export(folder, &paths(&files), &[]),
+        &[
+            ERRORS,
+            (
+                "sched",
+                "select cpu, ts, dur, tid, priority, end_state from sched join thread \
+                 using (utid) order by ts, sched.id",
+            ),
+            (
+                "states",
+                "select tid, state, count(*) as count, sum(max(dur, 0)) as total from \
+                 thread_state join thread using (utid) where tid != 0 group by tid, state",
+            ),
+        ],
+    );
+    assert_eq!(found["errors"], json!([]), "{name}");
+    let nanos = clock(&simulated.traces["kernel.etl"]);
+    let mut expected: BTreeMap<u64, Vec<Slice>> = BTreeMap::new();
+    for switch in recorded(simulated, KERNEL, "CSwitch") {
+        let at = nanos(switch.timestamp);
+        let slices = expected.entry(switch.processor.into()).or_default();
+        if let Some(last) = slices.last_mut() {
+            assert_eq!(last.2, number(switch, "OldThreadId"));
+            last.1 = at - last.0;
+            last.4 = STATES[number(switch, "OldThreadState") as usize].to_owned();
+        }
+        let priority = number(switch, "NewThreadPriority") as i64;
+        let tid = number(switch, "NewThreadId");
+        slices.push((at, -1, tid, priority, String::new()));
+    }
+    let mut ours: BTreeMap<u64, Vec<Slice>> = BTreeMap::new();
+    for row in rows(&found, "sched") {
+        let int = |name: &str| row[name].as_i64().unwrap();
+        let state = row["end_state"].as_str().unwrap_or_default().to_owned();
+        let slice = (int("ts"), int("dur"), int("tid") as u64, int("priority"), state);
+        ours.entry(int("cpu") as u64).or_default().push(slice);
+    }
+    assert!(expected.values().map(Vec::len).sum::<usize>() > 50, "{name}");
+    // The last of a processor runs to the end of the trace.
+    for slices in ours.values_mut().chain(expected.values_mut()) {
+        let last = slices.last_mut().unwrap();
+        (last.1, last.4) = (0, String::new());
+    }
+    for (cpu, slices) in &expected {
+        for (ours, expected) in ours[cpu].iter().zip(slices) {
+            assert_eq!(ours, expected, "{name}");
+        }
+    }
+    let lens = |of: &BTreeMap<u64, Vec<Slice>>| of.values().map(Vec::len).collect::<Vec<_>>();
+    assert_eq!(lens(&ours), lens(&expected), "{name}");
+    waits_are_those_of_a_script(folder, simulated, rows(&found, "states"), &nanos);
 }
 
 /// Compares waits and runs with what another program computes from the truth.
@@ -229,25 +237,32 @@ fn perfetto_has_the_samples_of_the_truth() {
         // 32-bit Windows 7; the rundown is in the third file.
         ("windows-32", &["kernel.etl", "clr.etl", "rundown.etl"]),
     ] {
-        let simulated = simulated(name);
-        let files = write(here.path(), &simulated, files);
-        let queries = [&[ERRORS][..], &STACKS].concat();
-        let found = trace_processor(&export(here.path(), &paths(&files), &[]), &queries);
-        assert_eq!(found["errors"], json!([]), "{name}");
-        let mut expected: BTreeMap<String, u64> = BTreeMap::new();
-        for sample in sampled(&simulated) {
-            let labels: Vec<&str> = sample.labels.iter().rev().map(String::as_str).collect();
-            let stack = format!("{} {};{}", sample.process, sample.tid, labels.join(";"));
-            *expected.entry(stack).or_default() += 1;
-        }
-        assert!(expected.len() > 10, "{name}");
-        let ours = stacks(&found);
-        let wrong = expected.iter().filter(|(stack, count)| ours.get(*stack) != Some(count));
-        let more = ours.iter().filter(|(stack, _)| !expected.contains_key(*stack));
-        let wrong: Vec<_> = wrong.take(2).chain(more.take(2)).collect();
-        assert!(wrong.is_empty(), "{name}: {wrong:?}");
-        assert_eq!(ours.len(), expected.len(), "{name}");
+        compare_samples(here.path(), name, &simulated(name), files);
     }
+    for Kind { name, simulated, files } in kinds() {
+        compare_samples(here.path(), name, simulated, files);
+    }
+}
+
+/// Compares samples and their stacks with the truth.
+fn compare_samples(folder: &Path, name: &str, simulated: &Simulated, files: &[&str]) {
+    let files = write(folder, simulated, files);
+    let queries = [&[ERRORS][..], &STACKS].concat();
+    let found = trace_processor(&export(folder, &paths(&files), &[]), &queries);
+    assert_eq!(found["errors"], json!([]), "{name}");
+    let mut expected: BTreeMap<String, u64> = BTreeMap::new();
+    for sample in sampled(simulated) {
+        let labels: Vec<&str> = sample.labels.iter().rev().map(String::as_str).collect();
+        let stack = format!("{} {};{}", sample.process, sample.tid, labels.join(";"));
+        *expected.entry(stack).or_default() += 1;
+    }
+    assert!(expected.len() > 10, "{name}");
+    let ours = stacks(&found);
+    let wrong = expected.iter().filter(|(stack, count)| ours.get(*stack) != Some(count));
+    let more = ours.iter().filter(|(stack, _)| !expected.contains_key(*stack));
+    let wrong: Vec<_> = wrong.take(2).chain(more.take(2)).collect();
+    assert!(wrong.is_empty(), "{name}: {wrong:?}");
+    assert_eq!(ours.len(), expected.len(), "{name}");
 }
 
 /// Slices of a row with their processes and arguments.
@@ -358,15 +373,22 @@ fn perfetto_has_the_collections_compilations_exceptions_and_locks_of_the_truth()
     for (name, file) in
         [("gc-and-locks", "gc.etl"), ("profile", "clr.etl"), ("tiering", "tiering.etl")]
     {
-        let simulated = simulated(name);
-        let files = write(here.path(), &simulated, &[file]);
-        let truth = here.path().join("truth.jsonl");
-        std::fs::write(&truth, &simulated.texts["truth.jsonl"]).unwrap();
-        let queries = [&[ERRORS][..], &BEHAVIOR].concat();
-        let found = trace_processor(&export(here.path(), &paths(&files), &[]), &queries);
-        assert_eq!(found["errors"], json!([]), "{name}");
-        compare_behavior(&found, &computed(&truth, Some("clr")), name);
+        compare_clr(here.path(), name, &simulated(name), &[file]);
     }
+    for Kind { name, simulated, files } in kinds() {
+        compare_clr(here.path(), name, simulated, files);
+    }
+}
+
+/// Compares what the CLR did with what a script computes from the truth.
+fn compare_clr(folder: &Path, name: &str, simulated: &Simulated, files: &[&str]) {
+    let files = write(folder, simulated, files);
+    let truth = folder.join("truth.jsonl");
+    std::fs::write(&truth, &simulated.texts["truth.jsonl"]).unwrap();
+    let queries = [&[ERRORS][..], &BEHAVIOR].concat();
+    let found = trace_processor(&export(folder, &paths(&files), &[]), &queries);
+    assert_eq!(found["errors"], json!([]), "{name}");
+    compare_behavior(&found, &computed(&truth, Some("clr")), name);
 }
 
 #[needs(traces, python, node)]

@@ -9,6 +9,7 @@ use etl_test_support::{needs, python, root, trace};
 use etlkit::run_captured;
 use serde_json::{Value, json};
 
+use crate::kinds::{Kind, kinds};
 use crate::sampled::simulated;
 
 pub fn etlkit(args: &[&str]) -> Vec<u8> {
@@ -30,8 +31,14 @@ pub fn etlkit_any(args: &[&str]) -> Vec<u8> {
 
 /// A report as JSON.
 pub fn analyze(kind: &str, path: &Path) -> Value {
-    let out = etlkit_any(&["analyze", kind, "--format", "json", path.to_str().unwrap()]);
-    serde_json::from_slice(&out).unwrap()
+    analyze_files(kind, &[path.to_owned()])
+}
+
+/// The report of several traces that are one recording.
+fn analyze_files(kind: &str, files: &[PathBuf]) -> Value {
+    let words = ["analyze", kind, "--format", "json"].into_iter();
+    let words = words.chain(files.iter().map(|file| file.to_str().unwrap()));
+    serde_json::from_slice(&etlkit_any(&words.collect::<Vec<_>>())).unwrap()
 }
 
 /// What the script computes from events, of a session where one is named.
@@ -51,8 +58,9 @@ fn members(row: &Value, names: &[&str]) -> Value {
 }
 
 /// Compares all reports on a trace with what was computed; returns how much there was of each.
-fn compare(path: &Path, theirs: &Value) -> [usize; 7] {
-    let gc = analyze("gc", path);
+fn compare(files: &[PathBuf], theirs: &Value) -> [usize; 7] {
+    let analyze = |kind| analyze_files(kind, files);
+    let gc = analyze("gc");
     let names = [
         "pid",
         "number",
@@ -87,7 +95,7 @@ fn compare(path: &Path, theirs: &Value) -> [usize; 7] {
     let sums: f64 = rows(&gc, "processes").map(|row| row["total_us"].as_f64().unwrap()).sum();
     assert!((total - sums).abs() < 1e-3, "{total} {sums}");
 
-    let jit = analyze("jit", path);
+    let jit = analyze("jit");
     let names = ["pid", "tid", "method", "duration_us", "il_bytes", "code_bytes"];
     let mut ours: Vec<String> =
         rows(&jit, "methods").map(|row| members(row, &names).to_string()).collect();
@@ -96,7 +104,7 @@ fn compare(path: &Path, theirs: &Value) -> [usize; 7] {
     expected.sort();
     assert_eq!(ours, expected);
 
-    let exceptions = analyze("exceptions", path);
+    let exceptions = analyze("exceptions");
     let mut ours: BTreeMap<String, u64> = BTreeMap::new();
     for row in rows(&exceptions, "exceptions") {
         let key = format!("{}|{}", row["pid"], row["type"].as_str().unwrap());
@@ -104,7 +112,7 @@ fn compare(path: &Path, theirs: &Value) -> [usize; 7] {
     }
     assert_eq!(json!(ours), theirs["exceptions"]);
 
-    let contention = analyze("contention", path);
+    let contention = analyze("contention");
     let ours: BTreeMap<String, Value> = rows(&contention, "threads")
         .map(|row| {
             let key = format!("{}|{}", row["pid"], row["tid"]);
@@ -113,7 +121,7 @@ fn compare(path: &Path, theirs: &Value) -> [usize; 7] {
         .collect();
     assert_eq!(json!(ours), theirs["contention"]);
 
-    let pool = analyze("threadpool", path);
+    let pool = analyze("threadpool");
     let names = ["pid", "tid", "threads", "change", "count", "per_second"];
     let ours: Vec<Value> = rows(&pool, "changes").map(|row| members(row, &names)).collect();
     assert_eq!(json!(ours), theirs["pool"]);
@@ -126,7 +134,7 @@ fn compare(path: &Path, theirs: &Value) -> [usize; 7] {
         .collect();
     assert_eq!(json!(ours), theirs["queues"]);
 
-    let loader = analyze("loader", path);
+    let loader = analyze("loader");
     let ours: Vec<Value> = rows(&loader, "loads")
         .filter(|row| row["kind"] != "image")
         .map(|row| {
@@ -162,7 +170,7 @@ fn real_traces_have_the_reports_that_a_script_computes() {
         let events = here.path().join("events.jsonl");
         let dumped = etlkit(&["dump", "--format", "jsonl", "--no-names", path.to_str().unwrap()]);
         std::fs::write(&events, dumped).unwrap();
-        assert_eq!(compare(&path, &computed(&events, None)), counts, "{name}");
+        assert_eq!(compare(&[path], &computed(&events, None)), counts, "{name}");
     }
 }
 
@@ -182,11 +190,23 @@ fn reports_are_those_of_the_truth() {
         let (path, truth): (PathBuf, PathBuf) = (here.path().join(file), here.path().join("truth"));
         std::fs::write(&path, &simulated.traces[file]).unwrap();
         std::fs::write(&truth, &simulated.texts["truth.jsonl"]).unwrap();
-        let counts = compare(&path, &computed(&truth, Some(session)));
+        let counts = compare(&[path], &computed(&truth, Some(session)));
         let kinds = ["gc", "jit", "exceptions", "contention", "heaps", "pool", "loads"];
         let seen = kinds.iter().zip(counts).filter(|(_, count)| *count > 0);
         let seen: Vec<&str> = seen.map(|(kind, _)| *kind).collect();
         assert_eq!(seen.join(" "), has, "{name}");
+    }
+    for Kind { name, simulated, files } in kinds() {
+        let truth = here.path().join("truth");
+        std::fs::write(&truth, &simulated.texts["truth.jsonl"]).unwrap();
+        let files = files.iter().map(|file| {
+            let path = here.path().join(file);
+            std::fs::write(&path, &simulated.traces[*file]).unwrap();
+            path
+        });
+        let [collections, compiled, exceptions, locks, ..] =
+            compare(&files.collect::<Vec<_>>(), &computed(&truth, Some("clr")));
+        assert!(collections > 2 && compiled > 10 && exceptions > 0 && locks > 0, "{name}");
     }
 }
 

@@ -33,11 +33,13 @@ pub fn simulated(name: &str) -> Simulated {
     simulate(name, script, scenario)
 }
 
-/// The samples that the kernel's session recorded.
+/// The samples that the kernel's session recorded, if there was one.
 pub fn sampled(simulated: &Simulated) -> Vec<Sampled> {
     let symbols = Symbols::new(simulated);
-    let index = simulated.truth.sessions.iter().find(|s| s.name == SESSION).unwrap().index;
-    let recorded = (index, EventOutcome::Recorded);
+    let Some(session) = simulated.truth.sessions.iter().find(|s| s.name == SESSION) else {
+        return Vec::new();
+    };
+    let recorded = (session.index, EventOutcome::Recorded);
     // By the number of the event. Of several parts, that of the kernel comes first.
     let mut stacks: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     // The last event of a thread at a time: the next stack is of that.
