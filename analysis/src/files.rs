@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use etl_format::Clock;
+use etl_format::clock::iso_utc;
 use etl_format::constants::{ClockType, FILETIME_PER_SECOND, LogFileMode};
 use etl_format::read::{FileHeader, Note, Source, Trace};
 
@@ -13,6 +14,31 @@ pub use crate::buffers::Misplaced;
 
 /// Sessions of a file that are kept.
 const MAX_SESSIONS: usize = 64;
+
+/// How far boot times of one boot may differ: Windows adjusts the clock now and then.
+const BOOT_SKEW: u64 = 60 * FILETIME_PER_SECOND.unsigned_abs();
+
+/// In what the headers of two files say that they are of different machines, or of different starts
+/// of one: `8 and 4 processors`.
+#[must_use]
+pub fn machine_differences(one: &FileHeader, other: &FileHeader) -> Vec<String> {
+    let mut differ = Vec::new();
+    // Tools write zero for what they do not know.
+    let differs = |x: u64, y: u64| x != 0 && y != 0 && x != y;
+    if differs(one.build.into(), other.build.into()) {
+        differ.push(format!("build {} and {}", one.build, other.build));
+    }
+    if differs(one.processors.into(), other.processors.into()) {
+        differ.push(format!("{} and {} processors", one.processors, other.processors));
+    }
+    if differs(one.boot_time.unsigned_abs(), other.boot_time.unsigned_abs())
+        && one.boot_time.abs_diff(other.boot_time) > BOOT_SKEW
+    {
+        let (one, other) = (iso_utc(one.boot_time), iso_utc(other.boot_time));
+        differ.push(format!("booted at {one} and {other}"));
+    }
+    differ
+}
 
 /// A fault of a file, for the report.
 #[derive(Clone, Debug, PartialEq, Eq)]

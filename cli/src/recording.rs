@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use etl_analysis::{
     Analysis, Change, EventRef, Machine, Observer, ProcessLife, Recording, Sample, Stack,
-    UnknownProcess,
+    UnknownProcess, files,
 };
 use etl_format::Clock;
-use etl_format::read::Record;
+use etl_format::read::{FileHeader, Record};
 
 use crate::Outcome;
 use crate::diagnostics::Condition;
@@ -27,6 +27,9 @@ pub(crate) struct RecordingArgs {
     /// kernel's session and of the runtime's, for example
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
+    /// Accepted as `etlkit verify` has it: several traces are read together in any case
+    #[arg(long, hide = true)]
+    together: bool,
     #[command(flatten)]
     pub processes: ProcessArgs,
     /// Select the thread with this id; may be repeated
@@ -115,6 +118,7 @@ impl RecordingArgs {
         let names: Vec<String> = abouts.iter().map(|about| about.name.clone()).collect();
         let sources: Vec<_> = inputs.iter_mut().map(Input::source).zip(names.clone()).collect();
         let mut recording = Recording::open_within(sources, share.limits(total)).map_err(failed)?;
+        warn_of_others(recording.files().iter().map(|(trace, _)| trace.header()), &names);
         let traces = recording.files().iter();
         let used: u64 =
             traces.flat_map(|(trace, _)| trace.buffers()).map(|b| u64::from(b.fill)).sum();
@@ -159,6 +163,20 @@ impl RecordingArgs {
     }
 }
 
+/// Warns of traces that are not of the same machine, since the same start of it, as the first one.
+fn warn_of_others<'h>(mut headers: impl Iterator<Item = &'h FileHeader>, names: &[String]) {
+    let (Some(first), Some((name, others))) = (headers.next(), names.split_first()) else { return };
+    for (header, other) in headers.zip(others) {
+        let differences = files::machine_differences(first, header);
+        if !differences.is_empty() {
+            stderr_line!(
+                "warning: {name} and {other} are not of one recording: {}",
+                differences.join(", ")
+            );
+        }
+    }
+}
+
 /// An observer, and a progress bar over the records.
 struct WithProgress<O> {
     observer: O,
@@ -191,20 +209,28 @@ impl<O: Observer> Observer for WithProgress<O> {
     }
 }
 
-/// An observer that sees only the records of a time; the machine changes as always.
+/// An observer that sees only the records of a time, and of threads if any are named; the machine
+/// changes as always.
 #[derive(Debug)]
 pub(crate) struct Between<O> {
     span: TimeSpan,
+    threads: Vec<u32>,
     pub observer: O,
 }
 
 impl<O> Between<O> {
     pub fn new(span: TimeSpan, observer: O) -> Self {
-        Between { span, observer }
+        Between { span, threads: Vec::new(), observer }
+    }
+
+    /// Only the records of the threads with these ids; of all if there is none.
+    pub fn threads(self, threads: &[u32]) -> Self {
+        Between { threads: threads.to_vec(), ..self }
     }
 
     fn admits(&self, event: &EventRef) -> bool {
-        self.has(event.time)
+        let is_thread = || event.tid.is_some_and(|tid| self.threads.contains(&tid));
+        self.has(event.time) && (self.threads.is_empty() || is_thread())
     }
 
     /// Whether a time is selected.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use etl_synth::truth::{KnownEvent, RecordFormat};
 use etl_test_support::{needs, python, root, trace};
 use etlkit::run_captured;
 use serde_json::{Value, json};
@@ -392,4 +393,43 @@ fn summary_has_the_numbers_of_the_other_reports() {
     }
     let missing = summary["missing"].to_string();
     assert!(missing.contains("CSWITCH") && !missing.contains("DISK_IO"), "{missing}");
+}
+
+#[test]
+fn exceptions_of_a_thread_are_those_of_the_truth() {
+    let here = tempfile::tempdir().unwrap();
+    let simulated = simulated("gc-and-locks");
+    let path = here.path().join("gc.etl");
+    std::fs::write(&path, &simulated.traces["gc.etl"]).unwrap();
+    let mut expected: BTreeMap<u32, u64> = BTreeMap::new();
+    let thrown =
+        |event: &&KnownEvent| event.descriptor.id == 80 && event.format == RecordFormat::Event;
+    for event in simulated.truth.events.iter().filter(thrown) {
+        *expected.entry(event.tid).or_default() += 1;
+    }
+    assert!(expected.len() > 1);
+    for (tid, count) in expected {
+        let words = ["analyze", "exceptions", "--format", "json", "--thread", &tid.to_string()];
+        let out = etlkit(&[&words[..], &[path.to_str().unwrap()]].concat());
+        let report: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(report["count"], count);
+        let sum: u64 = rows(&report, "exceptions").map(|row| row["count"].as_u64().unwrap()).sum();
+        assert_eq!(sum, count);
+    }
+}
+
+#[needs(traces)]
+#[test]
+fn traces_of_two_machines_are_a_warning() {
+    let [kernel, clr, other] = ["diaghub.kernel.1.etl", "diaghub.user_paged.1.etl", "gcevents.etl"]
+        .map(|name| trace(&format!("perfview/{name}")).into_os_string());
+    let said = |files: [&std::ffi::OsString; 2]| {
+        let words = ["etlkit", "analyze", "gc", "--together"].map(Into::into);
+        let said = run_captured(words.into_iter().chain(files.map(Clone::clone)));
+        assert_eq!(said.code, 0);
+        String::from_utf8(said.err).unwrap()
+    };
+    assert_eq!(said([&kernel, &clr]), "");
+    let warning = said([&kernel, &other]);
+    assert!(warning.contains("are not of one recording: build "), "{warning}");
 }

@@ -1,7 +1,7 @@
 //! Several sessions as one recording: one machine, one clock, both halves, no gap between them.
 
+use etl_analysis::files::machine_differences;
 use etl_control::controller::KERNEL_SESSION;
-use etl_format::clock::iso_utc;
 use etl_format::constants::FILETIME_PER_SECOND;
 use etl_schema::clr::Enumeration;
 
@@ -51,28 +51,10 @@ pub(super) const DIFFERENT_MACHINES: Rule = Rule {
     check: different_machines,
 };
 
-/// How far boot times of one boot may differ: Windows adjusts the clock now and then.
-const BOOT_SKEW: u64 = 60 * FILETIME_PER_SECOND.unsigned_abs();
-
 fn different_machines(check: &mut Check<'_>) {
     let Some((first, rest)) = check.facts.files().split_first() else { return };
     for other in rest {
-        let (a, b) = (&first.header, &other.header);
-        let mut differ = Vec::new();
-        // Tools write zero for what they do not know.
-        let differs = |x: u64, y: u64| x != 0 && y != 0 && x != y;
-        if differs(a.build.into(), b.build.into()) {
-            differ.push(format!("build {} and {}", a.build, b.build));
-        }
-        if differs(a.processors.into(), b.processors.into()) {
-            differ.push(format!("{} and {} processors", a.processors, b.processors));
-        }
-        if differs(a.boot_time.unsigned_abs(), b.boot_time.unsigned_abs())
-            && a.boot_time.abs_diff(b.boot_time) > BOOT_SKEW
-        {
-            let (a, b) = (iso_utc(a.boot_time), iso_utc(b.boot_time));
-            differ.push(format!("booted at {a} and {b}"));
-        }
+        let differ = machine_differences(&first.header, &other.header);
         if !differ.is_empty() {
             let message = format!("{} and {}: {}", first.name, other.name, differ.join(", "));
             check.find(message);

@@ -254,7 +254,7 @@ impl ReportArgs {
             return Ok(self);
         }
         Err(Failure::new("--thread", "this kind of report does not distinguish threads")
-            .hint("use --process, or one of `etlkit analyze cpu`, `jit`, `contention` and `waits`"))
+            .hint("use --process, or one of `etlkit analyze cpu`, `jit`, `exceptions`, `contention` and `waits`"))
     }
 
     /// Whether the report is text for people.

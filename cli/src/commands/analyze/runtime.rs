@@ -142,8 +142,10 @@ fn label(symbol: Option<Symbol<'_>>, functions: Option<&dyn FunctionNames>) -> S
 /// Prints exceptions by process, type and throwing method.
 pub(super) fn exceptions(args: &ExceptionArgs) -> Result<Outcome, Failure> {
     let pdbs = args.symbols.open()?;
-    let args = args.report.of_any_thread()?;
-    let analyzed = args.recording.analyze(|span| Between::new(span, Exceptions::new()))?;
+    let args = &args.report;
+    let threads = &args.recording.thread;
+    let analyzed =
+        args.recording.analyze(|span| Between::new(span, Exceptions::new()).threads(threads))?;
     let (machine, exceptions) = (&analyzed.machine, &analyzed.observer.observer);
     let selected = processes(args, machine)?;
     let (clock, symbols, functions) = (machine.clock(), machine.symbols(), pdbs.functions(machine));
@@ -172,6 +174,7 @@ pub(super) fn exceptions(args: &ExceptionArgs) -> Result<Outcome, Failure> {
             (row.first, row.message) = (first, message);
         }
     }
+    let total: u64 = rows.values().map(|row| row.count).sum();
     let mut sorted: Vec<_> = rows.into_iter().collect();
     sorted.sort_by_key(|(_, row)| (std::cmp::Reverse(row.count), row.first));
     let mut table = Table::new("exceptions", "", &columns(&own));
@@ -188,12 +191,11 @@ pub(super) fn exceptions(args: &ExceptionArgs) -> Result<Outcome, Failure> {
         table.rows.push(row);
     }
     functions.iter().for_each(Functions::note_missing);
-    let total: u64 = exceptions.list().map(|thrown| thrown.count).sum();
     let mut report = report("exceptions", &analyzed);
     report.facts.extend(span_facts(machine));
     report.facts.push(("count", Cell::Count(total)));
     report.headline.push(format!("{total} exceptions"));
-    if total == 0 {
+    if exceptions.list().next().is_none() {
         report.missing.push(
             "exceptions, or their events: enable Microsoft-Windows-DotNETRuntime with the keyword \
              Exception (0x8000) at level 2"
