@@ -114,9 +114,14 @@ for thread in profile["threads"]:
         assert (end is not None) == (phase == 1) and phase in (0, 1, 2), phase
         assert start >= 0 and (end is None or end >= start)
         fields = {field["key"]: field["format"] for field in schemas[data["type"]]["fields"]}
-        assert set(data) <= set(fields) | {"type"}, data
+        assert set(data) <= set(fields) | {"type", "cause"}, data
         named = {key: texts[value] if fields.get(key) == "unique-string" else value
                  for key, value in data.items()}
+        if "cause" in data:
+            cause = data["cause"]
+            assert cause["tid"] == thread["tid"] and cause["time"] == start, (cause, start)
+            index([cause["stack"]], stacks["length"])
+            named["cause"] = ";".join(paths[cause["stack"]])
         found.append({"name": texts[name], "start": start, "end": end,
                       "category": meta["categories"][category]["name"], **named})
     assert [m["start"] for m in found] == sorted(m["start"] for m in found)

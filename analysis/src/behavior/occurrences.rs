@@ -47,6 +47,8 @@ pub struct Occurrence {
     pub process: usize,
     /// Its thread.
     pub tid: Option<u32>,
+    /// Number of the event with which it began, which may have a stack.
+    pub number: u64,
     /// When it began, in ticks.
     pub since: i64,
     /// When it ended: the same for what has no duration.
@@ -55,14 +57,15 @@ pub struct Occurrence {
     pub what: Occurred,
 }
 
-/// Collects what happened; 48 bytes for each occurrence, and each text once.
+/// Collects what happened; 56 bytes for each occurrence, and each text once.
 #[derive(Clone, Debug)]
 pub struct Occurrences {
     list: Vec<Occurrence>,
     texts: Vec<Box<str>>,
     numbers: HashMap<Box<str>, u32>,
-    /// Beginnings of waits, by process, thread, and whether the lock is native.
-    waits: HashMap<(usize, u32, bool), i64>,
+    /// Events with which waits began and their times, by process, thread, and whether the lock is
+    /// native.
+    waits: HashMap<(usize, u32, bool), (u64, i64)>,
     thrown: FieldReader<2>,
     contention: FieldReader<1>,
 }
@@ -111,9 +114,16 @@ impl Occurrences {
         number
     }
 
-    fn add(&mut self, process: usize, event: &EventRef, since: i64, what: Occurred) {
+    /// Adds what ends with an event, and with which event it began.
+    fn add(
+        &mut self,
+        process: usize,
+        event: &EventRef,
+        (number, since): (u64, i64),
+        what: Occurred,
+    ) {
         let (tid, until) = (event.tid, event.time);
-        self.list.push(Occurrence { process, tid, since, until, what });
+        self.list.push(Occurrence { process, tid, number, since, until, what });
     }
 
     fn contention(&mut self, id: u16, process: usize, record: &Record<'_>, event: &EventRef) {
@@ -122,9 +132,9 @@ impl Occurrences {
         let flags = self.contention.read(record).and_then(|fields| fields.uint(0));
         let is_native = flags.unwrap_or(0) & contention::NATIVE != 0;
         if id == contention::START {
-            self.waits.insert((process, tid, is_native), event.time);
-        } else if let Some(since) = self.waits.remove(&(process, tid, is_native)) {
-            self.add(process, event, since, Occurred::LockWait { is_native });
+            self.waits.insert((process, tid, is_native), (event.number, event.time));
+        } else if let Some(begun) = self.waits.remove(&(process, tid, is_native)) {
+            self.add(process, event, begun, Occurred::LockWait { is_native });
         }
     }
 
@@ -132,7 +142,8 @@ impl Occurrences {
         let Some(fields) = self.thrown.read(record) else { return };
         let exception = self.number(fields.text(0).unwrap_or_default());
         let message = self.number(fields.text(1).unwrap_or_default());
-        self.add(process, event, event.time, Occurred::Exception { exception, message });
+        let what = Occurred::Exception { exception, message };
+        self.add(process, event, (event.number, event.time), what);
     }
 }
 
@@ -148,7 +159,8 @@ impl Observer for Occurrences {
                 let decoded = clr::decode(record).map(|decoded| decoded.event);
                 if let Some(clr::Event::Module(_, module)) = decoded {
                     let path = self.number(module.text().il_path);
-                    self.add(process, event, event.time, Occurred::Module(path));
+                    let at = (event.number, event.time);
+                    self.add(process, event, at, Occurred::Module(path));
                 }
             }
             _ => {}
@@ -157,7 +169,7 @@ impl Observer for Occurrences {
 
     fn change(&mut self, _: &Machine, change: &Change, event: &EventRef) {
         if let Change::Image(Life::Begun, process, image) = *change {
-            self.add(process, event, event.time, Occurred::Image(image));
+            self.add(process, event, (event.number, event.time), Occurred::Image(image));
         }
     }
 

@@ -6,7 +6,7 @@ use super::changes::Changes;
 use super::stacks::{Owner, Stacks};
 use super::weight::{Intervals, Weight};
 use crate::machine::{Change, Life, Machine};
-use crate::observe::{EventRef, Observer, Sample};
+use crate::observe::{EventRef, Observer, Sample, Stack};
 
 /// A sample that is kept.
 #[derive(Clone, Copy, Debug)]
@@ -123,6 +123,14 @@ impl SampleCollector {
             self.kept.push(Kept { time: event.time, node, processor: event.processor });
         }
         Some(SampleStack(node))
+    }
+
+    /// Adds the stack of an event that is no sample, so that it is part of the tree; it counts
+    /// nothing. Returns what stands for its thread and the stack.
+    pub fn add_stack(&mut self, stack: &Stack<'_>) -> SampleStack {
+        let event = &stack.event;
+        let owner = Owner { process: event.process, tid: event.tid.unwrap_or(u32::MAX) };
+        SampleStack(self.node(owner, stack.frames.iter().rev(), event.time))
     }
 
     /// The node of a stack of addresses, outermost first.

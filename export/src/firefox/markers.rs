@@ -4,13 +4,13 @@ use std::io::{self, Write};
 
 use etl_analysis::Machine;
 use etl_analysis::behavior::occurrences::Occurred;
-use etl_analysis::profile::ProfileOptions;
+use etl_analysis::profile::{Profile, ProfileOptions};
 use foldhash::HashMap;
 use serde_json::{Map, Value, json};
 
 use super::categories::Category;
 use super::json::Json;
-use super::tables::Texts;
+use super::tables::{Texts, stack_of};
 use super::times::Times;
 use super::{Collector, ThreadKey};
 
@@ -91,6 +91,7 @@ pub(super) struct Describer<'a> {
     collected: &'a Collector,
     times: &'a Times,
     machine: &'a Machine,
+    profile: &'a Profile,
     /// Paths of images by process, first address and time of the load.
     images: HashMap<(u32, u64, i64), &'a str>,
     /// Names of the provider and of the activity, by the number of the name.
@@ -98,7 +99,12 @@ pub(super) struct Describer<'a> {
 }
 
 impl<'a> Describer<'a> {
-    pub fn new(collected: &'a Collector, machine: &'a Machine, times: &'a Times) -> Self {
+    pub fn new(
+        collected: &'a Collector,
+        machine: &'a Machine,
+        profile: &'a Profile,
+        times: &'a Times,
+    ) -> Self {
         let loaded = machine.image_lives().filter_map(|life| {
             let pid = machine.processes().get(life.process)?.pid();
             Some(((pid, life.start, life.loaded?), life.path))
@@ -108,7 +114,7 @@ impl<'a> Describer<'a> {
             let name = || collected.activities.name(activity.name);
             activities.entry(activity.name).or_insert_with(name);
         }
-        Describer { collected, times, machine, images: loaded.collect(), activities }
+        Describer { collected, times, machine, profile, images: loaded.collect(), activities }
     }
 
     /// Name, category and data of a marker.
@@ -217,7 +223,18 @@ impl<'a> Describer<'a> {
             _ => return None,
         };
         data.insert("type".into(), kind.into());
+        if let Some(stack) = self.stack(of.number) {
+            let time = self.times.since_start(of.since) as f64 / 1e4;
+            data.insert("cause".into(), json!({ "tid": of.tid, "time": time, "stack": stack }));
+        }
         Some(described)
+    }
+
+    /// Where an event was logged.
+    fn stack(&self, number: u64) -> Option<u64> {
+        let node = self.profile.node_of(*self.collected.stacks.get(&number)?)?;
+        let root = self.profile.roots().partition_point(|root| root.end <= node);
+        stack_of(self.profile, root, node)
     }
 
     /// Writes the table of the markers of a thread.

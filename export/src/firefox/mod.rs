@@ -20,20 +20,23 @@ mod tables;
 mod threads;
 mod times;
 
+use std::collections::VecDeque;
 use std::io::{self, BufWriter, Write};
 
 use etl_analysis::behavior::activities::Activities;
 use etl_analysis::behavior::collections::Collections;
 use etl_analysis::behavior::compilations::Compilations;
 use etl_analysis::behavior::occurrences::Occurrences;
-use etl_analysis::profile::{Detail, Profile, ProfileOptions, SampleCollector};
-use etl_analysis::{Change, EventRef, Machine, Observer, Sample};
+use etl_analysis::behavior::{contention, exceptions};
+use etl_analysis::profile::{Detail, Profile, ProfileOptions, SampleCollector, SampleStack};
+use etl_analysis::{Change, EventRef, Machine, Observer, Sample, Stack};
 use etl_format::constants::PointerSize;
 use etl_format::read::Record;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::store::SchemaStore;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use foldhash::HashMap;
 use serde_json::json;
 
 use categories::Category;
@@ -58,6 +61,10 @@ pub struct Collector {
     compilations: Compilations,
     occurrences: Occurrences,
     activities: Activities,
+    /// Numbers of exceptions and beginnings of waits whose stack may follow.
+    expected: VecDeque<u64>,
+    /// Stacks of events by number.
+    stacks: HashMap<u64, SampleStack>,
     span: (Option<i64>, Option<i64>),
 }
 
@@ -71,6 +78,8 @@ impl Collector {
             compilations: Compilations::new(),
             occurrences: Occurrences::new(),
             activities: Activities::new(store),
+            expected: VecDeque::new(),
+            stacks: HashMap::default(),
             span: (None, None),
         }
     }
@@ -106,6 +115,9 @@ impl Observer for Collector {
             self.collections.record(machine, record, event);
             self.compilations.record(machine, record, event);
             self.occurrences.record(machine, record, event);
+            if matches!(header.descriptor.id, exceptions::THROWN | contention::START) {
+                self.expected.push_back(event.number);
+            }
         }
     }
 
@@ -118,7 +130,18 @@ impl Observer for Collector {
         self.samples.sample(machine, sample);
     }
 
+    fn stack(&mut self, _: &Machine, stack: &Stack<'_>) {
+        // Stacks come in the order of their events: those before have none.
+        let number = stack.event.number;
+        while self.expected.pop_front_if(|first| *first < number).is_some() {}
+        if self.expected.pop_front_if(|first| *first == number).is_some() {
+            self.stacks.insert(number, self.samples.add_stack(stack));
+        }
+    }
+
     fn restart(&mut self) {
+        self.expected.clear();
+        self.stacks.clear();
         self.samples.restart();
         self.collections.restart();
         self.compilations.restart();

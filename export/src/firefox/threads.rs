@@ -113,7 +113,7 @@ impl<'a> Threads<'a> {
         for same in markers.chunk_by(|a, b| a.thread == b.thread) {
             of_threads.extend(same.first().map(|marker| (marker.thread, same)));
         }
-        let describer = Describer::new(self.collected, self.machine, self.times);
+        let describer = Describer::new(self.collected, self.machine, self.profile, self.times);
         let mut written = 0;
         let roots = self.profile.roots().iter().enumerate();
         let with_samples: Vec<(ThreadKey, Option<usize>)> =

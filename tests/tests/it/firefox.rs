@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::kinds::{Kind, kinds};
 use crate::sampled::{sampled, simulated};
 use crate::simulated::Simulated;
+use crate::thread_waits::locks;
 
 /// Counts by stack, outermost frame first.
 type Stacks = BTreeMap<String, u64>;
@@ -197,6 +198,32 @@ fn compare_markers(folder: &Path, name: &str, simulated: &Simulated, files: &[&s
     let theirs = theirs["contention"].as_object().unwrap().iter();
     let theirs = theirs.map(|(thread, row)| (thread.clone(), row[0].as_u64().unwrap()));
     assert_eq!(waits, theirs.collect(), "{name}");
+}
+
+#[needs(python)]
+#[test]
+fn waits_for_locks_have_the_stacks_of_the_truth() {
+    let (simulated, stacks) = locks();
+    let here = tempfile::tempdir().unwrap();
+    let files = written(&simulated, &["clr.etl"], here.path());
+    let read = read(&export(here.path(), "p.json", &files, &[]));
+    let causes = markers(&read, "Contention").map(|(_, marker)| marker["cause"].clone());
+    let expected = stacks.into_iter().map(|(_, path)| Value::from(path));
+    assert!(markers(&read, "Contention").count() > 30);
+    assert_eq!(sorted(causes), sorted(expected));
+}
+
+/// The exception of this trace was thrown in code that the CLR's stack shows.
+#[needs(trace = "perfview/net.4.5.2.x64.etl", python)]
+#[test]
+fn exceptions_of_a_real_trace_have_the_stacks_of_the_clr() {
+    let here = tempfile::tempdir().unwrap();
+    let files = [trace("perfview/net.4.5.2.x64.etl")];
+    let read = read(&export(here.path(), "p.json", &files, &[]));
+    let all: Vec<&Value> = markers(&read, "Exception").map(|(_, marker)| marker).collect();
+    let [exception] = all[..] else { panic!("{all:?}") };
+    let cause = exception["cause"].as_str().unwrap();
+    assert!(cause.starts_with("ntdll.dll!?;") && cause.matches(';').count() > 10, "{cause}");
 }
 
 #[needs(python)]

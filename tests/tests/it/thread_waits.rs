@@ -156,9 +156,7 @@ fn compare(ours: &ByStack, expected: &ByStack) {
     }
 }
 
-#[test]
-fn waits_for_locks_have_the_stacks_of_the_truth() {
-    const SCRIPT: &str = r#"
+const LOCKS: &str = r#"
 scenario "locks" seed=5
 process "Shop.exe" pid=5000 threads=3 start="1.5s" {
     clr "core" version="6.0.100" { assembly "Shop" { module "C:\\App\\Shop.dll" { methods 40 ready=20 } } }
@@ -168,13 +166,27 @@ at "1s" { session "clr" file="clr.etl" { enable "runtime" keywords="Loader|Jit|C
 at "3.5s" { enable "rundown" in="clr" keywords=0x138 level=5 }
 at "4s" { stop "clr" }
 "#;
-    let scenario = Script::new("locks", SCRIPT).parse().unwrap();
-    let simulated = simulate("locks", SCRIPT.to_owned(), scenario);
-    let mut expected = ByStack::new();
-    for (ticks, mut labels) in lock_stacks(&simulated) {
+
+/// A machine on which threads wait for locks, and for each wait its ticks and the stack of its
+/// beginning.
+pub fn locks() -> (Simulated, Vec<(u64, String)>) {
+    let scenario = Script::new("locks", LOCKS).parse().unwrap();
+    let simulated = simulate("locks", LOCKS.to_owned(), scenario);
+    let stacks = lock_stacks(&simulated).into_iter().map(|(ticks, mut labels)| {
         // The session has no events of images.
         labels.iter_mut().filter(|label| label.ends_with("!?")).for_each(|l| *l = "?".to_owned());
-        let entry = expected.entry(path_of(&labels)).or_default();
+        (ticks, path_of(&labels))
+    });
+    let stacks = stacks.collect();
+    (simulated, stacks)
+}
+
+#[test]
+fn waits_for_locks_have_the_stacks_of_the_truth() {
+    let (simulated, stacks) = locks();
+    let mut expected = ByStack::new();
+    for (ticks, path) in stacks {
+        let entry = expected.entry(path).or_default();
         *entry = (entry.0 + 1, entry.1 + ticks as f64 / 10.0);
     }
     let (ours, report) = tree("contention", &simulated.traces["clr.etl"]);
