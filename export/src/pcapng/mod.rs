@@ -297,7 +297,11 @@ impl<W: Write> PacketWriter<W> {
         }
         if let Some((reason, place)) = part.dropped {
             let blank = if self.comment.is_empty() { "" } else { " " };
-            let _ = write!(self.comment, "{blank}dropped: reason {reason}, location {place:#x}");
+            let _ = match &part.reason {
+                Some(name) => write!(self.comment, "{blank}dropped: {name} (reason {reason})"),
+                None => write!(self.comment, "{blank}dropped: reason {reason}"),
+            };
+            let _ = write!(self.comment, ", location {place:#x}");
         }
         self.block.text(option::COMMENT, &self.comment);
         if let Some(is_sent) = part.is_sent {

@@ -92,6 +92,8 @@ pub(super) struct Part<'a> {
     pub number: Option<(u64, u64)>,
     /// Reason and place in the driver's code, of a dropped packet.
     pub dropped: Option<(u64, u64)>,
+    /// Name of the reason, where the schema of the event has one.
+    pub reason: Option<String>,
     /// The VLAN tag that Windows took out of it.
     pub vlan: Option<u16>,
     /// Names of the port and of its card.
@@ -145,6 +147,7 @@ impl<'a> Part<'a> {
             length: None,
             number: None,
             dropped: None,
+            reason: None,
             vlan: None,
             names: <[String; 2]>::default(),
         }
@@ -200,7 +203,7 @@ fn port_part<'a>(record: &Record<'a>, keyword: u64) -> Option<Part<'a>> {
 /// A packet of a component of the network stack.
 fn component_part<'a>(store: &'a SchemaStore, record: &Record<'a>, event: u16) -> Option<Part<'a>> {
     let mut numbers = [None; COMPONENT_FIELDS.len()];
-    let mut payload = None;
+    let (mut payload, mut reason_name) = (None, None);
     let (_, fields) = store.fields(record)?;
     for (field, value) in fields {
         if let Value::Binary(bytes) = value {
@@ -209,6 +212,10 @@ fn component_part<'a>(store: &'a SchemaStore, record: &Record<'a>, event: u16) -
             && let Some(number) = numbers.get_mut(at)
         {
             *number = value.as_u64();
+            if &*field.name == DROP_REASON {
+                let map = field.map.as_deref();
+                reason_name = map.zip(*number).and_then(|(map, reason)| map.get(reason));
+            }
         }
     }
     let [kind, id, direction_tag, length, group, number, reason, location] = numbers;
@@ -224,9 +231,13 @@ fn component_part<'a>(store: &'a SchemaStore, record: &Record<'a>, event: u16) -
         length: length.map(|length| length as u32),
         number: group.zip(number),
         dropped: reason.zip(location).filter(|_| event == id::DROPPED),
+        reason: reason_name.map(str::to_owned),
         ..part
     })
 }
+
+/// The field whose numbers have names.
+const DROP_REASON: &str = "DropReason";
 
 /// Fields with numbers of the packets of a component.
 const COMPONENT_FIELDS: [&str; 8] = [
@@ -236,7 +247,7 @@ const COMPONENT_FIELDS: [&str; 8] = [
     "OriginalPayloadSize",
     "PktGroupId",
     "PktNumber",
-    "DropReason",
+    DROP_REASON,
     "DropLocation",
 ];
 

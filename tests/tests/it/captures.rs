@@ -20,7 +20,7 @@ use etl_tests::foreign;
 use etlkit::run_captured;
 
 use crate::kinds::{Kind, kinds};
-use crate::packets::{END, NDIS_CAPTURE, captured, file, monitored, of_corpus};
+use crate::packets::{END, NDIS_CAPTURE, PKTMON, captured, file, monitored, of_corpus};
 use crate::simulated::Simulated;
 
 /// Writes a trace as pcapng; returns the file, and what was counted.
@@ -238,6 +238,11 @@ fn captures_need_packets() {
 
 /// A trace with these events of NDIS-PacketCapture: id, keyword and payload.
 fn ndis_trace(events: &[(u16, u64, Vec<u8>)]) -> Vec<u8> {
+    trace_of(NDIS_CAPTURE, events)
+}
+
+/// A trace with events of a provider: ids, keywords, payloads.
+fn trace_of(provider: &str, events: &[(u16, u64, Vec<u8>)]) -> Vec<u8> {
     let header = FileHeader {
         timestamp: 1_000,
         start_time: 132_000_000_000_000_000,
@@ -255,7 +260,7 @@ fn ndis_trace(events: &[(u16, u64, Vec<u8>)]) -> Vec<u8> {
             thread_id: 8,
             process_id: 4,
             timestamp: 2_000 + number as i64,
-            provider: NDIS_CAPTURE.parse::<Guid>().unwrap(),
+            provider: provider.parse::<Guid>().unwrap(),
             descriptor: EventDescriptor {
                 id: *id,
                 level: 4,
@@ -324,6 +329,68 @@ fn tshark_finds_the_vlan_tags_of_virtual_switches() {
     let (plain, tagged) = (frame.len().to_string(), (frame.len() + 4).to_string());
     let expected = [[&*plain, "", ""], [&tagged, "100", "5"], [&tagged, "7", "0"]];
     assert_eq!(found, expected.map(|own| [own, rest].concat()));
+}
+
+/// Names of the reasons for which packets are dropped, as manifests of Windows and merged traces
+/// define them.
+const REASONS: &str = r#"<?xml version="1.0"?>
+<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events">
+ <instrumentation xmlns:win="http://manifests.microsoft.com/win/2004/08/windows/events"><events>
+  <provider name="Microsoft-Windows-PktMon" guid="{4d4f80d9-c8bd-4d73-bb5b-19c90402c5ac}"
+      symbol="PktMon" resourceFileName="x" messageFileName="x">
+   <maps><valueMap name="Reasons"><map value="1" message="$(string.invalid)"/></valueMap></maps>
+   <templates><template tid="Dropped">
+    <data name="PktGroupId" inType="win:UInt64"/><data name="PktNumber" inType="win:UInt16"/>
+    <data name="AppearanceCount" inType="win:UInt16"/><data name="DirTag" inType="win:UInt16"/>
+    <data name="PacketType" inType="win:UInt16"/><data name="ComponentId" inType="win:UInt16"/>
+    <data name="EdgeId" inType="win:UInt16"/><data name="FilterId" inType="win:UInt16"/>
+    <data name="DropReason" inType="win:UInt32" map="Reasons"/>
+    <data name="DropLocation" inType="win:UInt32"/>
+    <data name="OriginalPayloadSize" inType="win:UInt16"/>
+    <data name="LoggedPayloadSize" inType="win:UInt16"/>
+    <data name="Payload" inType="win:Binary" length="LoggedPayloadSize"/>
+   </template></templates>
+   <events><event value="170" symbol="Dropped" template="Dropped"/></events>
+  </provider></events></instrumentation>
+ <localization><resources culture="en-US"><stringTable>
+  <string id="invalid" value="Invalid data"/></stringTable></resources></localization>
+</instrumentationManifest>"#;
+
+#[needs(tshark)]
+#[test]
+fn tshark_finds_why_packets_were_dropped() {
+    let frame = [[0xff; 6].as_slice(), &[2, 0, 0, 0, 0, 1, 8, 6], &[0; 28]].concat();
+    let packet = |id: u16, reason: u32, direction: u16| {
+        let shorts = |list: &[u16]| list.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<_>>();
+        let len = frame.len() as u16;
+        // Number, appearance, direction, Ethernet, component, edge, filter.
+        let head = shorts(&[u16::from(id == 170), 1, direction, 1, 59, 1, 0]);
+        let group = 77u64.to_le_bytes().to_vec();
+        let drop = numbers(&[reason, 0xe000_1234]);
+        (id, 0x10, [group, head, drop, shorts(&[len, len]), frame.clone()].concat())
+    };
+    let events = [packet(160, 0, 3), packet(170, 1, 4), packet(170, 0xffff_fff0, 0)];
+    let bytes = trace_of(PKTMON, &events);
+    let directory = tempfile::tempdir().unwrap();
+    let trace = saved(directory.path(), "dropped.etl", &bytes);
+    let manifest = saved(directory.path(), "reasons.man", REASONS.as_bytes());
+    let path = directory.path().join("dropped.pcapng");
+    let words = ["etlkit", "export", "pcapng", "--manifest"].map(Into::into).into_iter();
+    let said = run_captured(words.chain([
+        manifest.into(),
+        "-o".into(),
+        path.clone().into(),
+        trace.into_os_string(),
+    ]));
+    assert_eq!(said.code, 0, "{}", String::from_utf8_lossy(&said.err));
+    let fields = ["frame.comment", "frame.packet_flags_direction", "frame.packet_id"];
+    let found = tshark(&path, &fields);
+    let process = "PID=4 TID=8";
+    let unknown = format!("{process} dropped: reason 4294967280, location 0xe0001234");
+    let named = format!("{process} dropped: Invalid data (reason 1), location 0xe0001234");
+    let expected = [(process, "0x00000001"), (&named, "0x00000002"), (&unknown, "")];
+    let expected = expected.map(|(comment, flags)| [comment, flags, "77"].map(str::to_owned));
+    assert_eq!(found, expected);
 }
 
 /// How a Wi-Fi packet was received stands in an event before it.
