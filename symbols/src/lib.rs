@@ -7,7 +7,8 @@
 //!
 //! | file | contains | read with |
 //! |---|---|---|
-//! | Windows PDB | functions, inlined functions, lines by offset in the image | [`functions`], [`FunctionTable`] |
+//! | Windows PDB | functions, inlined functions, lines by offset in the image | [`functions`] |
+//! | Windows PDB | all functions, for offsets that are not known yet | [`FunctionTable`] |
 //! | portable PDB | source lines by method and IL offset | [`source_lines`] |
 //!
 //! A file is read when it is needed, and only the parts of it that are. Files that are damaged, or

@@ -27,8 +27,8 @@ fn threads_run_and_wait_as_the_truth_has_it() {
     }
 }
 
-/// Compares what threads ran and waited for with what a script computes from the truth. Returns how
-/// many pairs of threads there were of which one ended waits of the other.
+/// Compares what threads ran and waited for with what a script computes from the truth. Returns the
+/// number of pairs of a thread and another one that ended waits of it.
 fn compare_threads(name: &str, simulated: &Simulated, files: &[&str]) -> usize {
     let mut wakers_seen = 0;
     let here = tempfile::tempdir().unwrap();
