@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use etl_synth::truth::{KnownEvent, RecordFormat};
+use etl_schema::providers::CLR_RUNTIME;
+use etl_synth::truth::KnownEvent;
 use etl_test_support::{needs, python, root, trace};
 use etlkit::run_captured;
 use serde_json::{Value, json};
@@ -396,25 +397,30 @@ fn summary_has_the_numbers_of_the_other_reports() {
 }
 
 #[test]
-fn exceptions_of_a_thread_are_those_of_the_truth() {
+fn collections_and_exceptions_of_a_thread_are_those_of_the_truth() {
     let here = tempfile::tempdir().unwrap();
     let simulated = simulated("gc-and-locks");
     let path = here.path().join("gc.etl");
     std::fs::write(&path, &simulated.traces["gc.etl"]).unwrap();
-    let mut expected: BTreeMap<u32, u64> = BTreeMap::new();
-    let thrown =
-        |event: &&KnownEvent| event.descriptor.id == 80 && event.format == RecordFormat::Event;
-    for event in simulated.truth.events.iter().filter(thrown) {
-        *expected.entry(event.tid).or_default() += 1;
-    }
-    assert!(expected.len() > 1);
-    for (tid, count) in expected {
-        let words = ["analyze", "exceptions", "--format", "json", "--thread", &tid.to_string()];
-        let out = etlkit(&[&words[..], &[path.to_str().unwrap()]].concat());
-        let report: Value = serde_json::from_slice(&out).unwrap();
-        assert_eq!(report["count"], count);
-        let sum: u64 = rows(&report, "exceptions").map(|row| row["count"].as_u64().unwrap()).sum();
-        assert_eq!(sum, count);
+    // Ids of the events that a collection starts and that an exception was thrown.
+    for (kind, id) in [("gc", 1), ("exceptions", 80)] {
+        let mut expected: BTreeMap<u32, u64> = BTreeMap::new();
+        let is_one =
+            |event: &&KnownEvent| event.provider == CLR_RUNTIME && event.descriptor.id == id;
+        for event in simulated.truth.events.iter().filter(is_one) {
+            *expected.entry(event.tid).or_default() += 1;
+        }
+        assert!(expected.len() > 1, "{kind}");
+        for (tid, count) in expected {
+            let words = ["analyze", kind, "--format", "json", "--thread", &tid.to_string()];
+            let out = etlkit(&[&words[..], &[path.to_str().unwrap()]].concat());
+            let report: Value = serde_json::from_slice(&out).unwrap();
+            let found = match kind {
+                "gc" => rows(&report, "collections").count() as u64,
+                _ => rows(&report, kind).map(|row| row["count"].as_u64().unwrap()).sum(),
+            };
+            assert_eq!(found, count, "{kind} {tid}");
+        }
     }
 }
 

@@ -100,7 +100,8 @@ pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
     ];
     let mut list = Table::new("collections", "collections", &columns(&own));
     let mut by_process: BTreeMap<usize, Vec<&Collection>> = BTreeMap::new();
-    for gc in collections.list().iter().filter(|gc| admits(gc.process)) {
+    let of_thread = |gc: &&Collection| args.has_thread(gc.tid);
+    for gc in collections.list().iter().filter(|gc| admits(gc.process)).filter(of_thread) {
         by_process.entry(gc.process).or_default().push(gc);
         let bytes = |bytes: Option<u64>| bytes.map_or(Cell::None, Cell::Bytes);
         let value = |name: Option<&'static str>, value: u32| {
@@ -169,7 +170,10 @@ pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
     let mut report = report("gc", &analyzed);
     report.facts.extend(span_facts(machine));
     report.headline.push(format!("{} collections", list.rows.len()));
-    for ((process, _), other) in collections.other_pauses().filter(|((p, _), _)| admits(*p)) {
+    // Which thread suspended the others is not kept.
+    let has_pauses = args.has_thread(None);
+    let other_pauses = collections.other_pauses().filter(|((p, _), _)| has_pauses && admits(*p));
+    for ((process, _), other) in other_pauses {
         let paused = ticks(clock, other.paused) as f64 / 1e4;
         report.headline.push(format!(
             "{}: {} suspensions without a collection, {paused:.3} ms",
@@ -177,7 +181,7 @@ pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
             other.count
         ));
     }
-    if list.rows.is_empty() {
+    if collections.list().is_empty() {
         report.missing.push(
             "events of collections: enable Microsoft-Windows-DotNETRuntime with the keyword GC \
              (0x1) at level 4, or at level 5 for allocations as well"

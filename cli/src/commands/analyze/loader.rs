@@ -1,7 +1,7 @@
 //! `etlkit analyze loader`: what the processes of a recording loaded, and when.
 
 use etl_analysis::Machine;
-use etl_analysis::behavior::loads::{LoadKind, Loads};
+use etl_analysis::behavior::loads::{Load, LoadKind, Loads};
 
 use super::runtime::columns;
 use super::{ReportArgs, process_cells, processes, report, span_facts, ticks};
@@ -31,7 +31,9 @@ pub(super) fn loader(args: &ReportArgs) -> Result<Outcome, Failure> {
     ];
     let mut rows = Vec::new();
     let is_loaded = |time: &i64| analyzed.observer.has(*time);
-    for image in machine.image_lives().filter(|image| admits(image.process)) {
+    // The thread that loaded an image is not kept.
+    let has_images = args.has_thread(None);
+    for image in machine.image_lives().filter(|image| has_images && admits(image.process)) {
         let Some(loaded) = image.loaded.filter(is_loaded) else { continue };
         let path = machine.user_path(image.path);
         let name = path.rsplit(['\\', '/']).next().unwrap_or_default().to_owned();
@@ -51,7 +53,8 @@ pub(super) fn loader(args: &ReportArgs) -> Result<Outcome, Failure> {
         rows.push((loaded, row));
     }
     let images = rows.len();
-    for load in loads.list().iter().filter(|load| admits(load.process)) {
+    let of_thread = |load: &&Load| args.has_thread(load.tid);
+    for load in loads.list().iter().filter(|load| admits(load.process)).filter(of_thread) {
         let (name, path, native) = match load.kind {
             LoadKind::Module => {
                 let name = load.path.rsplit(['\\', '/']).next().unwrap_or_default();

@@ -213,12 +213,12 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     match &args.kind {
         Kind::Summary(args) => summary::summary(args),
         Kind::Cpu(args) => cpu::run(args),
-        Kind::Gc(args) => gc::gc(args.of_any_thread()?),
+        Kind::Gc(args) => gc::gc(args),
         Kind::Jit(args) => runtime::jit(args),
         Kind::Exceptions(args) => runtime::exceptions(args),
         Kind::Contention(args) => runtime::contention(args),
         Kind::Threadpool(args) => pool::threadpool(args.of_any_thread()?),
-        Kind::Loader(args) => loader::loader(args.of_any_thread()?),
+        Kind::Loader(args) => loader::loader(args),
         Kind::Io(args) => io::io(args.of_any_thread()?),
         Kind::Network(args) => io::network(args.of_any_thread()?),
         Kind::Waits(args) => waits::waits(args),
@@ -253,8 +253,10 @@ impl ReportArgs {
         if self.recording.thread.is_empty() {
             return Ok(self);
         }
-        Err(Failure::new("--thread", "this kind of report does not distinguish threads")
-            .hint("use --process, or one of `etlkit analyze cpu`, `jit`, `exceptions`, `contention` and `waits`"))
+        Err(Failure::new("--thread", "this kind of report does not distinguish threads").hint(
+            "use --process, or one of `etlkit analyze cpu`, `gc`, `jit`, `exceptions`, \
+                 `contention`, `loader` and `waits`",
+        ))
     }
 
     /// Whether the report is text for people.

@@ -95,7 +95,7 @@ pub(super) fn jit(args: &ReportArgs) -> Result<Outcome, Failure> {
     let mut report = report("jit", &analyzed);
     report.facts.extend(span_facts(machine));
     report.headline.push(format!("{} methods compiled at run time", table.rows.len()));
-    if table.rows.is_empty() {
+    if compiled.list().is_empty() {
         report.missing.push(
             "events of compiled methods: enable Microsoft-Windows-DotNETRuntime with the keywords \
              Jit and NGen (0x30) at level 5"
