@@ -439,8 +439,7 @@ fn export_of_packets_needs_packets() {
 #[test]
 fn analysis_without_threads_refuses_to_select_one() {
     let directory = directory(&[("a.etl", &trace())]);
-    for kind in ["summary", "gc", "exceptions", "io", "network", "processes", "images", "sessions"]
-    {
+    for kind in ["summary", "threadpool", "io", "network", "processes", "images", "sessions"] {
         let output = etlkit(directory.path(), &["analyze", kind, "--thread", "1020", "a.etl"]);
         assert_eq!(output.code, 2, "{kind}");
         assert!(output.err.contains("--thread: this kind of report"), "{kind}: {}", output.err);
