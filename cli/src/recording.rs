@@ -129,10 +129,12 @@ impl RecordingArgs {
         } else {
             None
         };
-        let observer = observer(self.span(&recording.timeline().clock())?, lives);
+        let span = self.span(&recording.timeline().clock())?;
+        let observer = observer(span, lives);
         let mut observer = WithProgress { observer, progress: Progress::new(used, false) };
         let analysis = Analysis::new().names(true).threads(self.threads.count());
         let machine = analysis.run(&mut recording, &mut observer).map_err(failed)?;
+        note_empty_span(span, &machine);
         let mut outcome = Outcome::Success;
         for ((trace, name), file) in recording.files().iter().zip(machine.files()) {
             let condition = Condition::new(trace.header(), &[], trace.notes());
@@ -151,6 +153,11 @@ impl RecordingArgs {
         Ok(Analyzed { names, machine, observer, outcome })
     }
 
+    /// Whether a part of the time is selected.
+    pub fn has_span(&self) -> bool {
+        self.from.is_some() || self.to.is_some()
+    }
+
     /// The selected time.
     pub fn span(&self, clock: &Clock) -> Result<TimeSpan, Failure> {
         filter::span(self.from.as_deref(), self.to.as_deref(), clock)
@@ -160,6 +167,16 @@ impl RecordingArgs {
     pub fn no_process(&self, error: &UnknownProcess) -> Failure {
         let name = self.files.first().map(|file| input::display(file)).unwrap_or_default();
         Failure::new(name, error.to_string()).hint(ProcessArgs::HINT)
+    }
+}
+
+/// Says so if nothing was recorded at the selected time.
+fn note_empty_span((from, to): TimeSpan, machine: &Machine) {
+    let Some((first, last)) = machine.span() else { return };
+    if from.is_some_and(|from| from > last) || to.is_some_and(|to| to <= first) {
+        let [first, last] =
+            [first, last].map(|time| machine.clock().nanos_since_start(time) as f64 / 1e9);
+        stderr_line!("note: nothing was recorded at this time, but from {first:.3} to {last:.3} s");
     }
 }
 

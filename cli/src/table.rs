@@ -163,10 +163,11 @@ pub(crate) struct TableReport {
 }
 
 impl TableReport {
-    /// The report as text with the first `top` rows of each table, as JSON or as CSV.
-    pub fn render(&self, format: TableFormat, top: Option<usize>) -> String {
+    /// The report as text with the first `top` rows of each table, as JSON or as CSV. `is_of_span`
+    /// is whether it is of a selected time only.
+    pub fn render(&self, format: TableFormat, top: Option<usize>, is_of_span: bool) -> String {
         match format {
-            TableFormat::Text => self.text(top),
+            TableFormat::Text => self.text(top, is_of_span),
             TableFormat::Json => self.json(top),
             TableFormat::Csv => self.csv(top),
         }
@@ -205,7 +206,7 @@ impl TableReport {
         out
     }
 
-    fn text(&self, top: Option<usize>) -> String {
+    fn text(&self, top: Option<usize>, is_of_span: bool) -> String {
         output::text(|out| {
             for file in &self.files {
                 writeln!(out, "{}", one_line(file))?;
@@ -223,8 +224,11 @@ impl TableReport {
                 }
                 self.write_table(out, table, top)?;
             }
-            for (at, missing) in self.missing.iter().enumerate() {
-                out.push_str(if at == 0 { "\nmissing\n" } else { "" });
+            if !self.missing.is_empty() {
+                let at = if is_of_span { " at this time" } else { "" };
+                writeln!(out, "\nmissing{at}")?;
+            }
+            for missing in &self.missing {
                 writeln!(out, "  {}", one_line(missing))?;
             }
             Ok(())
@@ -291,6 +295,6 @@ mod tests {
     fn text_aligns_numbers_and_states_what_is_left_out() {
         let more = "  ... and 1 more; --top 0 prints all\n";
         let text = format!("\n  name      ms\n  a,\"b\"  1.500\n{more}");
-        assert_eq!(report().text(Some(1)), text);
+        assert_eq!(report().text(Some(1), false), text);
     }
 }

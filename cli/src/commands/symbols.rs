@@ -178,7 +178,7 @@ fn list(args: &ListArgs) -> Result<Outcome, Failure> {
         ));
     }
     report.tables.push(table(machine, &rows, &found));
-    output::print(&report.render(args.format, None))?;
+    output::print(&report.render(args.format, None, false))?;
     Ok(outcome)
 }
 

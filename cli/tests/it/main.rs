@@ -31,6 +31,7 @@ mod named_pipes;
 mod packed_inputs;
 mod provider_names;
 mod report_formats;
+mod reports;
 mod rewriting;
 mod scrub;
 mod slice;

@@ -9,7 +9,8 @@ use etl_format::Clock;
 
 use super::runtime::{DISTRIBUTION, columns, distribution};
 use super::{
-    ReportArgs, duration, process_cells, process_label, processes, report, span_facts, ticks,
+    ReportArgs, duration, process_cells, process_label, processes, report, selected_time,
+    span_facts, ticks,
 };
 use crate::Outcome;
 use crate::error::Failure;
@@ -144,7 +145,7 @@ pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
     ];
     let mut sums = Table::new("processes", "pauses by process", &columns(&own));
     sums.columns.extend(DISTRIBUTION);
-    let whole = machine.span().map_or(0, |(first, last)| duration(clock, first, last));
+    let whole = selected_time(args, machine)?;
     for (process, gcs) in &by_process {
         let pauses = Distribution::new(gcs.iter().map(|gc| ticks(clock, gc.paused)));
         let of = |generation: u32| {

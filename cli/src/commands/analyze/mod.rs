@@ -272,17 +272,8 @@ impl ReportArgs {
 
     /// Prints a report.
     fn print(&self, report: &TableReport, outcome: Outcome) -> Result<Outcome, Failure> {
-        self.print_rows(report, self.rows(), outcome)
-    }
-
-    /// Prints a report with so many rows of each table.
-    fn print_rows(
-        &self,
-        report: &TableReport,
-        rows: Option<usize>,
-        outcome: Outcome,
-    ) -> Result<Outcome, Failure> {
-        output::print(&report.render(self.format, rows))?;
+        let text = report.render(self.format, self.rows(), self.recording.has_span());
+        output::print(&text)?;
         Ok(outcome)
     }
 }
@@ -330,6 +321,15 @@ fn process_cells(machine: &Machine, index: usize) -> [Cell; 3] {
 fn duration(clock: &Clock, from: i64, to: i64) -> u64 {
     let elapsed = clock.filetime(to).saturating_sub(clock.filetime(from));
     u64::try_from(elapsed).unwrap_or(0)
+}
+
+/// The time that is selected of a recording, in 100 ns.
+fn selected_time(args: &ReportArgs, machine: &Machine) -> Result<u64, Failure> {
+    let (from, to) = args.recording.span(machine.clock())?;
+    let (first, last) = machine.span().unwrap_or_default();
+    let first = from.map_or(first, |from| from.max(first));
+    let last = to.map_or(last, |to| to.min(last));
+    Ok(duration(machine.clock(), first, last))
 }
 
 /// Label, name and id of a process, where it is known.

@@ -12,7 +12,8 @@ use etl_analysis::profile::{Profile, ProfileOptions, SampleCollector};
 use etl_analysis::{Machine, loss::LossKind};
 
 use super::{
-    PROCESS, ReportArgs, known_process, processes, profile_options, report, span_facts, ticks,
+    PROCESS, ReportArgs, duration, known_process, processes, profile_options, report,
+    selected_time, span_facts, ticks,
 };
 use crate::Outcome;
 use crate::error::Failure;
@@ -41,10 +42,10 @@ struct Row {
 /// Rows by index of the process.
 type Rows = BTreeMap<Option<usize>, Row>;
 
-type Parts = ((SampleCollector, Collections), ((Io, Network), (Exceptions, Presence)));
+type Parts = ((SampleCollector, Collections), ((Io, Network), Exceptions));
 
-/// The hardware is that of the whole recording.
-type Whole = (Hardware, Between<Parts>);
+/// The hardware, and what can be analysed, are those of the whole recording.
+type Whole = ((Hardware, Presence), Between<Parts>);
 
 /// Arguments of `etlkit analyze summary`.
 #[derive(Debug, clap::Args)]
@@ -61,14 +62,14 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
     let analyzed = args.recording.analyze(|span| {
         let parts: Parts = (
             (SampleCollector::new(), Collections::new()),
-            ((Io::new(), Network::new()), (Exceptions::new(), Presence::default())),
+            ((Io::new(), Network::new()), Exceptions::new()),
         );
-        let whole: Whole = (Hardware::new(), Between::new(span, parts));
+        let whole: Whole = ((Hardware::new(), Presence::default()), Between::new(span, parts));
         (whole, symbols.maps())
     })?;
     let machine = &analyzed.machine;
-    let ((hardware, parts), maps) = &analyzed.observer;
-    let ((samples, collections), ((io, network), (exceptions, presence))) = &parts.observer;
+    let (((hardware, presence), parts), maps) = &analyzed.observer;
+    let ((samples, collections), ((io, network), exceptions)) = &parts.observer;
     let options = profile_options(&args.recording, &analyzed, ProfileOptions::new())?;
     let names = symbols.names(machine, maps, |maps| samples.wanted_code(machine, maps));
     let options = names.apply(options);
@@ -107,8 +108,9 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
     report.facts.extend(span_facts(machine));
     report.facts.extend(facts(machine, &profile));
     report.headline = headline(machine, hardware, &profile);
-    totals(&mut report, machine, hardware, &rows);
-    let table = table(machine, &rows, profile.total().samples);
+    let time = selected_time(args, machine)?;
+    totals(&mut report, hardware, &rows, time);
+    let table = table(machine, &rows, profile.total().samples, time);
     report.tables = vec![table, methods(&profile), subjects(presence)];
     for subject in Subject::ALL {
         if presence.count(subject) == 0 {
@@ -119,7 +121,9 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
     if args.top.is_none() && args.is_text() {
         args_rows = Some(TOP);
     }
-    args.print_rows(&report, args_rows, analyzed.outcome)
+    // What is missing is missing from the whole recording.
+    output::print(&report.render(args.format, args_rows, false))?;
+    Ok(analyzed.outcome)
 }
 
 fn facts(machine: &Machine, profile: &Profile) -> Vec<(&'static str, Cell)> {
@@ -141,7 +145,7 @@ fn lost(machine: &Machine) -> u64 {
 }
 
 /// Sums over all selected processes, as facts and as a line.
-fn totals(report: &mut TableReport, machine: &Machine, hardware: &Hardware, rows: &Rows) {
+fn totals(report: &mut TableReport, hardware: &Hardware, rows: &Rows, time: u64) {
     let mut all = Row::default();
     for row in rows.values() {
         all.collections += row.collections;
@@ -165,8 +169,8 @@ fn totals(report: &mut TableReport, machine: &Machine, hardware: &Hardware, rows
     ]);
     let mut lines = Vec::new();
     if all.collections > 0 {
-        let (paused, whole) = (all.paused as f64 / 1e4, whole(machine).max(1));
-        let share = all.paused as f64 / whole as f64 * 100.0;
+        let paused = all.paused as f64 / 1e4;
+        let share = all.paused as f64 / time.max(1) as f64 * 100.0;
         lines.push(format!(
             "{} collections paused for {paused:.3} ms, {share:.2} % of the time",
             all.collections
@@ -185,16 +189,10 @@ fn totals(report: &mut TableReport, machine: &Machine, hardware: &Hardware, rows
     report.headline.extend(lines);
 }
 
-/// The time of the recording, in 100 ns.
-fn whole(machine: &Machine) -> u64 {
-    let (first, last) = machine.span().unwrap_or_default();
-    super::duration(machine.clock(), first, last)
-}
-
 fn headline(machine: &Machine, hardware: &Hardware, profile: &Profile) -> Vec<String> {
     let clock = machine.clock();
-    let (first, _) = machine.span().unwrap_or_default();
-    let seconds = whole(machine) as f64 / 1e7;
+    let (first, last) = machine.span().unwrap_or_default();
+    let seconds = duration(clock, first, last) as f64 / 1e7;
     let mut lines = Vec::new();
     if let Some(header) = machine.files().first().map(|file| &file.header) {
         let mut line = format!("{}, {} processors", header.windows(), header.processors);
@@ -231,7 +229,7 @@ fn headline(machine: &Machine, hardware: &Hardware, profile: &Profile) -> Vec<St
     lines
 }
 
-fn table(machine: &Machine, rows: &Rows, samples: u64) -> Table {
+fn table(machine: &Machine, rows: &Rows, samples: u64, time: u64) -> Table {
     let mut table = Table::new("processes", "processes", &PROCESS);
     table.columns.extend([
         ("cpu_samples", ""),
@@ -259,7 +257,7 @@ fn table(machine: &Machine, rows: &Rows, samples: u64) -> Table {
             Cell::share(row.samples, samples),
             Cell::Count(row.collections),
             Cell::Duration(row.paused),
-            Cell::share(row.paused, whole(machine)),
+            Cell::share(row.paused, time),
             Cell::Count(row.exceptions),
             Cell::Bytes(row.disk_read),
             Cell::Bytes(row.disk_written),

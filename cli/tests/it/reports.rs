@@ -1,0 +1,148 @@
+//! Every report of `etlkit analyze`, with every option, on inputs of all kinds.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use etl_test_support::root;
+use serde_json::Value;
+
+use super::common::{directory, etlkit, etlkit_piped};
+
+const KINDS: [&str; 14] = [
+    "summary",
+    "cpu",
+    "gc",
+    "jit",
+    "exceptions",
+    "contention",
+    "threadpool",
+    "loader",
+    "io",
+    "network",
+    "waits",
+    "processes",
+    "images",
+    "sessions",
+];
+
+/// A report as JSON.
+fn json(directory: &Path, kind: &str, args: &[&str]) -> Value {
+    let done = etlkit(directory, &[&["analyze", kind, "--format", "json"], args].concat());
+    assert!(done.code < 2, "{kind} {args:?}: {}", done.err);
+    serde_json::from_str(&done.out).unwrap_or_else(|error| panic!("{kind} {args:?}: {error}"))
+}
+
+/// Writes the traces of a scenario to a directory.
+fn recorded(name: &str) -> tempfile::TempDir {
+    let here = directory(&[]);
+    let script = root().join("corpus").join(format!("{name}.kdl"));
+    let script = script.to_str().unwrap();
+    let done = etlkit(here.path(), &["synth", script, "-o", ".", "--force", "--no-truth"]);
+    assert!(done.code < 2, "{}", done.err);
+    here
+}
+
+#[test]
+fn reports_have_all_forms_with_every_option() {
+    let here = recorded("kernel-session");
+    for files in [&["merged.etl"][..], &["kernel.etl", "clr.etl"]] {
+        for options in [
+            &[][..],
+            &["--process", "Managed"],
+            &["--process", "2300", "--children"],
+            &["--from", "0.2", "--to", "0.5"],
+            &["--from", "100"],
+            &["--top", "1"],
+            &["--top", "0", "--threads", "1"],
+        ] {
+            let args = [options, files].concat();
+            for kind in KINDS {
+                let report = json(here.path(), kind, &args);
+                assert_eq!(report["kind"], kind);
+                let text = etlkit(here.path(), &[&["analyze", kind], &args[..]].concat());
+                assert_eq!(text.code, 0, "{kind} {args:?}: {}", text.err);
+                assert!(text.out.starts_with(files[0]), "{kind} {args:?}: {}", text.out);
+                let csv = [&["analyze", kind, "--format", "csv"], &args[..]].concat();
+                let csv = etlkit(here.path(), &csv).out;
+                let mut lines = csv.lines();
+                let columns = lines.next().unwrap().split(',').count();
+                // No text of these reports has commas or line breaks.
+                let quoted = |line: &str| line.contains('"') || line.split(',').count() == columns;
+                assert!(lines.all(quoted), "{kind} {args:?}: {csv}");
+            }
+        }
+    }
+}
+
+#[test]
+fn reports_are_the_same_of_a_file_a_pipe_and_packed() {
+    let here = recorded("kernel-session");
+    let bytes = std::fs::read(here.path().join("merged.etl")).unwrap();
+    let packed = std::fs::File::create(here.path().join("merged.etl.gz")).unwrap();
+    let mut packed = flate2::write::GzEncoder::new(packed, flate2::Compression::fast());
+    packed.write_all(&bytes).unwrap();
+    packed.finish().unwrap();
+    for kind in KINDS {
+        let of = |report: &str| {
+            ["merged.etl.gz", "(standard input)"]
+                .iter()
+                .fold(report.to_owned(), |report, name| report.replace(name, "merged.etl"))
+        };
+        let file = etlkit(here.path(), &["analyze", kind, "--format", "json", "merged.etl"]);
+        let piped = etlkit_piped(&bytes, &["analyze", kind, "--format", "json", "-"]);
+        assert_eq!((file.code, piped.code), (0, 0), "{kind}: {}{}", file.err, piped.err);
+        assert_eq!(of(&file.out), of(&piped.out), "{kind}");
+        let packed = etlkit(here.path(), &["analyze", kind, "--format", "json", "merged.etl.gz"]);
+        assert_eq!(of(&file.out), of(&packed.out), "{kind}: {}", packed.err);
+        // Half of it: what is there is reported, and that it is not whole.
+        let half = etlkit_piped(&bytes[..bytes.len() / 2], &["analyze", kind, "-"]);
+        assert_eq!(half.code, 1, "{kind}: {}", half.err);
+        assert!(half.err.contains("the header counts 5 buffers"), "{kind}: {}", half.err);
+    }
+}
+
+#[test]
+fn inputs_that_are_no_traces_are_errors() {
+    let here = directory(&[("empty.etl", b""), ("text.etl", &b"not a trace\n".repeat(100))]);
+    for kind in KINDS {
+        for (file, expected) in [
+            ("empty.etl", "this file is empty"),
+            ("text.etl", "this is text"),
+            ("none.etl", "file not found"),
+            (".", "is a directory"),
+        ] {
+            let done = etlkit(here.path(), &["analyze", kind, file]);
+            assert_eq!((done.code, &*done.out), (2, ""), "{kind} {file}");
+            assert!(done.err.contains(expected), "{kind} {file}: {}", done.err);
+        }
+    }
+}
+
+/// Shares are those of the selected time; what can be analysed is a matter of the whole recording.
+#[test]
+fn a_part_of_the_time_has_its_own_shares() {
+    let here = recorded("gc-and-locks");
+    let pauses = |args: &[&str]| {
+        let report = json(here.path(), "gc", &[args, &["gc.etl"]].concat());
+        let process = &report["processes"][0];
+        let [us, percent] = ["total_us", "pause_percent"].map(|key| process[key].as_f64().unwrap());
+        (report["collections"].as_array().unwrap().len(), us / percent * 100.0)
+    };
+    let (all, whole_us) = pauses(&[]);
+    let (some, part_us) = pauses(&["--from", "0.5", "--to", "1"]);
+    assert!(some > 5 && some < all, "{some} of {all}");
+    assert!((whole_us / 2.0e6 - 1.0).abs() < 0.01, "{whole_us}");
+    assert!((part_us / 0.5e6 - 1.0).abs() < 0.01, "{part_us}");
+
+    let subjects = |args: &[&str]| {
+        let report = json(here.path(), "summary", &[args, &["gc.etl"]].concat());
+        (report["subjects"].clone(), report["missing"].clone())
+    };
+    assert_eq!(subjects(&[]), subjects(&["--from", "0.5", "--to", "1"]));
+    assert_eq!(subjects(&[]), subjects(&["--from", "100"]));
+
+    let done = etlkit(here.path(), &["analyze", "gc", "--from", "100", "gc.etl"]);
+    assert!(done.out.contains("\nmissing at this time\n"), "{}", done.out);
+    let note = "note: nothing was recorded at this time, but from 0.000 to 2.002 s\n";
+    assert_eq!((done.code, &*done.err), (0, note));
+}
