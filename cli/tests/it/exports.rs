@@ -27,3 +27,34 @@ fn perfetto_goes_from_a_pipe_to_a_pipe() {
     let said = etlkit(here.path(), &["export", "perfetto", "s.etl", "-o", "out"]);
     assert!(said.code == 2 && said.err.contains("--force"), "{}", said.err);
 }
+
+#[test]
+fn packets_are_selected_by_time() {
+    let here = tempfile::tempdir().unwrap();
+    let script = etl_test_support::root().join("corpus/packets.kdl");
+    let synth = ["synth", script.to_str().unwrap(), "-o", "."];
+    assert_eq!(etlkit(here.path(), &synth).code, 0);
+    let packets = |span: &[&str]| -> u64 {
+        let files = ["--together", "nettrace.etl", "pktmon.etl", "-o", "out", "--force"];
+        let said = etlkit(here.path(), &[&["export", "pcapng"], span, &files[..]].concat());
+        assert_eq!(said.code, 0, "{}", said.err);
+        let (_, text) = said.out.split_once("out: ").unwrap();
+        text.split(' ').next().unwrap().parse().unwrap()
+    };
+    let all = packets(&[]);
+    let (before, after) = (packets(&["--to", "1.2"]), packets(&["--from", "1.2"]));
+    assert!(before > 10 && after > 10, "{before} {after}");
+    assert_eq!(before + after, all);
+    // Both traces start at this time.
+    assert_eq!(packets(&["--from", "2026-01-04T17:00:02.2Z"]), after);
+    assert_eq!(packets(&["--from", "9"]), 0);
+    for (span, expected) in [
+        (["--from", "2", "--to", "1"], "must be after --from"),
+        (["--from", "x", "--to", "1"], "x: is not a time"),
+    ] {
+        let files = ["nettrace.etl", "-o", "none"];
+        let said = etlkit(here.path(), &[&["export", "pcapng"], &span[..], &files[..]].concat());
+        assert!(said.code == 2 && said.err.contains(expected), "{}", said.err);
+        assert!(!here.path().join("none").exists());
+    }
+}

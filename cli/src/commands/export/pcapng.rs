@@ -11,6 +11,7 @@ use etl_schema::store::SchemaStore;
 use crate::Outcome;
 use crate::diagnostics::{Condition, plural};
 use crate::error::Failure;
+use crate::filter;
 use crate::input::{self, Input, InputArgs};
 use crate::progress::Progress;
 use crate::schemas::SchemaArgs;
@@ -39,6 +40,16 @@ pub(super) struct Args {
     /// Trace to read; `-` is standard input. Packets of several traces are put in order of time
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
+    /// Accepted as `etlkit verify` has it: several traces are read together in any case
+    #[arg(long, hide = true)]
+    together: bool,
+    /// Select packets at or after TIME: seconds since the start (1.5), or UTC
+    /// (2020-07-29T00:07:01Z)
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// Select packets before TIME
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
     #[command(flatten)]
     schemas: SchemaArgs,
     #[command(flatten)]
@@ -51,6 +62,21 @@ struct Reader<'s, S: Source> {
     clock: Clock,
     store: &'s SchemaStore,
     name: &'s str,
+}
+
+impl Args {
+    /// The selected time as FILETIMEs. Seconds count from the start of the first trace.
+    fn span(
+        &self,
+        clocks: impl Iterator<Item = Clock>,
+    ) -> Result<(Option<i64>, Option<i64>), Failure> {
+        let Some(clock) = clocks.min_by_key(|clock| clock.start_time) else {
+            return Ok((None, None));
+        };
+        let (from, to) = filter::span(self.from.as_deref(), self.to.as_deref(), &clock)?;
+        let filetime = |time: Option<i64>| time.map(|time| clock.filetime(time));
+        Ok((filetime(from), filetime(to)))
+    }
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
@@ -95,6 +121,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         let records = trace.records(Order::Time).map_err(|e| Failure::trace(name, &e))?;
         readers.push(Reader { records: records.without_stale_records(), clock, store, name });
     }
+    let (from, to) = args.span(readers.iter().map(|reader| reader.clock))?;
     while let Some(at) = next_of(&mut readers)? {
         let Some(Reader { records, clock, store, name: trace }) = readers.get_mut(at) else {
             break;
@@ -103,6 +130,10 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
             continue;
         };
         progress.pass(record.bytes().len());
+        let time = clock.filetime(record.timestamp());
+        if from.is_some_and(|from| time < from) || to.is_some_and(|to| to <= time) {
+            continue;
+        }
         writer.record(store, clock, &record).map_err(failed)?;
     }
     let written = writer.finish().map_err(failed)?;
