@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 
 use etl_format::cursor::utf16_nul;
+use etl_schema::decode::Utf16;
 use etl_schema::views::Pdb;
 use etl_schema::views::clr::{self, Method, Module};
 use foldhash::HashMap;
@@ -48,35 +49,49 @@ type Text = u32;
 /// Texts, each kept once.
 #[derive(Clone, Debug, Default)]
 struct Texts {
-    /// Numbers by the hash of the units: of texts with the same hash, the next ones by the hashes
+    /// Numbers by the hash of the text: of texts with the same hash, the next ones by the hashes
     /// after it.
     numbers: HashMap<u64, Text>,
-    list: Vec<Box<str>>,
+    /// One after the other, and where each of them ends.
+    all: String,
+    ends: Vec<usize>,
 }
 
 impl Texts {
     fn number(&mut self, units: &[u8]) -> Text {
-        let units = until_nul(units);
-        if units.is_empty() {
+        self.number_of(Utf16::new(until_nul(units)))
+    }
+
+    /// The number of a text without NUL.
+    fn number_of(&mut self, text: Utf16<'_>) -> Text {
+        if text.is_empty() {
             return 0;
         }
-        let mut hash = self.numbers.hasher().hash_one(units);
+        let start = self.all.len();
+        text.push_to(&mut self.all);
+        let text = self.all.get(start..).unwrap_or_default();
+        let mut hash = self.numbers.hasher().hash_one(text);
         while let Some(&number) = self.numbers.get(&hash) {
-            if is_text(units, self.get(number)) {
+            if self.get(number) == text {
+                self.all.truncate(start);
                 return number;
             }
             hash = hash.wrapping_add(1);
         }
-        self.list.push(text(units).into());
+        self.ends.push(self.all.len());
         // More than that fit into no memory.
-        let number = u32::try_from(self.list.len()).unwrap_or(0);
+        let number = u32::try_from(self.ends.len()).unwrap_or(0);
         self.numbers.insert(hash, number);
         number
     }
 
     fn get(&self, number: Text) -> &str {
-        let at = usize::try_from(number).ok().and_then(|n| n.checked_sub(1));
-        at.and_then(|at| self.list.get(at)).map_or("", |text| text)
+        let text = || {
+            let at = usize::try_from(number).ok()?.checked_sub(1)?;
+            let start = at.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied());
+            self.all.get(start?..*self.ends.get(at)?)
+        };
+        text().unwrap_or("")
     }
 }
 
@@ -86,35 +101,11 @@ fn until_nul(units: &[u8]) -> &[u8] {
     units.get(..end).unwrap_or(units)
 }
 
-/// Whether units of UTF-16 are this text.
-fn is_text(units: &[u8], text: &str) -> bool {
-    let (pairs, bytes) = (units.as_chunks::<2>().0, text.as_bytes());
-    // Most are ASCII.
-    if pairs.len() == bytes.len() {
-        let differs = pairs.iter().zip(bytes).fold(0, |differs, (&[low, high], &byte)| {
-            differs | (low ^ byte) | high | (byte & 0x80)
-        });
-        if differs == 0 {
-            return true;
-        }
-    }
-    decoded(units).eq(text.chars())
-}
-
-fn decoded(units: &[u8]) -> impl Iterator<Item = char> {
-    let units = units.as_chunks::<2>().0.iter().map(|&unit| u16::from_le_bytes(unit));
-    char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
-}
-
 /// A text in UTF-16, up to its NUL.
 pub(crate) fn text(units: &[u8]) -> String {
-    let units = until_nul(units);
-    let pairs = units.as_chunks::<2>().0;
-    let is_ascii = pairs.iter().fold(0, |all, &[low, high]| all | high | (low & 0x80)) == 0;
-    match String::from_utf8(pairs.iter().map(|&[low, _]| low).collect()) {
-        Ok(text) if is_ascii => text,
-        _ => decoded(units).collect(),
-    }
+    let mut text = String::new();
+    Utf16::new(until_nul(units)).push_to(&mut text);
+    text
 }
 
 /// The file name of a path in UTF-16, in lower case.
@@ -215,9 +206,9 @@ impl Names {
             flags: method.flags,
             version: text.version,
             named: method.is_named(),
-            namespace: self.texts.number(text.namespace),
-            name: self.texts.number(text.name),
-            signature: self.texts.number(text.signature),
+            namespace: self.texts.number_of(Utf16::new(text.namespace)),
+            name: self.texts.number_of(Utf16::new(text.name)),
+            signature: self.texts.number_of(Utf16::new(text.signature)),
         };
         let key = (clr, method.id, text.version);
         let known = self.latest.get(&key).copied();

@@ -56,11 +56,51 @@ impl<'a> Utf16<'a> {
         is_ascii.then(|| self.0.as_chunks::<2>().0.iter().map(|[low, _]| *low))
     }
 
+    /// Appends the text; a lone surrogate as U+FFFD.
+    pub fn push_to(self, out: &mut String) {
+        out.reserve(self.len());
+        let mut rest = self.0;
+        // Most texts are ASCII: a block of them is a few vector instructions.
+        while let Some((block, after)) = rest.split_first_chunk::<{ 2 * BLOCK }>() {
+            let Some(bytes) = ascii_block(block) else { break };
+            let Ok(text) = std::str::from_utf8(&bytes) else { break };
+            out.push_str(text);
+            rest = after;
+        }
+        let mut block = [0; 2 * BLOCK];
+        if let Some(padded) = block.get_mut(..rest.len())
+            && let Some(text) = {
+                padded.copy_from_slice(rest);
+                ascii_block(&block)
+            }
+            && let Some(Ok(text)) = text.get(..rest.len() / 2).map(std::str::from_utf8)
+        {
+            return out.push_str(text);
+        }
+        out.extend(Utf16(rest).chars().map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)));
+    }
+
     /// The text before the first NUL: what a buffer of fixed length says.
     #[must_use]
     pub fn before_nul(self) -> Self {
         Utf16(self.0.get(..utf16_len(self.0).0).unwrap_or_default())
     }
+}
+
+/// Units that are narrowed at a time.
+const BLOCK: usize = 16;
+
+/// Units as bytes, if all are ASCII.
+#[inline]
+fn ascii_block(units: &[u8; 2 * BLOCK]) -> Option<[u8; BLOCK]> {
+    let mut bytes = [0; BLOCK];
+    let mut all = 0;
+    for (byte, unit) in bytes.iter_mut().zip(units.as_chunks::<2>().0) {
+        let unit = u16::from_le_bytes(*unit);
+        all |= unit;
+        *byte = unit as u8;
+    }
+    (all < 0x80).then_some(bytes)
 }
 
 impl fmt::Display for Utf16<'_> {
@@ -122,6 +162,18 @@ mod tests {
             prop_assert_eq!(utf16_len(&data), wide.map_or((even, even), |n| (n * 2, n * 2 + 2)));
             let narrow = data.iter().position(|&b| b == 0);
             prop_assert_eq!(ansi_len(&data), narrow.map_or((data.len(), data.len()), |n| (n, n + 1)));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn push_to_agrees_with_the_standard_library(
+            units in proptest::collection::vec(prop_oneof![30 => 0u16..0x80, 1 => any::<u16>()], 0..80)
+        ) {
+            let bytes: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+            let mut text = String::from("before ");
+            Utf16::new(&bytes).push_to(&mut text);
+            prop_assert_eq!(text, format!("before {}", String::from_utf16_lossy(&units)));
         }
     }
 

@@ -137,6 +137,11 @@ impl Layout {
         payload.get(self.start(payload, at)?..)
     }
 
+    /// Reads several fields of a payload, each after the one before it.
+    pub fn walk<'l, 'a>(&'l self, payload: &'a [u8]) -> Walk<'l, 'a> {
+        Walk { layout: self, payload, part: 0, start: 0 }
+    }
+
     /// A text without its NUL, or a SID.
     fn variable<'a>(&self, payload: &'a [u8], at: Position) -> Option<&'a [u8]> {
         let (_, reach) = self.parts.get(usize::from(at.variable))?;
@@ -149,6 +154,43 @@ impl Layout {
             Reach::Sid(pointer) => rest.get((2 * pointer).min(len)..len),
             Reach::Fixed(_) | Reach::Open => None,
         }
+    }
+}
+
+/// Goes through the fields of a payload once, however many of them are texts.
+#[derive(Debug)]
+pub(super) struct Walk<'l, 'a> {
+    layout: &'l Layout,
+    payload: &'a [u8],
+    /// Fields of variable size that were passed, and where the last of them ends.
+    part: usize,
+    start: usize,
+}
+
+impl<'a> Walk<'_, 'a> {
+    /// Passes the next field of variable size; returns where it begins.
+    fn pass(&mut self) -> Option<usize> {
+        let &(fixed, reach) = self.layout.parts.get(self.part)?;
+        let start = self.start + usize::from(fixed);
+        (self.part, self.start) = (self.part + 1, start + len(reach, self.payload.get(start..)?)?);
+        Some(start)
+    }
+
+    /// The next text in UTF-16 at a position, without its NUL.
+    pub fn text(&mut self, at: Position) -> Option<&'a [u8]> {
+        while self.part < usize::from(at.variable) {
+            self.pass()?;
+        }
+        let start = self.pass()?;
+        self.payload.get(start..self.start.checked_sub(2)?)
+    }
+
+    /// The next unsigned integer at a position.
+    pub fn u64(&mut self, at: Position) -> Option<u64> {
+        while self.part < usize::from(at.variable) {
+            self.pass()?;
+        }
+        self.payload.u64_at(self.start + usize::from(at.offset))
     }
 }
 
@@ -189,8 +231,8 @@ values! {
 }
 
 /// Declares a view: a struct with the fields that every version of an event has, read at once, and
-/// methods that read further ones. Each names the field of the table. A field `or` a value has this
-/// value in versions that lack it.
+/// methods that read further ones; of those after a semicolon, only the position is kept. Each names
+/// the field of the table. A field `or` a value has this value in versions that lack it.
 macro_rules! view {
     (
         $(#[$doc:meta])*
@@ -201,6 +243,7 @@ macro_rules! view {
             )*
         }
         $($(#[$method_doc:meta])* $vis:vis fn $method:ident: $method_ty:ty = $method_name:literal;)*
+        $(; $($walked:ident = $walked_name:literal;)*)?
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
@@ -232,6 +275,7 @@ macro_rules! view {
         pub(super) struct $layout {
             $($field: Position,)*
             $($method: Position,)*
+            $($($walked: Position,)*)?
             layout: Layout,
         }
 
@@ -241,6 +285,7 @@ macro_rules! view {
                 $layout {
                     $($field: find(&[$($name),+]),)*
                     $($method: find(&[$method_name]),)*
+                    $($($walked: find(&[$walked_name]),)*)?
                     layout: Layout::new(decoder, pointers),
                 }
             }

@@ -35,10 +35,11 @@ view! {
     }
     /// Metadata token; 0 for methods without metadata.
     pub fn token: u32 = "MethodToken";
-    fn namespace: &'a [u8] = "MethodNamespace";
-    fn name: &'a [u8] = "MethodName";
-    fn signature: &'a [u8] = "MethodSignature";
     fn version: u64 = "ReJITID";
+    ;
+    namespace = "MethodNamespace";
+    name = "MethodName";
+    signature = "MethodSignature";
 }
 
 /// Names of a method, and which version of its code an event is about.
@@ -84,13 +85,18 @@ impl<'a> Method<'a> {
     /// The names; `None` where the payload ends before the end of a name.
     #[must_use]
     pub fn text(&self) -> Option<MethodText<'a>> {
-        let (token, version) = (self.token()?, self.version());
-        let text = MethodText { token, version, ..MethodText::default() };
+        let token = self.token()?;
         if !self.is_named() {
-            return Some(text);
+            return Some(MethodText { token, version: self.version(), ..MethodText::default() });
         }
-        let (namespace, name, signature) = (self.namespace()?, self.name()?, self.signature()?);
-        Some(MethodText { namespace, name, signature, ..text })
+        let (at, mut walk) = (self.at, self.at.layout.walk(self.payload));
+        Some(MethodText {
+            token,
+            namespace: walk.text(at.namespace)?,
+            name: walk.text(at.name)?,
+            signature: walk.text(at.signature)?,
+            version: at.version.is_known().then(|| walk.u64(at.version)).flatten(),
+        })
     }
 }
 
