@@ -32,7 +32,7 @@ pub mod symbols;
 
 pub use error::{Error, Result};
 pub use machine::{Change, ClrEvent, Life, Machine, StateObserver};
-pub use observe::{EventKind, EventRef, Frames, Observer, RecordObserver, Sample, Stack};
+pub use observe::{EventKind, EventRef, Frames, Joins, Observer, RecordObserver, Sample, Stack};
 pub use owner_counts::OwnerCounts;
 pub use owners::owner;
 pub use run::{Analysis, MachineBuilder, Recording};

@@ -12,12 +12,8 @@ use crate::machine::{Change, Machine};
 /// the order of these events. The machine is ahead of them by then: what it knows of the past, such
 /// as the process of a thread, is part of what they bring along.
 pub trait Observer {
-    /// Whether it is shown samples and stacks: to join them takes about as long as all the rest.
-    const JOINS_STACKS: bool = true;
-
-    /// Whether it is shown stacks of the events of manifest providers: if not, only those of
-    /// samples and of kernel events are joined.
-    const JOINS_EVENT_STACKS: bool = Self::JOINS_STACKS;
+    /// What it is shown joined with its stack.
+    const JOINS: Joins = Joins::All;
 
     /// A record. The machine has taken it in.
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
@@ -43,14 +39,40 @@ pub trait Observer {
     fn restart(&mut self) {}
 }
 
+/// Which events are joined with their stacks: the more, the longer it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Joins {
+    /// None; samples are not shown either.
+    Nothing,
+    /// Samples.
+    Samples,
+    /// Samples and other events of the kernel.
+    Kernel,
+    /// The events of manifest providers as well.
+    All,
+}
+
+impl Joins {
+    /// What both join.
+    #[must_use]
+    pub const fn and(self, other: Joins) -> Joins {
+        if (self as u8) < other as u8 { other } else { self }
+    }
+
+    /// Whether it joins all that `other` does.
+    #[must_use]
+    pub const fn has(self, other: Joins) -> bool {
+        self as u8 >= other as u8
+    }
+}
+
 impl Observer for () {
-    const JOINS_STACKS: bool = false;
+    const JOINS: Joins = Joins::Nothing;
 }
 
 /// Both see everything.
 impl<A: Observer, B: Observer> Observer for (A, B) {
-    const JOINS_STACKS: bool = A::JOINS_STACKS || B::JOINS_STACKS;
-    const JOINS_EVENT_STACKS: bool = A::JOINS_EVENT_STACKS || B::JOINS_EVENT_STACKS;
+    const JOINS: Joins = A::JOINS.and(B::JOINS);
 
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         self.0.record(machine, record, event);
@@ -80,7 +102,7 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
 
 /// Sees everything, if there is one.
 impl<O: Observer> Observer for Option<O> {
-    const JOINS_STACKS: bool = O::JOINS_STACKS;
+    const JOINS: Joins = O::JOINS;
 
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         if let Some(observer) = self {
@@ -158,6 +180,18 @@ pub enum EventKind {
     },
     /// Anything else.
     Other,
+}
+
+impl EventKind {
+    /// Group and type of an event of the kernel.
+    #[must_use]
+    #[inline]
+    pub const fn hook(self) -> Option<u16> {
+        match self {
+            EventKind::Kernel { hook } => Some(hook),
+            _ => None,
+        }
+    }
 }
 
 /// A sample of what a processor was doing.

@@ -7,7 +7,7 @@ use crate::join::{Joiner, event_of};
 use crate::loss::{self, Surroundings};
 use crate::machine::Machine;
 use crate::machine::StateObserver;
-use crate::observe::{Observer, RecordObserver};
+use crate::observe::{Joins, Observer, RecordObserver};
 use crate::scan::Scan;
 use crate::steps::StepBatch;
 use crate::{Error, Result};
@@ -148,7 +148,7 @@ impl Analysis {
                     changes.clear();
                     machine.changes = Some(changes);
                 }
-                if O::JOINS_STACKS {
+                if O::JOINS > Joins::Nothing {
                     joiner.record(record, event, timeline, machine, observer);
                 }
             });
@@ -364,21 +364,27 @@ pub(crate) fn each_record<S: Source>(
     timeline: &Timeline,
     mut take: impl FnMut(&Record<'_>, usize, i64),
 ) -> ReadResult {
+    let is_alone = readers.len() == 1;
     let mut due = Vec::new();
-    for (index, reader) in readers.iter_mut().enumerate() {
+    for (index, reader) in readers.iter_mut().enumerate().filter(|_| !is_alone) {
         due.push(reader.next_timestamp().map_err(|e| (index, e))?);
     }
     loop {
         let next = due.iter().enumerate().filter_map(|(index, timestamp)| {
             Some((timeline.timestamp(index, (*timestamp)?), index))
         });
-        let Some((_, index)) = next.min() else { return Ok(()) };
-        let (Some(reader), Some(due)) = (readers.get_mut(index), due.get_mut(index)) else {
+        let next = if is_alone { Some((0, 0)) } else { next.min() };
+        let Some((index, reader)) = next.and_then(|(_, at)| Some((at, readers.get_mut(at)?)))
+        else {
             return Ok(());
         };
-        if let Some(record) = reader.next_record().map_err(|e| (index, e))? {
-            take(&record, index, timeline.timestamp(index, record.timestamp()));
+        match reader.next_record().map_err(|e| (index, e))? {
+            Some(record) => take(&record, index, timeline.timestamp(index, record.timestamp())),
+            None if is_alone => return Ok(()),
+            None => {}
         }
-        *due = reader.next_timestamp().map_err(|e| (index, e))?;
+        if let Some(due) = due.get_mut(index) {
+            *due = reader.next_timestamp().map_err(|e| (index, e))?;
+        }
     }
 }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use etl_analysis::{
-    Analysis, Change, EventRef, Machine, Observer, ProcessLife, Recording, Sample, Stack,
+    Analysis, Change, EventRef, Joins, Machine, Observer, ProcessLife, Recording, Sample, Stack,
     UnknownProcess, files,
 };
 use etl_format::Clock;
@@ -201,8 +201,7 @@ struct WithProgress<O> {
 }
 
 impl<O: Observer> Observer for WithProgress<O> {
-    const JOINS_STACKS: bool = O::JOINS_STACKS;
-    const JOINS_EVENT_STACKS: bool = O::JOINS_EVENT_STACKS;
+    const JOINS: Joins = O::JOINS;
 
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         self.progress.pass(record.bytes().len());
@@ -258,8 +257,7 @@ impl<O> Between<O> {
 }
 
 impl<O: Observer> Observer for Between<O> {
-    const JOINS_STACKS: bool = O::JOINS_STACKS;
-    const JOINS_EVENT_STACKS: bool = O::JOINS_EVENT_STACKS;
+    const JOINS: Joins = O::JOINS;
 
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         if self.admits(event) {

@@ -14,7 +14,7 @@ use etl_schema::{EventSchema, Identity};
 use foldhash::HashMap;
 
 use crate::machine::Machine;
-use crate::observe::{EventRef, Observer};
+use crate::observe::{EventRef, Joins, Observer};
 
 const START: u8 = 1;
 const STOP: u8 = 2;
@@ -219,7 +219,7 @@ fn stem(name: &str) -> &str {
 }
 
 impl Observer for Activities {
-    const JOINS_STACKS: bool = false;
+    const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
         let Some(header) = record.event() else { return };

@@ -16,7 +16,7 @@ use etl_schema::views::FieldReader;
 
 use super::runtime_event;
 use crate::machine::Machine;
-use crate::observe::{EventRef, Observer};
+use crate::observe::{EventRef, Joins, Observer};
 
 /// Reasons of suspensions: for a collection, and to prepare one.
 const FOR_COLLECTION: [u64; 2] = [1, 6];
@@ -420,10 +420,10 @@ impl Collections {
 }
 
 impl Observer for Collections {
-    const JOINS_STACKS: bool = false;
+    const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
-        let (Some(id), Some(process)) = (runtime_event(record), event.process) else { return };
+        let (Some(id), Some(process)) = (runtime_event(event), event.process) else { return };
         match id {
             START => self.start(process, record, event),
             END => self.end(process, record, event),

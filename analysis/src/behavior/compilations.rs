@@ -11,7 +11,7 @@ use foldhash::HashMap;
 use super::runtime_event;
 use crate::machine::Machine;
 use crate::machine::names::{text, tier_name, tier_of};
-use crate::observe::{EventRef, Observer};
+use crate::observe::{EventRef, Joins, Observer};
 
 pub(super) const JITTING: u16 = 145;
 
@@ -99,10 +99,10 @@ impl Compilations {
 }
 
 impl Observer for Compilations {
-    const JOINS_STACKS: bool = false;
+    const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
-        let (Some(id), Some(process)) = (runtime_event(record), event.process) else { return };
+        let (Some(id), Some(process)) = (runtime_event(event), event.process) else { return };
         if id == JITTING {
             let Some(fields) = self.jitting.read(record) else { return };
             let (Some(method), size) = (fields.uint(0), fields.uint(1).unwrap_or(0)) else {

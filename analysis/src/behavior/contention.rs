@@ -11,7 +11,7 @@ use foldhash::HashMap;
 
 use super::runtime_event;
 use crate::machine::{Change, Machine};
-use crate::observe::{EventRef, Observer, Stack};
+use crate::observe::{EventRef, Joins, Observer, Stack};
 use crate::profile::StackCosts;
 
 /// Id of the event that a wait begins.
@@ -66,7 +66,7 @@ impl Contention {
     /// Takes in an event. Returns the number of the event with which a wait began, and its ticks
     /// once it ended.
     fn event(&mut self, record: &Record<'_>, event: &EventRef) -> Option<(u64, Option<u64>)> {
-        let id @ (START | STOP) = runtime_event(record)? else { return None };
+        let id @ (START | STOP) = runtime_event(event)? else { return None };
         let (process, tid) = (event.process?, event.tid?);
         // Both events begin with the flags.
         let flags = self.fields.read(record).and_then(|fields| fields.uint(0));
@@ -90,7 +90,7 @@ impl Contention {
 }
 
 impl Observer for Contention {
-    const JOINS_STACKS: bool = false;
+    const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
         self.event(record, event);

@@ -11,7 +11,7 @@ use etl_schema::views::FieldReader;
 use super::runtime_event;
 use crate::machine::Machine;
 use crate::machine::names::text;
-use crate::observe::{EventRef, Observer};
+use crate::observe::{EventRef, Joins, Observer};
 
 /// Id of the event that an exception was thrown.
 pub const THROWN: u16 = 80;
@@ -65,10 +65,10 @@ impl Exceptions {
 }
 
 impl Observer for Exceptions {
-    const JOINS_STACKS: bool = false;
+    const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
-        if runtime_event(record) != Some(THROWN) {
+        if runtime_event(event) != Some(THROWN) {
             return;
         }
         let (Some(process), Some(fields)) = (event.process, self.thrown.read(record)) else {

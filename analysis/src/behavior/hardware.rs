@@ -8,7 +8,7 @@ use etl_schema::views::FieldReader;
 
 use crate::machine::Machine;
 use crate::machine::names::text;
-use crate::observe::{EventRef, Observer};
+use crate::observe::{EventRef, Joins, Observer};
 
 /// Bytes of the name of the machine in its event.
 const NAME: usize = 2 * 256;
@@ -70,10 +70,10 @@ impl Hardware {
 }
 
 impl Observer for Hardware {
-    const JOINS_STACKS: bool = false;
+    const JOINS: Joins = Joins::Nothing;
 
-    fn record(&mut self, _: &Machine, record: &Record<'_>, _: &EventRef) {
-        if record.hook() != Some(hook::CPU_CONFIG) {
+    fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
+        if event.kind.hook() != Some(hook::CPU_CONFIG) {
             return;
         }
         let Some(fields) = self.fields.read(record) else { return };

@@ -14,7 +14,7 @@ use foldhash::HashMap;
 use super::Histogram;
 use crate::machine::Machine;
 use crate::machine::names::text;
-use crate::observe::{EventRef, Observer};
+use crate::observe::{EventRef, Joins, Observer};
 
 /// Operations on files whose end is awaited.
 const MAX_OPEN: usize = 1 << 16;
@@ -223,10 +223,10 @@ impl Io {
 }
 
 impl Observer for Io {
-    const JOINS_STACKS: bool = false;
+    const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
-        let Some(hook) = record.hook() else { return };
+        let Some(hook) = event.kind.hook() else { return };
         match hook {
             hook::DISK_READ | hook::DISK_WRITE | hook::DISK_FLUSH => {
                 self.disk(hook, machine, record, event);

@@ -12,7 +12,7 @@ use foldhash::HashMap;
 use super::runtime_event;
 use crate::machine::Machine;
 use crate::machine::names::text;
-use crate::observe::{EventRef, Observer};
+use crate::observe::{EventRef, Joins, Observer};
 
 pub(super) const MODULE_LOADED: u16 = 152;
 const MODULE_UNLOADED: u16 = 153;
@@ -265,10 +265,10 @@ impl Loads {
 }
 
 impl Observer for Loads {
-    const JOINS_STACKS: bool = false;
+    const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
-        let (Some(id), Some(process)) = (runtime_event(record), event.process) else { return };
+        let (Some(id), Some(process)) = (runtime_event(event), event.process) else { return };
         match id {
             MODULE_LOADED => self.loaded(LoadKind::Module, process, record, event),
             MODULE_UNLOADED => self.unloaded(LoadKind::Module, process, record, event.time),

@@ -24,11 +24,15 @@ pub mod waits;
 pub use distribution::Distribution;
 pub use histogram::Histogram;
 
-use etl_format::read::Record;
 use etl_schema::providers::CLR_RUNTIME;
 
+use crate::observe::{EventKind, EventRef};
+
 /// The id of an event of the CLR's runtime provider.
-fn runtime_event(record: &Record<'_>) -> Option<u16> {
-    let header = record.event()?;
-    (header.provider == CLR_RUNTIME).then_some(header.descriptor.id)
+#[inline]
+fn runtime_event(event: &EventRef) -> Option<u16> {
+    match event.kind {
+        EventKind::Event { provider: CLR_RUNTIME, id } => Some(id),
+        _ => None,
+    }
 }

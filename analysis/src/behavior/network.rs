@@ -10,7 +10,7 @@ use etl_format::read::Record;
 use etl_schema::views::{FieldReader, FieldValues};
 
 use crate::machine::Machine;
-use crate::observe::{EventRef, Observer};
+use crate::observe::{EventRef, Joins, Observer};
 
 /// Types of events; those of IPv6 are `IPV6` above those of IPv4.
 const SEND: u8 = 10;
@@ -98,10 +98,10 @@ fn endpoint(
 }
 
 impl Observer for Network {
-    const JOINS_STACKS: bool = false;
+    const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
-        let Some(hook) = record.hook() else { return };
+        let Some(hook) = event.kind.hook() else { return };
         let [opcode, group] = hook.to_le_bytes();
         if group != hook::GROUP_TCP && group != hook::GROUP_UDP {
             return;

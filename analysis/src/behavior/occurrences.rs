@@ -12,7 +12,7 @@ use foldhash::HashMap;
 use super::{contention, exceptions, runtime_event};
 use crate::machine::names::text;
 use crate::machine::{Change, Life, Machine};
-use crate::observe::{EventRef, Observer};
+use crate::observe::{EventRef, Joins, Observer};
 
 /// A module was loaded.
 const MODULE_LOADED: u16 = 152;
@@ -148,10 +148,10 @@ impl Occurrences {
 }
 
 impl Observer for Occurrences {
-    const JOINS_STACKS: bool = false;
+    const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
-        let (Some(id), Some(process)) = (runtime_event(record), event.process) else { return };
+        let (Some(id), Some(process)) = (runtime_event(event), event.process) else { return };
         match id {
             exceptions::THROWN => self.exception(process, record, event),
             contention::START | contention::STOP => self.contention(id, process, record, event),

@@ -6,7 +6,7 @@ use etl_schema::clr::collection;
 
 use super::{compilations, contention, exceptions, loads, runtime_event, thread_pool};
 use crate::machine::{Change, Life, Machine};
-use crate::observe::{EventRef, Observer, Sample};
+use crate::observe::{EventRef, Joins, Observer, Sample};
 
 macro_rules! subjects {
     ($($(#[$doc:meta])* $subject:ident: $name:literal, $analysis:literal, $by:literal;)*) => {
@@ -98,10 +98,10 @@ impl Presence {
 }
 
 impl Observer for Presence {
-    const JOINS_EVENT_STACKS: bool = false;
+    const JOINS: Joins = Joins::Samples;
 
-    fn record(&mut self, _: &Machine, record: &Record<'_>, _: &EventRef) {
-        let subject = match record.hook() {
+    fn record(&mut self, _: &Machine, _: &Record<'_>, event: &EventRef) {
+        let subject = match event.kind.hook() {
             Some(hook::CSWITCH) => Subject::Switches,
             Some(hook::DISK_READ | hook::DISK_WRITE) => Subject::Disks,
             Some(hook::FILE_READ | hook::FILE_WRITE) => Subject::Files,
@@ -109,7 +109,7 @@ impl Observer for Presence {
                 Subject::Network
             }
             Some(_) => return,
-            None => match runtime_event(record) {
+            None => match runtime_event(event) {
                 Some(collection::START) => Subject::Collections,
                 Some(compilations::JITTING) => Subject::Compilations,
                 Some(exceptions::THROWN) => Subject::Exceptions,

@@ -13,7 +13,7 @@ use foldhash::HashMap;
 
 use super::{Histogram, runtime_event};
 use crate::machine::Machine;
-use crate::observe::{EventRef, Observer};
+use crate::observe::{EventRef, Joins, Observer};
 
 /// Events of the pool before .NET Framework 4, which have ids of their own for the same.
 const OLDER: std::ops::RangeInclusive<u16> = 40..=43;
@@ -277,10 +277,10 @@ impl ThreadPool {
 }
 
 impl Observer for ThreadPool {
-    const JOINS_STACKS: bool = false;
+    const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
-        let (Some(id), Some(process)) = (runtime_event(record), event.process) else { return };
+        let (Some(id), Some(process)) = (runtime_event(event), event.process) else { return };
         match id {
             40..=IO_RETURNED | WORKER_STARTED..=WORKER_RETURNED => {
                 self.change(id, process, record, event);

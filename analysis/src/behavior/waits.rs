@@ -12,7 +12,7 @@ use foldhash::HashMap;
 
 use super::Histogram;
 use crate::machine::{Change, Life, Machine};
-use crate::observe::{EventRef, Observer, Stack};
+use crate::observe::{EventRef, Joins, Observer, Stack};
 use crate::profile::StackCosts;
 
 /// The state of a thread that waits.
@@ -182,10 +182,10 @@ fn elapsed(since: i64, time: i64) -> u64 {
 }
 
 impl Observer for Waits {
-    const JOINS_STACKS: bool = false;
+    const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
-        match record.hook() {
+        match event.kind.hook() {
             Some(hook::CSWITCH) => self.switch(machine, record, event),
             Some(hook::READY_THREAD) => self.ready(machine, record, event),
             _ => None,
@@ -241,10 +241,10 @@ impl StackedWaits {
 }
 
 impl Observer for StackedWaits {
-    const JOINS_EVENT_STACKS: bool = false;
+    const JOINS: Joins = Joins::Kernel;
 
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
-        let (wait, of) = match record.hook() {
+        let (wait, of) = match event.kind.hook() {
             Some(hook::CSWITCH) => (self.waits.switch(machine, record, event), WaitStack::Waiting),
             Some(hook::READY_THREAD) => {
                 (self.waits.ready(machine, record, event), WaitStack::Ending)

@@ -211,7 +211,7 @@ impl Machine {
     /// Index of the process that has an id now.
     #[must_use]
     pub fn index_of(&self, pid: u32) -> Option<usize> {
-        self.by_pid.get(&pid).copied()
+        self.recent.get(pid).or_else(|| self.by_pid.get(&pid).copied())
     }
 
     /// The threads, in the order in which they appeared. A thread id may come more than once.
@@ -231,8 +231,10 @@ impl Machine {
     /// processor.
     #[must_use]
     pub fn process_of_thread(&self, tid: u32) -> Option<usize> {
-        let pid = if tid == 0 { Some(0) } else { self.threads.pid_of(tid) };
-        self.index_of(pid?)
+        self.sampled.get(tid).or_else(|| {
+            let pid = if tid == 0 { Some(0) } else { self.threads.pid_of(tid) };
+            self.index_of(pid?)
+        })
     }
 
     /// Whether no process id has been that of several processes, and of these threads none that of
@@ -541,9 +543,11 @@ impl Machine {
         if let Some(index) = self.recent.get(pid) {
             return index;
         }
-        let index = self.by_pid.get(&pid).copied().unwrap_or_else(|| {
-            if self.processes.len() < MAX_PROCESSES { self.add(pid) } else { self.others() }
-        });
+        let index = match self.by_pid.get(&pid) {
+            Some(&index) => index,
+            None if self.processes.len() < MAX_PROCESSES => self.add(pid),
+            None => return self.others(),
+        };
         self.recent.insert(pid, index);
         index
     }

@@ -6,7 +6,7 @@ use super::changes::Changes;
 use super::stacks::{Owner, Stacks};
 use super::weight::{Intervals, Weight};
 use crate::machine::{Change, Life, Machine};
-use crate::observe::{EventRef, Observer, Sample, Stack};
+use crate::observe::{EventRef, Joins, Observer, Sample, Stack};
 
 /// A sample that is kept.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +67,7 @@ impl SampleCollector {
 }
 
 impl Observer for SampleCollector {
-    const JOINS_EVENT_STACKS: bool = false;
+    const JOINS: Joins = Joins::Samples;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
         if self.intervals.record(record, event.time) {

@@ -7,7 +7,7 @@ use etl_schema::views::FieldReader;
 use foldhash::HashMap;
 
 use crate::machine::Machine;
-use crate::observe::{EventRef, Observer};
+use crate::observe::{EventRef, Joins, Observer};
 
 /// The events: of the runtime provider when a method was compiled, and of the rundown provider.
 const EVENTS: [(bool, u16); 3] = [(false, 190), (true, 149), (true, 150)];
@@ -87,7 +87,7 @@ impl IlMaps {
 }
 
 impl Observer for IlMaps {
-    const JOINS_STACKS: bool = false;
+    const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
         let Some(header) = record.event() else { return };

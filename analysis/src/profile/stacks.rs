@@ -57,6 +57,9 @@ impl Node {
 struct Recent {
     owner: Option<Owner>,
     state: u64,
+    /// The root of the owner, and its node.
+    root: u32,
+    node: u32,
     /// The addresses, outermost first, with their nodes and the ends of their locations.
     frames: Vec<(u64, u32, i64)>,
 }
@@ -69,7 +72,7 @@ pub(super) struct Stacks {
     pub owners: Vec<Owner>,
     children: HashMap<(u32, u32), u32>,
     latest: HashMap<(Option<usize>, u32, u64), u32>,
-    roots: HashMap<Owner, u32>,
+    roots: HashMap<Owner, (u32, u32)>,
     recent: Vec<Recent>,
 }
 
@@ -96,15 +99,18 @@ impl Stacks {
         time: i64,
         changes: &Changes,
     ) -> u32 {
-        let root = self.root(owner);
-        let slot = owner.tid as usize & (RECENT - 1);
+        // Thread ids are multiples of four.
+        let slot = owner.tid as usize / 4 % RECENT;
         let mut recent = self.recent.get_mut(slot).map(std::mem::take).unwrap_or_default();
         let state = changes.state(owner.process);
-        if recent.owner != Some(owner) || recent.state != state {
+        if recent.owner != Some(owner) {
+            recent.frames.clear();
+            (recent.root, recent.node) = self.root(owner);
+        } else if recent.state != state {
             recent.frames.clear();
         }
         (recent.owner, recent.state) = (Some(owner), state);
-        let (mut node, mut depth, mut same) = (self.root_node(root), 0, true);
+        let (root, mut node, mut depth, mut same) = (recent.root, recent.node, 0, true);
         for address in addresses {
             let known = recent.frames.get(depth).filter(|_| same);
             match known {
@@ -135,21 +141,15 @@ impl Stacks {
         }
     }
 
-    fn root(&mut self, owner: Owner) -> u32 {
-        if let Some(&root) = self.roots.get(&owner) {
-            return root;
+    /// The root of an owner, and its node.
+    fn root(&mut self, owner: Owner) -> (u32, u32) {
+        let new = (index(self.owners.len()), index(self.nodes.len()));
+        let root = *self.roots.entry(owner).or_insert(new);
+        if root == new {
+            self.owners.push(owner);
+            self.nodes.push(Node { parent: NONE, location: new.0, weight: Weight::default() });
         }
-        let root = index(self.owners.len());
-        self.owners.push(owner);
-        self.roots.insert(owner, root);
-        let node = Node { parent: NONE, location: root, weight: Weight::default() };
-        self.children.insert((NONE, root), index(self.nodes.len()));
-        self.nodes.push(node);
         root
-    }
-
-    fn root_node(&self, root: u32) -> u32 {
-        self.children.get(&(NONE, root)).copied().unwrap_or(NONE)
     }
 
     #[inline]

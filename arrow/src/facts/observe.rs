@@ -5,7 +5,7 @@ use etl_analysis::behavior::collections::Collections;
 use etl_analysis::behavior::io::Io;
 use etl_analysis::profile::Intervals;
 use etl_analysis::symbols::{Method, Symbol, Symbols};
-use etl_analysis::{EventRef, Frames, Machine, Observer, Sample, Stack};
+use etl_analysis::{EventRef, Frames, Joins, Machine, Observer, Sample, Stack};
 use etl_export::pcapng::Packets;
 use etl_format::constants::hook;
 use etl_format::read::Record;
@@ -422,7 +422,7 @@ impl Observer for Facts<'_, '_> {
 pub(super) struct WithoutStacks<'a, 'f, 'o>(pub &'a mut Facts<'f, 'o>);
 
 impl Observer for WithoutStacks<'_, '_, '_> {
-    const JOINS_STACKS: bool = false;
+    const JOINS: Joins = Joins::Nothing;
 
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         self.0.record(machine, record, event);

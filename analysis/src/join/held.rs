@@ -1,0 +1,316 @@
+//! Events that wait for their stacks, and what has come of these.
+//!
+//! A thread that waits in the kernel gets the part of a stack in its process only when it returns
+//! there, so the events of many seconds may be held. What is held of each is small, and the memory
+//! of stacks is used again.
+
+use foldhash::HashMap;
+
+use crate::observe::{EventKind, EventRef};
+
+/// What stands for no process, thread, address or stack.
+const NONE: u32 = u32::MAX;
+
+/// An event that waits for its stack.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    pub number: u64,
+    pub time: i64,
+    /// The instruction pointer, if it is a sample.
+    address: u64,
+    process: u32,
+    tid: u32,
+    file: u32,
+    kind: u32,
+    /// Index of what has come of its stack; [`NONE`] if nothing has.
+    stack: u32,
+    pub processor: u16,
+    is_sample: bool,
+    /// Whether it is known to have no part in the process.
+    pub kernel_only: bool,
+}
+
+/// A number that fits into 32 bits, or nothing.
+fn narrow(value: Option<usize>) -> u32 {
+    value.and_then(|value| u32::try_from(value).ok()).unwrap_or(NONE)
+}
+
+fn wide(value: u32) -> Option<usize> {
+    usize::try_from(value).ok().filter(|_| value != NONE)
+}
+
+impl Held {
+    /// `kind` is the number of its kind.
+    pub fn new(event: &EventRef, kind: u32, sample: Option<u64>, kernel_only: bool) -> Self {
+        Held {
+            number: event.number,
+            time: event.time,
+            address: sample.unwrap_or(0),
+            process: narrow(event.process),
+            tid: event.tid.unwrap_or(NONE),
+            file: narrow(Some(event.file)),
+            kind,
+            stack: NONE,
+            processor: event.processor,
+            is_sample: sample.is_some(),
+            kernel_only,
+        }
+    }
+
+    pub fn event(&self, kinds: &Kinds) -> EventRef {
+        EventRef {
+            number: self.number,
+            file: self.file(),
+            time: self.time,
+            kind: kinds.list.get(self.kind as usize).map_or(EventKind::Other, |kind| kind.kind),
+            process: wide(self.process),
+            tid: self.tid(),
+            processor: self.processor,
+        }
+    }
+
+    pub fn file(&self) -> usize {
+        wide(self.file).unwrap_or(usize::MAX)
+    }
+
+    pub fn tid(&self) -> Option<u32> {
+        Some(self.tid).filter(|&tid| tid != NONE)
+    }
+
+    pub fn sample(&self) -> Option<u64> {
+        self.is_sample.then_some(self.address)
+    }
+
+    /// Whether nothing of its stack has come.
+    pub fn is_bare(&self) -> bool {
+        self.stack == NONE
+    }
+
+    /// Gives it a process, if it has none.
+    pub fn belongs_to(&mut self, process: impl FnOnce() -> Option<usize>) {
+        if self.process == NONE {
+            self.process = narrow(process());
+        }
+    }
+}
+
+/// A key that is not defined yet.
+#[derive(Clone, Copy, Debug)]
+struct OpenKey {
+    key: u64,
+    /// How many addresses in the kernel and in the process come before what it stands for.
+    kernel: usize,
+    user: usize,
+}
+
+/// What has come of a stack.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Joined {
+    /// Addresses in the kernel, innermost first.
+    pub kernel: Vec<u64>,
+    /// Addresses in the process, innermost first.
+    pub user: Vec<u64>,
+    /// Keys that are not defined yet, in the order of the parts that they stand for.
+    keys: Vec<OpenKey>,
+    /// Whether it has a part that lies in the kernel, and one in the process.
+    has: [bool; 2],
+}
+
+impl Joined {
+    /// Adds addresses, innermost first; the kernel begins at `kernel`.
+    pub fn add(&mut self, addresses: &[u64], kernel: u64) {
+        let of_user = addresses.iter().filter(|&&address| address < kernel).count();
+        self.kernel.reserve_exact(addresses.len() - of_user);
+        self.user.reserve_exact(of_user);
+        for &address in addresses {
+            if address < kernel { &mut self.user } else { &mut self.kernel }.push(address);
+        }
+        self.mark(of_user > 0);
+    }
+
+    /// Adds a key, which stands for a part in the process or in the kernel.
+    pub fn add_key(&mut self, key: u64, user: bool) {
+        self.keys.push(OpenKey { key, kernel: self.kernel.len(), user: self.user.len() });
+        self.mark(user);
+    }
+
+    /// A key stands for these addresses: each part has its place, whichever is defined first.
+    pub fn define(&mut self, key: u64, addresses: &[u64], kernel: u64) {
+        while let Some(at) = self.keys.iter().position(|open| open.key == key) {
+            let open = self.keys.remove(at);
+            let before = (self.kernel.len(), self.user.len());
+            if (open.kernel, open.user) == before {
+                self.add(addresses, kernel);
+            } else {
+                let of_kernel = addresses.iter().copied().filter(|&address| address >= kernel);
+                let of_user = addresses.iter().copied().filter(|&address| address < kernel);
+                self.kernel.splice(open.kernel..open.kernel, of_kernel);
+                self.user.splice(open.user..open.user, of_user);
+                self.mark(self.user.len() > before.1);
+            }
+            for after in self.keys.iter_mut().skip(at) {
+                after.kernel += self.kernel.len() - before.0;
+                after.user += self.user.len() - before.1;
+            }
+        }
+    }
+
+    /// Whether keys are not defined yet.
+    pub fn is_open(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
+    fn mark(&mut self, user: bool) {
+        if let Some(has) = self.has.get_mut(usize::from(user)) {
+            *has = true;
+        }
+    }
+
+    fn clear(&mut self) {
+        let Joined { kernel, user, keys, has } = self;
+        kernel.clear();
+        user.clear();
+        keys.clear();
+        *has = [false; 2];
+    }
+
+    /// How many addresses it has.
+    pub fn len(&self) -> usize {
+        self.kernel.len() + self.user.len()
+    }
+}
+
+/// The stacks of held events. Their memory is used again.
+#[derive(Debug, Default)]
+pub(super) struct JoinedStacks {
+    list: Vec<Joined>,
+    free: Vec<u32>,
+    /// Addresses that are held.
+    pub addresses: usize,
+}
+
+impl JoinedStacks {
+    pub fn get(&self, held: &Held) -> Option<&Joined> {
+        self.list.get(wide(held.stack)?)
+    }
+
+    /// Changes the stack of an event, an empty one at first.
+    pub fn change(&mut self, held: &mut Held, change: impl FnOnce(&mut Joined)) {
+        if held.is_bare() {
+            held.stack = self.free.pop().unwrap_or_else(|| {
+                self.list.push(Joined::default());
+                narrow(self.list.len().checked_sub(1))
+            });
+        }
+        if let Some(stack) = wide(held.stack).and_then(|at| self.list.get_mut(at)) {
+            let before = stack.len();
+            change(stack);
+            self.addresses += stack.len() - before;
+        }
+    }
+
+    /// The stack is not needed any more.
+    pub fn release(&mut self, held: &Held) {
+        if let Some(stack) = wide(held.stack).and_then(|at| self.list.get_mut(at)) {
+            self.addresses = self.addresses.saturating_sub(stack.len());
+            stack.clear();
+            self.free.push(held.stack);
+        }
+    }
+
+    /// Whether nothing more is to come of the stack of an event.
+    pub fn is_complete(&self, held: &Held) -> bool {
+        self.get(held)
+            .is_some_and(|stack| !stack.is_open() && (held.kernel_only || !stack.user.is_empty()))
+    }
+
+    /// Whether the stack of an event has a part that lies in the process, or, if not `user`, in the
+    /// kernel.
+    pub fn has_part(&self, held: &Held, user: bool) -> bool {
+        let has = self.get(held).and_then(|stack| stack.has.get(usize::from(user)));
+        has.copied().unwrap_or(false)
+    }
+}
+
+/// A kind of event.
+#[derive(Debug)]
+struct Kind {
+    kind: EventKind,
+    /// How many were to be held.
+    count: usize,
+    /// Whether one had a stack.
+    stacked: bool,
+}
+
+/// The kinds of the events that were to be held.
+#[derive(Debug, Default)]
+pub(super) struct Kinds {
+    numbers: HashMap<EventKind, u32>,
+    list: Vec<Kind>,
+}
+
+impl Kinds {
+    /// Counts an event. Returns the number of its kind, and whether stacks of it are still
+    /// expected: not after `most` events without any.
+    pub fn count(&mut self, kind: EventKind, most: usize) -> (u32, bool) {
+        let next = narrow(Some(self.list.len()));
+        let number = *self.numbers.entry(kind).or_insert(next);
+        if number == next {
+            self.list.push(Kind { kind, count: 0, stacked: false });
+        }
+        let Some(kind) = self.list.get_mut(number as usize) else { return (number, false) };
+        kind.count = kind.count.saturating_add(1);
+        (number, kind.stacked || kind.count <= most)
+    }
+
+    /// An event of a kind has a stack.
+    pub fn has_stack(&mut self, held: &Held) {
+        if let Some(kind) = self.list.get_mut(held.kind as usize) {
+            kind.stacked = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_keep_their_order_whichever_key_is_defined_first() {
+        let kernel = 1 << 63;
+        let parts: [&[u64]; 3] = [&[kernel + 1, kernel + 2], &[kernel + 3, 4], &[5]];
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let mut stack = Joined::default();
+            (0..3).for_each(|key| stack.add_key(key, key > 0));
+            for key in order {
+                assert!(stack.is_open());
+                stack.define(key, parts[key as usize], kernel);
+            }
+            assert!(!stack.is_open());
+            assert_eq!(stack.kernel, [kernel + 1, kernel + 2, kernel + 3], "{order:?}");
+            assert_eq!(stack.user, [4, 5], "{order:?}");
+        }
+    }
+
+    #[test]
+    fn memory_of_a_released_stack_is_used_again() {
+        let (mut stacks, mut kinds) = (JoinedStacks::default(), Kinds::default());
+        let kind = EventKind::Kernel { hook: 0x0f2e };
+        let (number, time, process, tid) = (7, -3, Some(2), Some(8));
+        let event = EventRef { number, file: 1, time, kind, process, tid, processor: 3 };
+        let (kind, _) = kinds.count(kind, 1);
+        let mut held = Held::new(&event, kind, Some(0x1000), false);
+        assert_eq!(
+            (held.event(&kinds), held.sample(), held.is_bare()),
+            (event, Some(0x1000), true)
+        );
+        stacks.change(&mut held, |stack| stack.add(&[1, 2, 3], 3));
+        assert_eq!((stacks.addresses, stacks.is_complete(&held)), (3, true));
+        stacks.release(&held);
+        let mut next =
+            Held::new(&EventRef { process: None, tid: None, ..event }, kind, None, false);
+        assert_eq!(next.event(&kinds), EventRef { process: None, tid: None, ..event });
+        stacks.change(&mut next, |stack| stack.add_key(9, true));
+        assert_eq!((stacks.list.len(), stacks.addresses, stacks.is_complete(&next)), (1, 0, false));
+    }
+}

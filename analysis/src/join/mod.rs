@@ -1,0 +1,418 @@
+//! Stacks joined to the events they belong to.
+//!
+//! A stack is recorded apart from its event in most cases:
+//! - the kernel logs it after the event, and names the event by time and thread; its parts in the
+//!   kernel and in the process come as two records, the second when the thread returns to the
+//!   process;
+//! - instead of addresses, the kernel may log a key, and what it stands for when the key goes out
+//!   of use;
+//! - extended data holds it, or a key, or one of two parts that share a match id;
+//! - the CLR logs it as the next event of the same provider on the thread.
+//!
+//! Events wait in a queue, in time order, until their stack is complete or a limit is reached.
+
+mod held;
+
+use std::collections::VecDeque;
+
+use etl_format::constants::{PointerSize, hook};
+use etl_format::read::{ExtendedItem, Header, Record};
+use etl_schema::views::{clr, kernel};
+use foldhash::HashMap;
+
+use self::held::{Held, JoinedStacks, Kinds};
+use crate::files::Timeline;
+use crate::machine::Machine;
+use crate::observe::{EventKind, EventRef, Frames, Joins, Observer, Sample, Stack};
+
+/// Events that are held. Each takes 48 bytes, its stack apart.
+const MAX_EVENTS: usize = 1 << 20;
+/// Addresses that are held.
+const MAX_ADDRESSES: usize = 1 << 22;
+/// Keys whose stacks are held.
+const MAX_KEYS: usize = 1 << 18;
+/// Threads whose last event of the CLR is held.
+const MAX_THREADS: usize = 1 << 18;
+/// Events after which a stack is not expected any more where none of it has come.
+const WINDOW: usize = 1 << 12;
+/// The place of an event that is not held.
+const NOWHERE: u64 = u64::MAX;
+/// Events of one time that are not held.
+const MAX_PASSED: usize = 1 << 6;
+
+/// The idle process and the one of the kernel: they have no part outside of it.
+const KERNEL_PROCESSES: [u32; 2] = [0, 4];
+
+/// A part of a stack.
+#[derive(Clone, Copy, Debug)]
+enum Part<'a> {
+    /// Its addresses, innermost first.
+    Addresses(&'a [u64]),
+    /// The key that stands for them, and whether they are known to lie in the process.
+    Key(u64, bool),
+}
+
+/// Where the kernel begins.
+fn kernel_begins(is_wide: bool) -> u64 {
+    if is_wide { 1 << 63 } else { 1 << 31 }
+}
+
+/// Whether the pointers of a record have eight bytes.
+fn is_wide(record: &Record<'_>) -> bool {
+    record.pointer_size() == Some(PointerSize::P8)
+}
+
+/// What a key stands for: addresses, and where the kernel begins.
+type Defined = (Box<[u64]>, u64);
+
+/// Joins stacks to events.
+#[derive(Debug, Default)]
+pub(crate) struct Joiner {
+    /// In the order of their numbers, so of their times.
+    held: VecDeque<Held>,
+    /// How many were held before these: the place of an event is its index plus this.
+    shown: u64,
+    stacks: JoinedStacks,
+    kinds: Kinds,
+    /// Stacks by file and key, as long as the key is in use.
+    keys: HashMap<(usize, u64), Defined>,
+    /// Places of the events whose stacks have a key that is not defined yet.
+    undefined: HashMap<(usize, u64), Vec<u64>>,
+    /// Place of the last event of one of the CLR's providers, by thread.
+    clr: HashMap<(u32, bool), u64>,
+    /// Place of the event with the first part of a stack, by file and match id.
+    matches: HashMap<(usize, u64), u64>,
+    /// The last events that are not held, all of one time.
+    passed: Vec<EventRef>,
+    /// Addresses that are read.
+    space: Vec<u64>,
+}
+
+/// What `record` is, with the process and the thread that it is about.
+pub(crate) fn event_of(
+    record: &Record<'_>,
+    number: u64,
+    file: usize,
+    time: i64,
+    machine: &Machine,
+) -> EventRef {
+    let known = |id: Option<u32>| id.filter(|&id| id != u32::MAX);
+    let mut tid = known(record.thread_id());
+    let mut process = known(record.process_id()).and_then(|pid| machine.index_of(pid));
+    let kind = if let Some(hook) = record.hook() {
+        if hook == hook::SAMPLE
+            && let Some((_, running)) = kernel::sample(record)
+        {
+            tid = Some(running);
+            process = None;
+        }
+        EventKind::Kernel { hook }
+    } else if let Some(header) = record.event() {
+        EventKind::Event { provider: header.provider, id: header.descriptor.id }
+    } else if let Header::Full(header) = record.header() {
+        EventKind::Classic { class: header.class, opcode: header.opcode }
+    } else {
+        EventKind::Other
+    };
+    process = process.or_else(|| machine.process_of_thread(tid?));
+    EventRef { number, file, time, kind, process, tid, processor: record.processor() }
+}
+
+impl Joiner {
+    /// Takes in a record that is `event`, after the machine, and shows what is complete.
+    pub fn record<O: Observer>(
+        &mut self,
+        record: &Record<'_>,
+        event: EventRef,
+        timeline: &Timeline,
+        machine: &Machine,
+        observer: &mut O,
+    ) {
+        let file = event.file;
+        match event.kind {
+            EventKind::Kernel { hook } if hook >> 8 == hook::STACK >> 8 => {
+                self.kernel_stack(record, file, timeline, machine);
+            }
+            // Their stacks are apart from those of the kernel.
+            EventKind::Event { .. } if !O::JOINS.has(Joins::All) => {}
+            EventKind::Event { provider, id } => match clr::rundown_of(provider) {
+                Some(rundown) if clr::is_stack(rundown, id) => {
+                    self.clr_stack(record, event, rundown)
+                }
+                rundown => {
+                    let place = self.hold(event, None, machine);
+                    self.extended(record, file, place);
+                    if let (Some(rundown), Some(tid)) = (rundown, event.tid)
+                        && (self.clr.len() < MAX_THREADS || self.clr.contains_key(&(tid, rundown)))
+                    {
+                        self.clr.insert((tid, rundown), place);
+                    }
+                }
+            },
+            EventKind::Kernel { hook: hook::SAMPLE } => {
+                if let Some((address, _)) = kernel::sample(record) {
+                    let passed = std::mem::take(&mut self.passed);
+                    for before in passed.into_iter().filter(|before| before.time == event.time) {
+                        self.hold(before, None, machine);
+                    }
+                    self.hold(event, Some(address), machine);
+                }
+            }
+            EventKind::Kernel { .. } if O::JOINS.has(Joins::Kernel) => {
+                self.hold(event, None, machine);
+            }
+            EventKind::Kernel { .. } => self.pass(event, machine),
+            EventKind::Classic { .. } | EventKind::Other => {}
+        }
+        self.release(machine, observer);
+    }
+
+    /// An event whose stack is not asked for. One at the time of a sample is held all the same: a
+    /// stack names its event by time, so this tells whose it is.
+    fn pass(&mut self, event: EventRef, machine: &Machine) {
+        if self.held.back().is_some_and(|last| last.time == event.time) {
+            self.hold(event, None, machine);
+            return;
+        }
+        if self.passed.first().is_some_and(|first| first.time != event.time) {
+            self.passed.clear();
+        }
+        if self.passed.len() < MAX_PASSED {
+            self.passed.push(event);
+        }
+    }
+
+    /// Holds an event until its stack has come. Returns its place; [`NOWHERE`] if no stack is
+    /// expected.
+    fn hold(&mut self, event: EventRef, sample: Option<u64>, machine: &Machine) -> u64 {
+        let (kind, is_expected) = self.kinds.count(event.kind, 2 * WINDOW);
+        if sample.is_none() && !is_expected {
+            return NOWHERE;
+        }
+        let pid = event.process.and_then(|index| machine.processes.get(index)).map(|p| p.pid);
+        let kernel_only = pid.is_some_and(|pid| KERNEL_PROCESSES.contains(&pid));
+        let place = self.shown + self.held.len() as u64;
+        self.held.push_back(Held::new(&event, kind, sample, kernel_only));
+        place
+    }
+
+    /// The kernel's records of stacks.
+    fn kernel_stack(
+        &mut self,
+        record: &Record<'_>,
+        file: usize,
+        timeline: &Timeline,
+        machine: &Machine,
+    ) {
+        let kernel = kernel_begins(is_wide(record));
+        let mut addresses = std::mem::take(&mut self.space);
+        addresses.clear();
+        match kernel::decode(record) {
+            Some(kernel::Event::Stack { at, tid, frames, .. }) => {
+                addresses.extend(frames.iter());
+                let user = addresses.iter().any(|&address| address < kernel);
+                let time = timeline.timestamp(file, at);
+                if let Some(index) = self.find((file, time, tid), user, record, machine) {
+                    self.attach(index, Part::Addresses(&addresses), kernel);
+                }
+            }
+            Some(kernel::Event::StackKey { at, tid, key, user, .. }) => {
+                let time = timeline.timestamp(file, at);
+                let user = self.keys.get(&(file, key)).map_or(user, |(addresses, kernel)| {
+                    addresses.iter().any(|address| address < kernel)
+                });
+                if let Some(index) = self.find((file, time, tid), user, record, machine) {
+                    self.attach(index, Part::Key(key, user), kernel);
+                }
+            }
+            Some(kernel::Event::StackDefinition { key, last, frames }) => {
+                addresses.extend(frames.iter());
+                self.define((file, key), &addresses, kernel, last);
+            }
+            _ => {}
+        }
+        self.space = addresses;
+    }
+
+    /// The event of a file, time and thread, that has no such part yet.
+    fn find(
+        &mut self,
+        (file, time, tid): (usize, i64, u32),
+        user: bool,
+        record: &Record<'_>,
+        machine: &Machine,
+    ) -> Option<usize> {
+        let first = self.first_at(time);
+        let there = self.held.range(first..).take_while(|held| held.time == time);
+        let rank = |held: &Held| {
+            let free = u8::from(!self.stacks.has_part(held, user));
+            if held.file() != file {
+                None
+            } else if held.tid() == Some(tid) {
+                Some((3, free))
+            } else if held.tid().is_none() {
+                // A record without a thread: the one that ran on the processor then.
+                Some((if held.processor == record.processor() { 2 } else { 1 }, free))
+            } else {
+                None
+            }
+        };
+        let ranked = there.enumerate().filter_map(|(at, held)| Some((rank(held)?, first + at)));
+        let index = ranked.max().map(|(_, index)| index)?;
+        self.held.get_mut(index)?.belongs_to(|| machine.process_of_thread(tid));
+        Some(index)
+    }
+
+    /// Index of the first held event that is not before a time: in most cases one of the last.
+    fn first_at(&self, time: i64) -> usize {
+        let (mut end, mut step) = (self.held.len(), 8);
+        loop {
+            let start = end.saturating_sub(step);
+            if start == 0 || self.held.get(start).is_some_and(|held| held.time < time) {
+                let (mut low, mut high) = (start, end);
+                while low < high {
+                    let middle = low.midpoint(high);
+                    match self.held.get(middle) {
+                        Some(held) if held.time < time => low = middle + 1,
+                        _ => high = middle,
+                    }
+                }
+                return low;
+            }
+            (end, step) = (start, 2 * step);
+        }
+    }
+
+    fn attach(&mut self, index: usize, part: Part<'_>, kernel: u64) {
+        let Some(held) = self.held.get_mut(index) else { return };
+        let key = match part {
+            Part::Addresses(addresses) => {
+                self.stacks.change(held, |stack| stack.add(addresses, kernel));
+                None
+            }
+            Part::Key(key, user) => match self.keys.get(&(held.file(), key)) {
+                Some((addresses, kernel)) => {
+                    self.stacks.change(held, |stack| stack.add(addresses, *kernel));
+                    None
+                }
+                None => {
+                    self.stacks.change(held, |stack| stack.add_key(key, user));
+                    Some(key)
+                }
+            },
+        };
+        if let Some(key) = key {
+            let place = self.shown + index as u64;
+            self.undefined.entry((held.file(), key)).or_default().push(place);
+        }
+        self.kinds.has_stack(held);
+    }
+
+    /// What a key stands for; with `last`, the key goes out of use.
+    fn define(&mut self, key: (usize, u64), addresses: &[u64], kernel: u64, last: bool) {
+        for place in self.undefined.remove(&key).unwrap_or_default() {
+            let Some(index) = self.index_of(place) else { continue };
+            let Some(held) = self.held.get_mut(index) else { continue };
+            self.stacks.change(held, |stack| stack.define(key.1, addresses, kernel));
+        }
+        if last {
+            self.keys.remove(&key);
+        } else if self.keys.len() < MAX_KEYS {
+            self.keys.insert(key, (addresses.into(), kernel));
+        }
+    }
+
+    /// Stacks in extended data of a record, whose event is at a place.
+    fn extended(&mut self, record: &Record<'_>, file: usize, place: u64) {
+        let mut addresses = std::mem::take(&mut self.space);
+        for item in record.extended() {
+            let (match_id, part, is_wide) = match item {
+                ExtendedItem::Stack(stack) => {
+                    addresses.clear();
+                    addresses.extend(stack.addresses());
+                    (stack.match_id, Part::Addresses(&addresses), stack.wide)
+                }
+                ExtendedItem::StackKey { match_id, key, .. } => {
+                    (match_id, Part::Key(key, true), true)
+                }
+                _ => continue,
+            };
+            let mut of = place;
+            if match_id != 0 {
+                match self.matches.remove(&(file, match_id)) {
+                    Some(first) => of = first,
+                    None if self.matches.len() < MAX_KEYS => {
+                        self.matches.insert((file, match_id), place);
+                    }
+                    None => {}
+                }
+            }
+            if let Some(index) = self.index_of(of) {
+                self.attach(index, part, kernel_begins(is_wide));
+            }
+        }
+        self.space = addresses;
+    }
+
+    /// A stack that the CLR logs after an event on the same thread.
+    fn clr_stack(&mut self, record: &Record<'_>, event: EventRef, rundown: bool) {
+        let Some(place) = event.tid.and_then(|tid| self.clr.remove(&(tid, rundown))) else {
+            return;
+        };
+        let Some(clr::Event::Stack { frames, .. }) = clr::decode(record).map(|c| c.event) else {
+            return;
+        };
+        if let Some(index) = self.index_of(place) {
+            let mut addresses = std::mem::take(&mut self.space);
+            addresses.clear();
+            addresses.extend(frames.iter());
+            self.attach(index, Part::Addresses(&addresses), kernel_begins(is_wide(record)));
+            self.space = addresses;
+        }
+    }
+
+    fn index_of(&self, place: u64) -> Option<usize> {
+        usize::try_from(place.checked_sub(self.shown)?).ok()
+    }
+
+    /// Shows what is complete, and what the limits leave no space for.
+    fn release(&mut self, machine: &Machine, observer: &mut impl Observer) {
+        while let Some(front) = self.held.front() {
+            let full = self.held.len() > MAX_EVENTS || self.stacks.addresses > MAX_ADDRESSES;
+            let late = front.is_bare() && self.held.len() > WINDOW;
+            if !full && !late && !self.stacks.is_complete(front) {
+                return;
+            }
+            self.show_first(machine, observer);
+        }
+    }
+
+    /// Shows everything: the recording ends.
+    pub fn finish(&mut self, machine: &Machine, observer: &mut impl Observer) {
+        while !self.held.is_empty() {
+            self.show_first(machine, observer);
+        }
+    }
+
+    fn show_first(&mut self, machine: &Machine, observer: &mut impl Observer) {
+        let Some(mut held) = self.held.pop_front() else { return };
+        self.shown += 1;
+        if held.is_bare() && held.sample().is_none() {
+            return;
+        }
+        let tid = held.tid();
+        held.belongs_to(|| machine.process_of_thread(tid?));
+        let event = held.event(&self.kinds);
+        let stack = self.stacks.get(&held);
+        let frames = stack.map_or(Frames::default(), |stack| Frames {
+            kernel: &stack.kernel,
+            user: &stack.user,
+            is_partial: stack.is_open() || !held.kernel_only && stack.user.is_empty(),
+        });
+        match held.sample() {
+            Some(address) => observer.sample(machine, &Sample { event, address, frames }),
+            None => observer.stack(machine, &Stack { event, frames }),
+        }
+        self.stacks.release(&held);
+    }
+}
