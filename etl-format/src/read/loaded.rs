@@ -59,6 +59,9 @@ const AHEAD: usize = 1 << 14;
 
 const _: () = assert!(core::mem::size_of::<RecordRef>() as u64 <= RecordRef::COST);
 
+/// Bytes of filler that are read in one go, and from how many on they are read apart.
+const PIECE: usize = 1 << 15;
+
 /// A buffer of the trace, held by a reader. `B` is the source's block.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded<B> {
@@ -96,12 +99,32 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         }
     }
 
-    /// Reads the bytes of a buffer that [`Loaded::set`] needs.
-    pub fn read<S>(&mut self, source: &mut S, entry: &BufferEntry) -> io::Result<()>
+    /// Reads the bytes of a buffer that [`Loaded::set`] needs: all of them, or those before the
+    /// filler. The filler is read into `scratch`, so that a sparse buffer takes little memory.
+    pub fn read<S>(
+        &mut self,
+        source: &mut S,
+        entry: &BufferEntry,
+        scratch: &mut B,
+    ) -> io::Result<()>
     where
         S: Source<Block = B>,
     {
-        source.read(entry.offset, entry.stored as usize, &mut self.raw)
+        let stored = entry.stored as usize;
+        let fill = end_of_records(entry.fill);
+        let sparse = !entry.compressed && stored.saturating_sub(fill) >= PIECE;
+        let used = if sparse { fill } else { stored };
+        source.read(entry.offset, used, &mut self.raw)?;
+        let mut at = used;
+        while at < stored {
+            let len = PIECE.min(stored - at);
+            source.read(entry.offset + at as u64, len, scratch)?;
+            if !walk::is_filler(scratch.as_ref()) {
+                return source.read(entry.offset, stored, &mut self.raw);
+            }
+            at += len;
+        }
+        Ok(())
     }
 
     /// Takes over the bytes in `self.raw`, which are those of `entry`.
@@ -130,7 +153,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
     fn check_rest(&mut self, log: &mut Log) -> Result<()> {
         let Loaded { entry, raw, .. } = self;
         let raw = raw.as_ref();
-        let from = self.fill.max(BUFFER_HEADER_SIZE).next_multiple_of(RECORD_ALIGNMENT);
+        let from = end_of_records(entry.fill);
         let rest = raw.get(from..).unwrap_or_default();
         if walk::is_filler(rest) {
             return Ok(());
@@ -387,6 +410,11 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         };
         Record::new(self.data(), found, timestamp, location)
     }
+}
+
+/// Where filler may begin in a buffer that is not compressed.
+fn end_of_records(fill: u32) -> usize {
+    (fill as usize).max(BUFFER_HEADER_SIZE).next_multiple_of(RECORD_ALIGNMENT)
 }
 
 /// Decompresses the records of a buffer to `fill` bytes, its header included. Returns the bytes

@@ -1,7 +1,7 @@
 //! Buffer headers: invalid sizes and fills, zeroed headers.
 
 use super::{SIZE, at, broken, lost, strict_fault};
-use crate::common::reading::salvage;
+use crate::common::reading::{file, salvage, time_order};
 use crate::common::{File, patch, run, small};
 use etl_format::read::{Options, Trace};
 
@@ -140,6 +140,27 @@ fn wrong_fill_is_damage_and_loses_no_record() {
         assert_eq!(lost(&outcome, &small().bytes()), [], "{fill:#x}");
         assert_eq!(outcome.damage, [(0xc30..0xc34, "invalid", 9, 16)], "{fill:#x}");
         assert_eq!(strict_fault(&bytes), (0xc30, "invalid", None), "{fill:#x}");
+    }
+}
+
+#[test]
+fn byte_after_the_records_of_a_sparse_buffer_is_damage() {
+    const SIZE: usize = 0x2_0000;
+    let records = [run(1000, 4), run(2000, 4)];
+    let sparse = File::new(SIZE as u32).buffer(0, &records[0]).buffer(1, &records[1]);
+    let whole = sparse.bytes();
+    assert_eq!(salvage(&whole).damage, []);
+    // Right after the records, anywhere in the filler, and at the end.
+    for place in [0x48 + 4 * 0x28, 0x8000, 0x9001, 0x1_2345, SIZE - 1] {
+        let mut bytes = whole.clone();
+        bytes[2 * SIZE + place] = 7;
+        let outcome = salvage(&bytes);
+        assert_eq!(lost(&outcome, &whole), [], "{place:#x}");
+        let fill = 2 * SIZE as u64 + 0x30;
+        assert_eq!(outcome.damage[0], (fill..fill + 4, "invalid", 5, 4), "{place:#x}");
+        let from_file = time_order(file(&bytes), &Options::salvage());
+        assert_eq!(from_file.damage, outcome.damage, "{place:#x}");
+        assert_eq!(strict_fault(&bytes).1, "invalid");
     }
 }
 
