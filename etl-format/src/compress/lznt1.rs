@@ -45,11 +45,15 @@ fn plain(packed: &[u8], space: &mut [u8]) -> (usize, usize) {
 fn chunk(packed: &[u8], space: &mut [u8]) -> (usize, usize) {
     let (mut at, mut to) = (0, 0);
     let (mut flags, mut left) = (0u8, 0);
-    while to < space.len() && at < packed.len() {
+    loop {
         if left == 0 {
-            (flags, left) = (packed.u8_at(at).unwrap_or(0), 8);
+            // Flags without items may end the chunk.
+            let Some(byte) = packed.u8_at(at) else { return (at, to) };
+            (flags, left) = (byte, 8);
             at += 1;
-            continue;
+        }
+        if to == space.len() || at == packed.len() {
+            return (at, to);
         }
         let is_match = flags & 1 != 0;
         if is_match {
@@ -71,17 +75,14 @@ fn chunk(packed: &[u8], space: &mut [u8]) -> (usize, usize) {
         flags >>= 1;
         left -= 1;
     }
-    (at, to)
 }
 
 /// Distance and length of a match: the more bytes there are to reach back over, the more bits of
 /// the token are distance, from 4 up to 12.
 fn split(token: u16, made: usize) -> (usize, usize) {
-    let mut bits = 12u32;
-    while bits > 4 && (1usize << (16 - bits)) < made {
-        bits -= 1;
-    }
-    // `bits` are the length's; the distance has the rest.
+    let reach = (usize::BITS - made.saturating_sub(1).leading_zeros()).clamp(4, 12);
+    // These bits are the length's; the distance has the rest.
+    let bits = 16 - reach;
     let len = usize::from(token & ((1 << bits) - 1)) + 3;
     (usize::from(token >> bits) + 1, len)
 }

@@ -288,3 +288,15 @@ fn decompress_matches_published_examples() {
     ];
     assert_eq!(decoded(CompressionFormat::LZNT1, &packed, notes.len()), Ok(notes.to_vec()));
 }
+
+#[test]
+fn lznt1_chunk_may_end_with_flags_without_items() {
+    // Seven literals, a match that fills the chunk, and the flags of the next eight items.
+    let token = 4096 - 7 - 3u16;
+    let mut packed = vec![0x0a, 0xb0, 0x80, 1, 1, 1, 1, 1, 1, 1];
+    packed.extend(token.to_le_bytes());
+    packed.extend([0, 0x00, 0x30, 2]);
+    let whole = [vec![1; 4096], vec![2]].concat();
+    assert_eq!(naively(CompressionFormat::LZNT1, &packed, 4097), Ok(whole.clone()));
+    assert_eq!(decoded(CompressionFormat::LZNT1, &packed, 4097), Ok(whole));
+}
