@@ -12,16 +12,16 @@ const SHORTEST: usize = 3;
 const RUN: usize = 32;
 
 /// A marker bit follows the last flag of a word, so that counting zeros finds its end.
-const LAST: u64 = 1 << 31;
+const LAST: u64 = 1 << 32;
 /// Only that bit is left.
-const USED_UP: u64 = 1 << 63;
+const USED_UP: u64 = 1;
 
-/// Input that is looked at in one go: a flag word or its literals, a token, and the half byte and
-/// the byte of its length.
+/// Input that is looked at in one go: the literals of a flag word and what follows them, which is
+/// the next flag word, or a token and the byte with its length.
 const ITEM: usize = 40;
 
 /// In place of the half of a byte that the next long length takes: there is none.
-const NO_HALF: u32 = 0x100;
+const NO_HALF: u32 = 0x10;
 
 /// The state of a decoder.
 struct Decoder {
@@ -29,7 +29,7 @@ struct Decoder {
     at: usize,
     /// Bytes produced.
     to: usize,
-    /// Flags to come, from the top.
+    /// Flags to come, from the bottom.
     flags: u64,
     /// The upper half of a byte whose lower half was a length: a length that does not fit its token
     /// takes half a byte, and the next such takes the other. [`NO_HALF`] if none is left.
@@ -38,69 +38,72 @@ struct Decoder {
 
 #[inline(never)]
 pub(super) fn decode(input: &[u8], output: &mut [u8], progress: &mut Progress) -> Option<()> {
-    let mut decoder = Decoder { at: 0, to: 0, flags: USED_UP, half: NO_HALF };
     // First far from both ends, where whole steps need no check of the length; then to the end with
-    // care.
-    let whole = decoder.roomy(input, output).and_then(|()| decoder.careful(input, output));
+    // care. Where something is wrong, all of it with care, which finds the place.
+    let mut decoder = START.roomy(input, output).unwrap_or(START);
+    let whole = decoder.careful(input, output);
     *progress = Progress { produced: decoder.to, consumed: decoder.at };
     whole
+}
+
+/// Nothing is decoded.
+const START: Decoder = Decoder { at: 0, to: 0, flags: USED_UP, half: NO_HALF };
+
+/// The flags of a word, the first at the bottom: zeros are counted faster from there.
+#[inline(always)]
+fn flags_of(word: u32) -> u64 {
+    u64::from(word.reverse_bits()) | LAST
 }
 
 impl Decoder {
     /// Decodes while a whole item's input and a step's output are there.
     ///
     /// Whether a length is long is as good as random, so that nothing branches on it until it is
-    /// longer than half a byte can hold.
-    fn roomy(&mut self, input: &[u8], output: &mut [u8]) -> Option<()> {
-        let (mut at, mut to, mut flags, mut half) = (self.at, self.to, self.flags, self.half);
-        while let Some(item) = input.get(at..).and_then(|i| i.first_chunk::<ITEM>()) {
+    /// longer than half a byte can hold. The next item waits for the offset after this one, so that
+    /// the steps from its token to that offset are few.
+    fn roomy(self, input: &[u8], output: &mut [u8]) -> Option<Self> {
+        let Decoder { mut at, mut to, mut flags, mut half } = self;
+        while let Some(item) = input.get(at..).and_then(|i| i.first_chunk::<ITEM>())
+            && let Some(space) = output.get_mut(to..).and_then(|o| o.first_chunk_mut::<RUN>())
+        {
+            // All that a flag word can ask for is copied at once, wanted or not: what is too much
+            // is written again later.
+            *space = *item.first_chunk()?;
+            let literals = flags.trailing_zeros() as usize;
+            let word = item.as_slice().u32_at(literals)?;
+            at += literals;
+            to += literals;
+            flags >>= literals;
             if flags == USED_UP {
-                flags = u64::from(item.as_slice().u32_at(0)?) << 32 | LAST;
+                flags = flags_of(word);
                 at += 4;
                 continue;
             }
-            let Some(space) = output.get_mut(to..).and_then(|o| o.first_chunk_mut::<RUN>()) else {
-                break;
-            };
-            // All that a flag word can ask for is copied at once, wanted or not: what is too much
-            // is written again later.
-            let literals = flags.leading_zeros() as usize;
-            *space = *item.first_chunk()?;
-            at += literals;
-            to += literals;
-            flags <<= literals;
-            if flags == USED_UP {
-                continue;
-            }
-            flags <<= 1;
-            (self.at, self.to) = (at, to);
-            let word = item.as_slice().u32_at(literals)?;
-            let distance = (word as usize & 0xffff) / 8 + 1;
-            let long = mask(word & 7 == 7);
-            let fresh = mask(half == NO_HALF);
-            let shared = word >> 16 & 0xff;
-            let nibble = (shared & fresh | half & !fresh) & 15;
-            half = (shared >> 4 & fresh | NO_HALF & !fresh) & long | half & !long;
-            at += (2 + (long & fresh & 1)) as usize;
-            let mut len = ((word & 7) + (nibble & long)) as usize;
+            flags >>= 1;
+            let short = word & 7;
+            at += 2 + ((short + half / NO_HALF) >> 3) as usize;
+            let shared = if half == NO_HALF { word >> 16 & 0xff } else { half | NO_HALF << 4 };
+            let long = short == 7;
+            half = if long { shared >> 4 } else { half };
+            let mut len = (short + if long { shared & 15 } else { 0 }) as usize;
             if len == 7 + 15 {
                 (len, at) = longer(input, at)?;
             }
+            let distance = (word as usize & 0xffff) / 8 + 1;
             to = repeat(output, to, distance, len.saturating_add(SHORTEST))?;
         }
-        (self.at, self.to, self.flags, self.half) = (at, to.min(output.len()), flags, half);
-        Some(())
+        Some(Decoder { at, to: to.min(output.len()), flags, half })
     }
 
     /// Decodes to the end of the output, and checks the remaining length at each step.
     fn careful(&mut self, input: &[u8], output: &mut [u8]) -> Option<()> {
         while self.to < output.len() {
             if self.flags == USED_UP {
-                self.flags = u64::from(input.u32_at(self.at)?) << 32 | LAST;
+                self.flags = flags_of(input.u32_at(self.at)?);
                 self.at += 4;
             }
-            let literal = self.flags & USED_UP == 0;
-            self.flags <<= 1;
+            let literal = self.flags & 1 == 0;
+            self.flags >>= 1;
             if literal {
                 *output.get_mut(self.to)? = input.u8_at(self.at)?;
                 self.at += 1;
@@ -112,7 +115,10 @@ impl Decoder {
             at += 2;
             let mut len = usize::from(token & 7);
             if len == 7 {
-                len = long_length(input, &mut at, &mut self.half)?;
+                len += self.nibble(input, &mut at)?;
+            }
+            if len == 7 + 15 {
+                (len, at) = longer(input, at)?;
             }
             self.to =
                 repeat(output, self.to, usize::from(token >> 3) + 1, len.saturating_add(SHORTEST))?;
@@ -120,31 +126,17 @@ impl Decoder {
         }
         Some(())
     }
-}
 
-/// All bits, or none.
-#[inline(always)]
-fn mask(all: bool) -> u32 {
-    0u32.wrapping_sub(all.into())
-}
-
-/// The length of a match that its token cannot hold: a nibble, a byte, 16 or 32 bits, whichever is
-/// the first that can.
-fn long_length(input: &[u8], at: &mut usize, half: &mut u32) -> Option<usize> {
-    let nibble = if *half == NO_HALF {
-        let shared = u32::from(input.u8_at(*at)?);
-        *at += 1;
-        *half = shared >> 4;
-        shared & 15
-    } else {
-        core::mem::replace(half, NO_HALF)
-    };
-    if nibble < 15 {
-        return Some(nibble as usize + 7);
+    /// The half byte of the next length that does not fit its token.
+    fn nibble(&mut self, input: &[u8], at: &mut usize) -> Option<usize> {
+        let mut shared = self.half | NO_HALF << 4;
+        if self.half == NO_HALF {
+            shared = input.u8_at(*at)?.into();
+            *at += 1;
+        }
+        self.half = shared >> 4;
+        Some(shared as usize & 15)
     }
-    let (len, after) = longer(input, *at)?;
-    *at = after;
-    Some(len)
 }
 
 /// The length of a match that is too long for half a byte, and the offset after it.
