@@ -93,6 +93,7 @@ impl<'a> Bits<'a> {
     }
 
     /// The next 15 bits, without taking them.
+    #[inline]
     fn peek(&self) -> usize {
         (self.hand >> (32 - BITS)) as usize
     }
@@ -138,13 +139,16 @@ impl<'a> Bits<'a> {
 
 /// A canonical Huffman code as a table over the next 15 bits.
 struct Code {
-    /// Symbol and length for each value of the next bits.
-    table: Box<[(u16, u8)]>,
+    /// For each value of the next bits, the symbol, shifted by [`SHIFT`], and the length of its code.
+    table: Box<[u16]>,
 }
+
+/// Bits that hold the length of a code.
+const SHIFT: u32 = 4;
 
 impl Default for Code {
     fn default() -> Self {
-        Code { table: vec![(0, 0); 1 << BITS].into_boxed_slice() }
+        Code { table: vec![0; 1 << BITS].into_boxed_slice() }
     }
 }
 
@@ -152,25 +156,34 @@ impl Code {
     /// Fills the table from the lengths of the codes; `None` when they make no complete code, which
     /// the publication refuses.
     fn build(&mut self, lengths: &[u8]) -> Option<()> {
-        let length_of = |symbol: usize| {
-            let pair = lengths.u8_at(symbol / 2).unwrap_or(0);
-            u32::from(if symbol.is_multiple_of(2) { pair & 15 } else { pair >> 4 })
-        };
-        let mut at = 0;
-        for length in 1..=BITS {
-            for symbol in (0..SYMBOLS).filter(|&s| length_of(s) == length) {
-                let run = 1usize << (BITS - length);
-                let entry = (u16::try_from(symbol).ok()?, length as u8);
-                self.table.get_mut(at..at + run)?.fill(entry);
-                at += run;
-            }
+        let lengths = || lengths.iter().flat_map(|&pair| [pair & 15, pair >> 4]);
+        let entries = |length: u8| (1usize << BITS) >> length;
+        // The entries of each length, and then where the next code of that length has its own: after
+        // those of all shorter codes.
+        let mut places = [0; 1 + BITS as usize];
+        for length in lengths() {
+            *places.get_mut(usize::from(length))? += entries(length);
         }
-        (at == self.table.len()).then_some(())
+        let mut end = 0;
+        for place in places.iter_mut().skip(1) {
+            end += core::mem::replace(place, end);
+        }
+        if end != self.table.len() {
+            return None;
+        }
+        for (symbol, length) in (0u16..).zip(lengths()).filter(|&(_, length)| length > 0) {
+            let place = places.get_mut(usize::from(length))?;
+            let next = *place + entries(length);
+            let entry = symbol << SHIFT | u16::from(length);
+            self.table.get_mut(*place..next)?.fill(entry);
+            *place = next;
+        }
+        Some(())
     }
 
     fn next(&self, bits: &mut Bits<'_>) -> Option<u16> {
-        let &(symbol, length) = self.table.get(bits.peek())?;
-        bits.skip(length.into());
-        (length > 0).then_some(symbol)
+        let entry = *self.table.get(bits.peek())?;
+        bits.skip((entry & ((1 << SHIFT) - 1)).into());
+        Some(entry >> SHIFT)
     }
 }
