@@ -17,36 +17,42 @@ use super::record::{Record, RecordLocation};
 use super::source::Source;
 use super::walk::{self, Found, Stop};
 
-/// Position and timestamp of a record in a buffer: 24 bytes.
+/// Position and timestamp of a record in a buffer: 16 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordRef {
     pub timestamp: i64,
     at: u32,
-    len: u32,
+    /// 0 for the few records whose size does not fit; they are located once more.
+    len: u16,
     kind: RecordKind,
-    own_timestamp: bool,
-    stale: bool,
+    /// [`OWN_TIMESTAMP`] and [`STALE`].
+    marks: u8,
 }
+
+const OWN_TIMESTAMP: u8 = 1;
+const STALE: u8 = 2;
 
 impl RecordRef {
     /// Bytes that one counts for in [`super::Limits::held`]. It is fixed, so that the limit has the
     /// same effect on every machine.
-    pub const COST: u64 = 24;
+    pub const COST: u64 = 16;
 
     #[inline(always)]
     fn new(found: Found, timestamp: i64) -> Self {
         let Found { at, len, kind, timestamp: own } = found;
-        let own_timestamp = own.is_some();
-        RecordRef { timestamp, at, len, kind, own_timestamp, stale: false }
+        let marks = if own.is_some() { OWN_TIMESTAMP } else { 0 };
+        RecordRef { timestamp, at, len: u16::try_from(len).unwrap_or(0), kind, marks }
     }
 
     /// Marks the record if its offset is in this list.
     pub fn mark_stale(&mut self, offsets: &[u32]) {
-        self.stale = offsets.binary_search(&self.at).is_ok();
+        if offsets.binary_search(&self.at).is_ok() {
+            self.marks |= STALE;
+        }
     }
 
     pub fn is_stale(&self) -> bool {
-        self.stale
+        self.marks & STALE != 0
     }
 }
 
@@ -310,9 +316,17 @@ impl<B: AsRef<[u8]>> Loaded<B> {
     /// The view of a record that was found here.
     #[inline(always)]
     pub fn record_at(&self, record: RecordRef) -> Record<'_> {
-        let RecordRef { timestamp, at, len, kind, own_timestamp, stale } = record;
-        let found = Found { at, len, kind, timestamp: own_timestamp.then_some(timestamp) };
-        self.record(found, timestamp).with_stale(stale)
+        let RecordRef { timestamp, at, len, kind, marks } = record;
+        let len = if len == 0 { self.large_at(at) } else { len.into() };
+        let own = (marks & OWN_TIMESTAMP != 0).then_some(timestamp);
+        let found = Found { at, len, kind, timestamp: own };
+        self.record(found, timestamp).with_stale(record.is_stale())
+    }
+
+    /// The size of a large record that was found here.
+    #[cold]
+    fn large_at(&self, at: u32) -> u32 {
+        walk::record_at(self.data(), at as usize, self.fill).map_or(0, |found| found.len)
     }
 
     /// Continues after a fault at the next intact record of the buffer, if there is one.

@@ -335,7 +335,7 @@ fn held_memory_counts_compressed_and_plain_bytes() {
     let trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
     let data = &trace.buffers()[1..];
     // Each buffer as stored and as unpacked, and the places of its four records.
-    let both: u64 = data.iter().map(|b| u64::from(b.stored) + u64::from(b.fill) + 4 * 24).sum();
+    let both: u64 = data.iter().map(|b| u64::from(b.stored) + u64::from(b.fill) + 4 * 16).sum();
     assert_eq!(time_order(bytes.as_slice(), &strict()).order.held, both);
 }
 

@@ -218,7 +218,7 @@ proptest! {
             let outcome = time_order(bytes.as_slice(), &options);
             prop_assert_eq!(numbers(&outcome.records), due.clone());
             prop_assert!(outcome.order.was_in_order(), "{:?}", outcome.order);
-            prop_assert!(outcome.order.held <= 5 * (0x800 + 9 * 24), "{:?}", outcome.order);
+            prop_assert!(outcome.order.held <= 5 * (0x800 + 9 * 16), "{:?}", outcome.order);
         }
     }
 
@@ -357,7 +357,7 @@ fn report_counts_sorted_and_overlapping_buffers() {
     let outcome = time_order(file.bytes().as_slice(), &strict());
     assert!(outcome.timestamps().is_sorted());
     let order = outcome.order;
-    let held = |buffers: u64, records: u64| buffers * 0x400 + records * 24;
+    let held = |buffers: u64, records: u64| buffers * 0x400 + records * 16;
     // The header's buffer is closed when the others are opened.
     assert_eq!((order.overlaps, order.sorted_buffers, order.late), (1, 1, 0));
     assert_eq!(order.held, held(2, 10));
@@ -418,7 +418,7 @@ fn records_of_2048_processors_are_merged() {
     let outcome = time_order(file.bytes().as_slice(), &strict());
     assert_eq!(outcome.records.len(), 1 + 3 * 2048 * 2);
     assert!(outcome.records[1..].is_sorted_by_key(|r| (r.timestamp, r.cpu)));
-    assert_eq!(outcome.order.held, 2048 * (0x200 + 2 * 24));
+    assert_eq!(outcome.order.held, 2048 * (0x200 + 2 * 16));
     assert!(outcome.order.was_in_order());
 }
 

@@ -11,7 +11,7 @@ pub struct OrderReport {
     /// Records returned after a later one; always 0 with
     /// [`OrderCheck::Scan`](crate::read::OrderCheck).
     pub late: u64,
-    /// The largest number of bytes held at once: buffers, and 24 bytes for each of their records.
+    /// The largest number of bytes held at once: buffers, and 16 bytes for each of their records.
     pub held: u64,
 }
 

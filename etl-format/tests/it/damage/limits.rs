@@ -55,7 +55,7 @@ fn held_memory_has_a_limit() {
     let bytes = file.bytes();
     let limits = |held| Limits { held, ..Limits::default() };
     // A buffer of each processor, and the places of their records.
-    let need = 3 * (0x400 + 4 * 24);
+    let need = 3 * (0x400 + 4 * 16);
     for options in [strict(), crate::common::reading::heads(Options::salvage())] {
         let outcome =
             time_order(bytes.as_slice(), &Options { limits: limits(need - 1), ..options });
