@@ -441,7 +441,8 @@ fn unpack(
     fill: usize,
 ) -> (usize, usize) {
     if plain.len() < fill {
-        plain.resize(fill, 0);
+        // Not resized: the system has zeroed pages, and nothing has to be copied.
+        *plain = vec![0; fill];
     }
     let plain = plain.get_mut(..fill).unwrap_or_default();
     let (Some(from), Some((header, records))) =
