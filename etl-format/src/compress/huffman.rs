@@ -139,7 +139,8 @@ impl<'a> Bits<'a> {
 
 /// A canonical Huffman code as a table over the next 15 bits.
 struct Code {
-    /// For each value of the next bits, the symbol, shifted by [`SHIFT`], and the length of its code.
+    /// For each value of the next bits, the symbol, shifted by [`SHIFT`], and the length of its
+    /// code.
     table: Box<[u16]>,
 }
 
@@ -158,8 +159,8 @@ impl Code {
     fn build(&mut self, lengths: &[u8]) -> Option<()> {
         let lengths = || lengths.iter().flat_map(|&pair| [pair & 15, pair >> 4]);
         let entries = |length: u8| (1usize << BITS) >> length;
-        // The entries of each length, and then where the next code of that length has its own: after
-        // those of all shorter codes.
+        // The entries of each length, and then where the next code of that length has its own:
+        // after those of all shorter codes.
         let mut places = [0; 1 + BITS as usize];
         for length in lengths() {
             *places.get_mut(usize::from(length))? += entries(length);
