@@ -1,6 +1,8 @@
 //! Record batches that are pulled: what engines and bindings read.
 
+use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Weak};
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
@@ -16,12 +18,38 @@ const AHEAD: usize = 1;
 /// The batches of a table of a trace, one after the other: an iterator, and Arrow's
 /// [`RecordBatchReader`].
 ///
-/// A thread of its own makes them, one ahead of the reader; it ends when the reader is dropped.
+/// A thread of its own makes them, one ahead of the reader. When the reader is dropped, it reads no
+/// more of the trace.
 #[derive(Debug)]
 pub struct Reader {
     schema: SchemaRef,
     batches: Receiver<Result<RecordBatch>>,
     ended: bool,
+    /// Gone with the reader, which the source sees.
+    _wanted: Arc<()>,
+}
+
+/// A source that fails once the reader is gone. Tables about the machine read the whole trace before
+/// their first row, which no batch that is refused would end.
+#[derive(Debug)]
+struct WhileWanted<S> {
+    source: S,
+    wanted: Weak<()>,
+}
+
+impl<S: Source> Source for WhileWanted<S> {
+    type Block = S::Block;
+
+    fn read(&mut self, offset: u64, len: usize, block: &mut S::Block) -> io::Result<()> {
+        if self.wanted.strong_count() == 0 {
+            return Err(io::Error::other(Error::Stopped));
+        }
+        self.source.read(offset, len, block)
+    }
+
+    fn size(&self) -> Option<u64> {
+        self.source.size()
+    }
 }
 
 impl Reader {
@@ -34,11 +62,13 @@ impl Reader {
     where
         S: Source + Send + 'static,
     {
+        let wanted = Arc::new(());
+        let source = WhileWanted { source, wanted: Arc::downgrade(&wanted) };
         let mut recorded = Recorded::open(source, options)?;
         let plan = recorded.plan(table)?;
         let schema = plan.schema();
         let (to, batches) = sync_channel(AHEAD);
-        // It ends by itself when the other end of the channel is gone.
+        // It ends by itself when the reader is gone.
         std::thread::spawn(move || {
             let written = recorded.write(&plan, &mut |batch| send(&to, Ok(batch)));
             if let Err(error) = written
@@ -48,7 +78,7 @@ impl Reader {
                 let _ = send(&to, Err(error));
             }
         });
-        Ok(Reader { schema, batches, ended: false })
+        Ok(Reader { schema, batches, ended: false, _wanted: wanted })
     }
 }
 

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Cursor;
+use std::io::{self, Cursor};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
@@ -15,7 +18,7 @@ use etl_analysis::{Analysis, Machine, Recording};
 use etl_arrow::tables::{self, Table};
 use etl_arrow::{Kind, Options, Reader, SCHEMA_VERSION};
 use etl_format::Clock;
-use etl_format::read::{FileSource, Options as ReadOptions, Order, OrderCheck, Trace};
+use etl_format::read::{FileSource, Options as ReadOptions, Order, OrderCheck, Source, Trace};
 use etl_schema::store::SchemaStore;
 use etl_test_support::{needs, trace};
 use etl_tools::context::{Context, machine};
@@ -285,6 +288,50 @@ fn events_of_a_kind_have_their_fields_as_columns() {
     let names: Vec<_> =
         of.iter().map(|fields| fields["Reason_name"].as_str().map(str::to_owned)).collect();
     assert_eq!(words(&typed, "Reason_name"), names);
+}
+
+/// A source that counts the bytes that are read.
+struct Counting {
+    source: FileSource<Cursor<Vec<u8>>>,
+    read: Arc<AtomicU64>,
+}
+
+impl Source for Counting {
+    type Block = <FileSource<Cursor<Vec<u8>>> as Source>::Block;
+
+    fn read(&mut self, offset: u64, len: usize, block: &mut Self::Block) -> io::Result<()> {
+        self.read.fetch_add(len as u64, Ordering::Relaxed);
+        self.source.read(offset, len, block)
+    }
+
+    fn size(&self) -> Option<u64> {
+        self.source.size()
+    }
+}
+
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
+#[test]
+fn trace_is_not_read_on_once_the_reader_is_dropped() {
+    let bytes = fs::read(trace(REAL)).unwrap();
+    let size = bytes.len() as u64;
+    let open = || {
+        let read = Arc::new(AtomicU64::new(0));
+        let source = FileSource::new(Cursor::new(bytes.clone())).unwrap();
+        let source = Counting { source, read: Arc::clone(&read) };
+        (Reader::open(source, "samples", Options::new("t")).unwrap(), read)
+    };
+    let (reader, read) = open();
+    assert!(reader.map(Result::unwrap).count() > 0);
+    assert!(read.load(Ordering::Relaxed) >= 2 * size, "a table of facts needs two passes");
+
+    let (reader, read) = open();
+    drop(reader);
+    // The thread has the source, and with it the other count.
+    while Arc::strong_count(&read) > 1 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let read = read.load(Ordering::Relaxed);
+    assert!(read < size, "{read} bytes of {size} were read");
 }
 
 #[test]
