@@ -1,14 +1,16 @@
 //! The rows of `events`.
 
 use arrow_array::RecordBatch;
+use etl_format::clock::iso_utc;
 use etl_format::constants::FILETIME_UNIX_EPOCH;
-use etl_format::read::{ExtendedItem, OrderCheck, Record, Records, Source, Trace};
+use etl_format::read::{ExtendedItem, Header, OrderCheck, Record, Records, Source, Trace};
 use etl_format::{Clock, Guid};
-use etl_schema::providers;
+use etl_schema::decode::{Fields, Sid};
 use etl_schema::render::{self, Names};
 use etl_schema::store::SchemaStore;
+use etl_schema::{EventSchema, providers};
 use etl_tools::context::Context;
-use etl_tools::header_fields::HeaderFields;
+use etl_tools::rows::{self, HeaderFields};
 use foldhash::HashMap;
 
 use crate::builder::{Builder, Cell};
@@ -17,6 +19,19 @@ use crate::options::Options;
 use crate::stack_id::stack_id;
 use crate::tables::{EVENTS, events_at as at};
 use crate::{Error, Result};
+
+/// Columns for which fields are walked.
+const AFTER_FIELDS: [usize; 3] = [at::FIELDS, at::PAYLOAD_SHORT, at::PAYLOAD_LEFT];
+
+/// Columns for which payloads are decoded.
+const DECODED: [usize; 5] =
+    [at::FIELDS, at::PAYLOAD_SHORT, at::PAYLOAD_LEFT, at::MESSAGE, at::PAYLOAD_TEXT];
+
+/// Columns of what extended items hold.
+const EXTENDED: [usize; 4] = [at::RELATED_ACTIVITY_ID, at::STACK_ID, at::USER, at::SESSION_ID];
+
+/// Columns with names of the event's schema.
+const NAMES: [usize; 3] = [at::OPCODE_NAME, at::TASK_NAME, at::LEVEL_NAME];
 
 /// 100 ns in a microsecond.
 const TICKS: i64 = 10;
@@ -111,13 +126,15 @@ pub(crate) struct EventRows<'c> {
     context: Option<&'c Context<'c>>,
     providers: Providers,
     sequence: i64,
-    scratch: Vec<u8>,
+    /// Bytes and text of the last payload.
+    scratch: (Vec<u8>, String),
     name: String,
 }
 
 impl<'c> EventRows<'c> {
     pub fn new(clock: Clock, store: SchemaStore, context: Option<&'c Context<'c>>) -> Self {
-        let (providers, scratch, name) = (Providers::default(), Vec::new(), String::new());
+        let providers = Providers::default();
+        let (scratch, name) = Default::default();
         EventRows { clock, store, context, providers, sequence: 0, scratch, name }
     }
 
@@ -132,9 +149,10 @@ impl<'c> EventRows<'c> {
         }
         let named = !options.events.is_empty() || builder.wants(at::EVENT);
         let header = HeaderFields::of(record);
-        let described = if builder.wants(at::FIELDS) {
+        let decodes = DECODED.iter().any(|&at| builder.wants(at));
+        let described = if decodes {
             store.fields(record).map(|(schema, fields)| (schema, Some(fields)))
-        } else if named {
+        } else if named || NAMES.iter().any(|&at| builder.wants(at)) {
             store.decoder(record).map(|decoder| (&**decoder.schema(), None))
         } else {
             None
@@ -185,27 +203,66 @@ impl<'c> EventRows<'c> {
         if builder.wants(at::ACTIVITY_ID) {
             guid(builder, at::ACTIVITY_ID, HeaderFields::activity(record));
         }
-        extended(builder, record, ids.0);
+        extended(builder, &mut self.scratch.0, record, ids.0);
         if builder.wants(at::PAYLOAD_SIZE) || builder.wants(at::PAYLOAD) {
             builder.set(at::PAYLOAD_SIZE, Cell::int(Some(record.payload().len())));
             builder.set(at::PAYLOAD, Cell::Bytes(record.payload()));
         }
-        if builder.wants(at::FIELDS) {
+        builder.set(at::HOOK, Cell::int(header.hook));
+        if NAMES.iter().any(|&at| builder.wants(at)) {
+            let names = schema.map_or([""; 3], |schema| rows::own_names(schema, &header));
+            for (at, name) in NAMES.into_iter().zip(names) {
+                builder.set(at, Cell::text(name));
+            }
+        }
+        if decodes {
             // A layout without any fields says nothing of a payload.
             let empty = schema.is_none_or(|schema| schema.fields.is_empty());
             let is_known = !empty || record.payload().is_empty();
-            match fields.flatten().filter(|_| is_known) {
-                Some(mut fields) => {
-                    self.scratch.clear();
-                    let names = context.map(|context| context.names_of(record));
-                    let names = names.as_ref().map(|names| names as &dyn Names);
-                    render::json_fields_with(&mut self.scratch, &mut fields, names);
-                    builder.set(at::FIELDS, Cell::Bytes(&self.scratch));
-                }
-                None => builder.set(at::FIELDS, Cell::Null),
-            }
+            let fields = fields.flatten().filter(|_| is_known);
+            decoded(builder, &mut self.scratch, record, schema.zip(fields), (filetime, context));
         }
         builder.end_row()
+    }
+}
+
+/// Sets what is decoded of a payload.
+fn decoded(
+    builder: &mut Builder,
+    scratch: &mut (Vec<u8>, String),
+    record: &Record<'_>,
+    described: Option<(&EventSchema, Fields<'_>)>,
+    (filetime, context): (i64, Option<&Context<'_>>),
+) {
+    let (scratch, text) = scratch;
+    let Some((schema, mut fields)) = described else {
+        for at in [at::FIELDS, at::MESSAGE, at::PAYLOAD_SHORT, at::PAYLOAD_LEFT] {
+            builder.set(at, Cell::Null);
+        }
+        text.clear();
+        if builder.wants(at::PAYLOAD_TEXT) && !record.payload().is_empty() {
+            render::readable_text(text, record.payload());
+        }
+        builder.set(at::PAYLOAD_TEXT, Cell::text(text));
+        return;
+    };
+    builder.set(at::PAYLOAD_TEXT, Cell::Null);
+    if builder.wants(at::MESSAGE) {
+        let is_wpp = matches!(record.header(), Header::Message(_));
+        let time = if is_wpp { iso_utc(filetime) } else { String::new() };
+        let message = rows::message(scratch, record, schema, &fields, &time);
+        builder.set(at::MESSAGE, message.map_or(Cell::Null, Cell::Text));
+    }
+    if AFTER_FIELDS.iter().any(|&at| builder.wants(at)) {
+        scratch.clear();
+        let names = context.map(|context| context.names_of(record));
+        let names = names.as_ref().map(|names| names as &dyn Names);
+        render::json_fields_with(scratch, &mut fields, names);
+        builder.set(at::FIELDS, Cell::Bytes(scratch));
+        let note = fields.note();
+        builder.set(at::PAYLOAD_SHORT, Cell::Bool(note.is_short()));
+        let left = note.trailing.len();
+        builder.set(at::PAYLOAD_LEFT, Cell::int((left > 0).then_some(left)));
     }
 }
 
@@ -218,23 +275,28 @@ fn guid(builder: &mut Builder, at: usize, guid: Option<Guid>) {
 
 /// Sets what extended items hold.
 #[inline]
-fn extended(builder: &mut Builder, record: &Record<'_>, pid: Option<u32>) {
-    let (related, stacks) = (builder.wants(at::RELATED_ACTIVITY_ID), builder.wants(at::STACK_ID));
-    if !related && !stacks {
+fn extended(builder: &mut Builder, scratch: &mut Vec<u8>, record: &Record<'_>, pid: Option<u32>) {
+    if !EXTENDED.iter().any(|&at| builder.wants(at)) {
         return;
     }
-    let (mut from, mut stack) = (None, None);
+    let (mut from, mut stack, mut session) = (None, None, None);
+    scratch.clear();
     for item in record.extended() {
         match item {
             ExtendedItem::RelatedActivity(id) => from = from.or(Some(id)),
             ExtendedItem::Stack(found) if found.match_id == 0 => {
                 stack = stack.or_else(|| Some(carried_stack_id(pid, &found)));
             }
+            ExtendedItem::Sid(sid) if scratch.is_empty() => render::sid(scratch, Sid(sid)),
+            ExtendedItem::TerminalSession(id) => session = session.or(Some(id)),
             _ => {}
         }
     }
     guid(builder, at::RELATED_ACTIVITY_ID, from);
     builder.set(at::STACK_ID, Cell::int(stack));
+    let user = core::str::from_utf8(scratch).unwrap_or_default();
+    builder.set(at::USER, Cell::text(user));
+    builder.set(at::SESSION_ID, Cell::int(session));
 }
 
 /// The id of a stack that a record carries: as if its parts were joined, the kernel's first.

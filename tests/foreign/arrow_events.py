@@ -25,6 +25,17 @@ NAMES = {
     "task": "task",
     "kind": "kind",
     "activity_id": "activity",
+    "related_activity_id": "related_activity",
+    "provider_guid": "provider_guid",
+    "payload_size": "payload_size",
+    "payload_left": "payload_left",
+    "payload_text": "payload_text",
+    "message": "message",
+    "opcode_name": "opcode_name",
+    "task_name": "task_name",
+    "level_name": "level_name",
+    "user": "sid",
+    "session_id": "terminal_session",
 }
 
 

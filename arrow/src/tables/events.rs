@@ -29,7 +29,17 @@ pub(crate) mod at {
     pub const STACK_ID: usize = 21;
     pub const PAYLOAD_SIZE: usize = 22;
     pub const FIELDS: usize = 23;
-    pub const PAYLOAD: usize = 24;
+    pub const MESSAGE: usize = 24;
+    pub const PAYLOAD_TEXT: usize = 25;
+    pub const PAYLOAD_SHORT: usize = 26;
+    pub const PAYLOAD_LEFT: usize = 27;
+    pub const HOOK: usize = 28;
+    pub const OPCODE_NAME: usize = 29;
+    pub const TASK_NAME: usize = 30;
+    pub const LEVEL_NAME: usize = 31;
+    pub const USER: usize = 32;
+    pub const SESSION_ID: usize = 33;
+    pub const PAYLOAD: usize = 34;
 }
 
 /// The columns that begin `events` and every table of the events of one kind.
@@ -66,6 +76,16 @@ pub const TABLE: Table = Table {
         Column::new("stack_id", Kind::Int64, "Stack that the event carries itself, in `stacks`; those that are logged after their events are in `event_stacks`").or_null(),
         Column::new("payload_size", Kind::Int32, "Size of the payload").unit("bytes"),
         Column::new("fields", Kind::Text, "Fields as a JSON object, as `dump --format jsonl` has them; null where the payload is not understood").or_null(),
+        Column::new("message", Kind::Text, "Message of the event with its fields in place").or_null(),
+        Column::new("payload_text", Kind::Text, "Readable text in a payload that is not understood").or_null(),
+        Column::new("payload_short", Kind::Bool, "Whether the payload ends before its last field; null where it is not understood").or_null(),
+        Column::new("payload_left", Kind::Int32, "Size of what follows the last field; null where nothing does").unit("bytes").or_null(),
+        Column::new("hook", Kind::Int32, "Group and type of a kernel event").or_null(),
+        Column::new("opcode_name", Kind::Word, "The provider's own name of the opcode").or_null(),
+        Column::new("task_name", Kind::Word, "The provider's own name of the task").or_null(),
+        Column::new("level_name", Kind::Word, "The provider's own name of the level").or_null(),
+        Column::new("user", Kind::Word, "User that the event carries, a SID").or_null(),
+        Column::new("session_id", Kind::Int64, "Terminal session that the event carries").or_null(),
         Column::new("payload", Kind::Bytes, "The payload").on_request(),
     ],
 };

@@ -38,16 +38,16 @@ impl Head {
             Some(schema) => event_name.push_str(&schema.name),
             None => header.write_number_name(&mut event_name, record),
         }
-        let opcode_name = own_name(schema, header.opcode, |schema| &schema.opcode);
-        let opcode_name = if event_name == opcode_name { String::new() } else { opcode_name };
+        let names = schema.map_or([""; 3], |schema| own_names(schema, &header));
+        let [opcode_name, task_name, level_name] = names.map(str::to_owned);
         let mut head = Head {
             key,
             provider: record.provider(),
             provider_name: record.provider().and_then(providers::name),
             event_name,
             opcode_name,
-            task_name: own_name(schema, header.task, |schema| &schema.task),
-            level_name: own_name(schema, header.level, |schema| &schema.level),
+            task_name,
+            level_name,
             schema: schema.cloned(),
             header,
             members: Members::default(),
@@ -70,18 +70,28 @@ impl Head {
     }
 }
 
-/// The provider's own name for an opcode, task or level.
-fn own_name<T: PartialEq + Copy + Default>(
-    schema: Option<&Arc<EventSchema>>,
+/// The provider's own names for the opcode, the task and the level of an event; "" for those that
+/// every provider has, where the record has another value, and for an opcode by which the event
+/// itself is called.
+#[must_use]
+pub fn own_names<'s>(schema: &'s EventSchema, header: &HeaderFields) -> [&'s str; 3] {
+    let opcode = own_name(schema, header.opcode, &schema.opcode);
+    [
+        if opcode == &*schema.name { "" } else { opcode },
+        own_name(schema, header.task, &schema.task),
+        own_name(schema, header.level, &schema.level),
+    ]
+}
+
+fn own_name<'s, T: PartialEq + Default>(
+    schema: &EventSchema,
     value: Option<T>,
-    of: impl Fn(&EventSchema) -> &Named<T>,
-) -> String {
-    let (Some(schema), Some(value)) = (schema, value) else { return String::new() };
-    let named = of(schema);
+    named: &'s Named<T>,
+) -> &'s str {
     // The tables of Windows' providers have names whose numbers are not known.
     let any = schema.source == SchemaSource::Windows && named.value == T::default();
-    let name = if named.value == value || any { own(&named.name).trim_end() } else { "" };
-    name.to_owned()
+    let is_it = value.is_some_and(|value| named.value == value || any);
+    if is_it { own(&named.name).trim_end() } else { "" }
 }
 
 /// A name, unless it is one of those that every provider has: they start with `win:`.

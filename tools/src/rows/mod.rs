@@ -28,6 +28,7 @@ mod csv;
 mod head;
 mod json;
 mod members;
+mod message;
 mod model;
 mod row;
 mod text;
@@ -35,6 +36,8 @@ mod xml;
 
 pub use conditions::{Conditions, NoCondition};
 pub use csv::{Columns, EmptyColumnName};
+pub use head::own_names;
+pub use message::message;
 
 pub use crate::header_fields::HeaderFields;
 

@@ -1,12 +1,13 @@
 //! A record as a row, whatever its format.
 
 use etl_format::Guid;
-use etl_format::read::{ExtendedItem, Header, Record};
+use etl_format::read::{ExtendedItem, Record};
 use etl_schema::decode::Fields;
 use etl_schema::store::SchemaStore;
-use etl_schema::{EventSchema, providers, render};
+use etl_schema::{EventSchema, providers};
 
 use super::head::Head;
+use super::message::message;
 use crate::context::{Context, EventNames};
 
 /// A record with everything that a row of it may show.
@@ -60,26 +61,8 @@ impl<'a> Row<'a> {
 
     /// The message of the event with its fields in place; nothing in it is escaped.
     pub(super) fn message<'s>(&self, scratch: &'s mut Vec<u8>) -> Option<&'s str> {
-        let (schema, fields) = (self.schema?, self.fields.as_ref()?);
-        let text = schema.message.as_deref()?;
-        scratch.clear();
-        if let Header::Message(header) = self.record.header() {
-            let prefix = render::Prefix {
-                component: &schema.provider_name,
-                source: &schema.name,
-                thread: header.thread_id,
-                time: core::str::from_utf8(self.time).unwrap_or_default(),
-                sequence: header.sequence,
-                process: header.process_id,
-                processor: Some(self.record.processor().into()),
-                ..render::Prefix::default()
-            };
-            render::wpp_message(scratch, text, &prefix, fields);
-        } else {
-            render::plain_message(scratch, text, schema.source, fields);
-        }
-        let message = core::str::from_utf8(scratch).ok()?.trim();
-        (!message.is_empty()).then_some(message)
+        let time = core::str::from_utf8(self.time).unwrap_or_default();
+        message(scratch, self.record, self.schema?, self.fields.as_ref()?, time)
     }
 
     pub(super) fn write_kind(&self, out: &mut Vec<u8>) {
