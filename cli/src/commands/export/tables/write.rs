@@ -61,9 +61,7 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
     }
     let dataset = open(args)?;
     let store = args.schemas.store()?;
-    // A mapped file would count as memory of the process.
-    let mut input = args.input.clone();
-    input.no_mmap = true;
+    let input = in_blocks(&args.input);
     let jobs = args.jobs.map_or_else(threads::processors, usize::from).min(files.len()).max(1);
     let hashes = memory::map(&files, jobs, |_| true, |path, at_once| hash(path, &input, at_once));
     // Of several files with the same content, the first one counts.
@@ -109,6 +107,13 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
     let last = failures.pop();
     failures.iter().for_each(|failure| stderr_line!("error: {failure}"));
     last.map_or(Ok(outcome), Err)
+}
+
+/// The same arguments, such that no file is mapped: it would count as memory of the process.
+fn in_blocks(input: &InputArgs) -> InputArgs {
+    let mut input = input.clone();
+    input.no_mmap = true;
+    input
 }
 
 /// The data set, as the arguments want it.
@@ -198,7 +203,7 @@ fn print(report: &Report, format: ReportFormat) -> Result<(), Failure> {
 
 pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
     let mut sink = Sink::create(&args.sink, [args.file.as_path()])?;
-    let mut input = Input::open(&args.file, &args.input)?;
+    let mut input = Input::open(&args.file, &in_blocks(&args.input))?;
     let processes = args.filter.processes(&mut input)?;
     let salvage = read::Options::salvage();
     let store = args.schemas.store()?;
