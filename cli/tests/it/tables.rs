@@ -107,8 +107,13 @@ fn queries_of_the_page_have_the_answers_that_it_shows() {
         synth(path, name, &[]);
     }
     synth(path, "gc-and-locks", &["--count", "20"]);
+    let script = root().join("corpus/gc-and-locks.kdl");
     let made = etlkit(path, &["export", "parquet", "traces/", "-o", "dataset", "--typed"]);
     assert!(made.code < 2, "{}", made.err);
+    let many = ["synth", script.to_str().unwrap(), "-o", "many", "--count", "200", "--no-truth"];
+    assert_eq!(etlkit(path, &many).code, 0);
+    let made = etlkit(path, &["export", "parquet", "many", "-o", "pauses", "--tables", "gcs"]);
+    assert_eq!(made.code, 0, "{}", made.err);
     let page = root().join("docs/queries.md");
     let script = root().join("tests/foreign/queries.py");
     let mut command = Command::new(python());
@@ -120,6 +125,48 @@ fn queries_of_the_page_have_the_answers_that_it_shows() {
     let (out, err) = (output.stdout, output.stderr);
     let (out, err) = (String::from_utf8_lossy(&out), String::from_utf8_lossy(&err));
     assert!(output.status.success(), "{out}{err}");
+}
+
+/// Runs a script on the tables of a trace in a folder, beside what `dump` and `verify` print of it.
+fn check_tables(folder: &Path, trace: &str, script: &str, args: &[&str]) {
+    let made = etlkit(folder, &["export", "parquet", trace, "-o", "set"]);
+    assert!(made.code < 2, "{}", made.err);
+    let print = |args: &[&str], to: &str| fs::write(folder.join(to), etlkit(folder, args).out);
+    print(&["dump", trace, "--format", "jsonl"], "events.jsonl").unwrap();
+    print(&["verify", trace, "--format", "json"], "verify.json").unwrap();
+    let script = root().join("tests/foreign").join(script);
+    let output =
+        Command::new(python()).arg(script).args(args).current_dir(folder).output().unwrap();
+    let (out, err) = (output.stdout, output.stderr);
+    let (out, err) = (String::from_utf8_lossy(&out), String::from_utf8_lossy(&err));
+    assert!(output.status.success(), "{trace}: {out}{err}");
+}
+
+#[needs(python)]
+#[test]
+fn tables_have_all_rows_and_values_of_the_simulated_machine() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, trace) in [("kernel-session", "merged.etl"), ("windows-32", "windows-32.etl")] {
+        synth(directory.path(), name, &[]);
+        let folder = directory.path().join("traces").join(name);
+        check_tables(&folder, trace, "tables.py", &[]);
+    }
+}
+
+#[needs(python)]
+#[test]
+fn tables_of_sums_are_those_of_the_events() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, trace, tables) in [
+        ("kernel-io", "merged.etl", &["io"][..]),
+        ("packets", "nettrace.etl", &["packets"][..]),
+        ("gc-and-locks", "gc.etl", &["gcs"][..]),
+        ("lost-events", "lost.etl", &["losses", "findings"][..]),
+    ] {
+        synth(directory.path(), name, &[]);
+        let folder = directory.path().join("traces").join(name);
+        check_tables(&folder, trace, "table_sums.py", tables);
+    }
 }
 
 #[needs(python)]
