@@ -29,8 +29,8 @@ pub struct Reader {
     _wanted: Arc<()>,
 }
 
-/// A source that fails once the reader is gone. Tables about the machine read the whole trace before
-/// their first row, which no batch that is refused would end.
+/// A source that fails once the reader is gone. Tables about the machine read the whole trace
+/// before their first row, which no batch that is refused would end.
 #[derive(Debug)]
 struct WhileWanted<S> {
     source: S,
