@@ -208,6 +208,7 @@ impl<'c> EventRows<'c> {
             builder.set(at::PAYLOAD_SIZE, Cell::int(Some(record.payload().len())));
             builder.set(at::PAYLOAD, Cell::Bytes(record.payload()));
         }
+        builder.set(at::TIMESTAMP, Cell::Int(record.timestamp()));
         builder.set(at::HOOK, Cell::int(header.hook));
         if NAMES.iter().any(|&at| builder.wants(at)) {
             let names = schema.map_or([""; 3], |schema| rows::own_names(schema, &header));

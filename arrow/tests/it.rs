@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Cursor};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::{Array, RecordBatch, RecordBatchReader};
+use arrow_schema::DataType;
 use etl_analysis::behavior::collections::Collections;
 use etl_analysis::behavior::io::Io;
+use etl_analysis::machine::images::ImageId;
 use etl_analysis::profile::{ProfileOptions, SampleCollector};
 use etl_analysis::{Analysis, Machine, Recording};
 use etl_arrow::tables::{self, Table};
@@ -20,12 +22,14 @@ use etl_arrow::{Kind, Options, Reader, SCHEMA_VERSION};
 use etl_format::Clock;
 use etl_format::read::{FileSource, Options as ReadOptions, Order, OrderCheck, Source, Trace};
 use etl_schema::store::SchemaStore;
-use etl_test_support::{needs, trace};
+use etl_synth::truth::InMemoryTruth;
+use etl_synth::{Script, Simulation};
+use etl_test_support::{needs, root, trace, traces};
 use etl_tools::context::{Context, machine};
 use etl_tools::filter::Filter;
 use etl_tools::rows::{Conditions, Format, RowWriter};
 use etl_tools::survey::Survey;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 /// A trace of all kinds: samples with stacks, .NET, collections, input and output.
 const REAL: &str = "perfview/net.4.5.2.x64.etl";
@@ -95,7 +99,7 @@ fn dumped(bytes: &[u8]) -> Vec<Value> {
     let mut trace = Trace::open(bytes, &options).unwrap();
     let writer = RowWriter::new(Format::JsonLines, trace.clock(), SchemaStore::default());
     let mut writer = writer.context(Some(&context));
-    let mut records = trace.records(Order::Time).unwrap();
+    let mut records = trace.records(Order::Time).unwrap().without_stale_records();
     let (mut out, all) = (Vec::new(), Filter::default());
     while let Some(record) = records.next_record().unwrap() {
         writer.learn(&record);
@@ -127,6 +131,7 @@ fn events_have_the_values_that_dump_prints() {
         ("level", "level"),
         ("opcode", "opcode"),
         ("task", "task"),
+        ("payload_size", "payload_size"),
     ] {
         let expected: Vec<_> = lines.iter().map(|line| line[key].as_i64()).collect();
         assert!(expected.iter().any(Option::is_some), "{key}: dump has it");
@@ -147,6 +152,304 @@ fn events_have_the_values_that_dump_prints() {
     };
     let expected: Vec<_> = lines.iter().map(keyword).collect();
     assert!(numbers(&batches, "keyword") == expected, "keyword");
+}
+
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
+#[test]
+fn rows_have_every_member_of_the_objects_that_dump_prints() {
+    let mut seen = BTreeMap::new();
+    for path in small_traces() {
+        let bytes = fs::read(&path).unwrap();
+        // Files that are no traces, or that other tests refuse.
+        if Trace::open(bytes.as_slice(), &ReadOptions::salvage()).is_err() {
+            continue;
+        }
+        compare(&bytes, &path.display().to_string(), &mut seen);
+    }
+    for key in ["message", "payload_text", "opcode_name", "task_name", "related_activity"] {
+        assert!(seen.contains_key(key), "{key} is in no trace: {seen:?}");
+    }
+}
+
+#[test]
+fn rows_of_simulated_traces_have_every_member_that_dump_prints() {
+    for name in ["recipe", "wpp", "windows-32", "windows-7", "manifest-provider"] {
+        for (file, bytes) in simulated(name).1 {
+            compare(&bytes, &format!("{name}: {file}"), &mut BTreeMap::new());
+        }
+    }
+}
+
+/// The small ones of the real traces.
+fn small_traces() -> Vec<PathBuf> {
+    let files = |folder: PathBuf| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let folders = files(traces()).filter(|path| path.is_dir());
+    let is_small = |path: &PathBuf| {
+        path.extension().is_some_and(|end| end == "etl")
+            && fs::metadata(path).unwrap().len() < 1 << 20
+    };
+    let mut paths: Vec<_> = folders.flat_map(files).filter(is_small).collect();
+    paths.sort();
+    paths
+}
+
+/// Makes the objects of `dump --format jsonl` from rows of `events`, and compares.
+fn compare(bytes: &[u8], name: &str, seen: &mut BTreeMap<String, u64>) {
+    let lines = dumped(bytes);
+    let rows = objects(&all(bytes, "events"));
+    let stacks = objects(&all(bytes, "frames"));
+    let mut frames = BTreeMap::<i64, Vec<String>>::new();
+    for frame in &stacks {
+        let address = frame["address"].as_i64().unwrap() as u64;
+        frames
+            .entry(frame["stack_id"].as_i64().unwrap())
+            .or_default()
+            .push(format!("{address:#x}"));
+    }
+    assert_eq!(rows.len(), lines.len(), "{name}");
+    for (row, line) in rows.iter().zip(&lines) {
+        let mut made = Map::new();
+        for (column, key) in MEMBERS {
+            if let Some(value) = row.get(*column) {
+                made.insert((*key).to_owned(), value.clone());
+            }
+        }
+        made.insert("time".to_owned(), iso(row["filetime"].as_i64().unwrap()).into());
+        let hexadecimal = |column: &str| row.get(column)?.as_i64();
+        if let Some(bits) = hexadecimal("keyword") {
+            made.insert("keyword".to_owned(), format!("{:#x}", bits as u64).into());
+        }
+        if let Some(hook) = hexadecimal("hook") {
+            made.insert("hook".to_owned(), format!("{hook:#06x}").into());
+        }
+        if let Some(fields) = row.get("fields") {
+            let fields = serde_json::from_str(fields.as_str().unwrap()).unwrap();
+            made.insert("fields".to_owned(), fields);
+        }
+        if row.get("payload_short") == Some(&Value::Bool(true)) {
+            made.insert("payload_short".to_owned(), true.into());
+        }
+        let mut line = line.as_object().unwrap().clone();
+        line.keys().for_each(|key| *seen.entry(key.clone()).or_default() += 1);
+        // The provider of `events` is the GUID where no name is known.
+        if !line.contains_key("provider") && made.get("provider") == made.get("provider_guid") {
+            made.remove("provider");
+        }
+        // Addresses are those of the stack with the same id, whose kernel part comes first.
+        if let Some(stack) = line.remove("stack") {
+            line.remove("stack_name");
+            if let Some(id) = row.get("stack_id") {
+                assert_eq!(sorted(&frames[&id.as_i64().unwrap()]), sorted(&words_of(&stack)));
+            }
+        }
+        for key in made.keys().chain(line.keys()) {
+            assert_eq!(made.get(key), line.get(key), "{key} of {name} at {}", row["sequence"]);
+        }
+    }
+}
+
+fn words_of(list: &Value) -> Vec<String> {
+    list.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+}
+
+fn sorted(list: &[String]) -> Vec<String> {
+    let mut list = list.to_vec();
+    list.sort();
+    list
+}
+
+/// Columns, and what `dump` calls them.
+const MEMBERS: &[(&str, &str)] = &[
+    ("processor", "cpu"),
+    ("kind", "kind"),
+    ("process_id", "pid"),
+    ("process", "process_name"),
+    ("thread_id", "tid"),
+    ("thread", "thread_name"),
+    ("provider_guid", "provider_guid"),
+    ("provider", "provider"),
+    ("id", "id"),
+    ("version", "version"),
+    ("opcode", "opcode"),
+    ("opcode_name", "opcode_name"),
+    ("task", "task"),
+    ("task_name", "task_name"),
+    ("level", "level"),
+    ("level_name", "level_name"),
+    ("activity_id", "activity"),
+    ("related_activity_id", "related_activity"),
+    ("user", "sid"),
+    ("session_id", "terminal_session"),
+    ("event", "event"),
+    ("payload_left", "payload_left"),
+    ("message", "message"),
+    ("payload_size", "payload_size"),
+    ("payload_text", "payload_text"),
+    ("timestamp", "timestamp"),
+];
+
+/// The traces of a scenario of the corpus, and its truth.
+fn simulated(name: &str) -> (InMemoryTruth, Vec<(String, Vec<u8>)>) {
+    let path = root().join("corpus").join(format!("{name}.kdl"));
+    let text = fs::read_to_string(&path).unwrap();
+    let include = |file: &str| fs::read_to_string(path.parent().unwrap().join(file));
+    let scenario = Script::new(name, &text).include(&include).parse().unwrap();
+    let mut truth = InMemoryTruth::default();
+    let files = Simulation::new(&scenario).observer(&mut truth).run_in_memory().unwrap();
+    (truth, files.into_iter().filter(|(name, _)| name.ends_with(".etl")).collect())
+}
+
+/// Rows as objects; what is null is left out.
+fn objects(batches: &[RecordBatch]) -> Vec<Map<String, Value>> {
+    let mut all = Vec::new();
+    for batch in batches {
+        let mut rows = vec![Map::new(); batch.num_rows()];
+        for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
+            for (at, row) in rows.iter_mut().enumerate().filter(|(at, _)| column.is_valid(*at)) {
+                row.insert(field.name().clone(), value(column, at));
+            }
+        }
+        all.extend(rows);
+    }
+    all
+}
+
+fn value(column: &dyn Array, at: usize) -> Value {
+    match column.data_type() {
+        DataType::Boolean => column.as_boolean().value(at).into(),
+        DataType::Int32 => column.as_primitive::<Int32Type>().value(at).into(),
+        DataType::Int64 => column.as_primitive::<Int64Type>().value(at).into(),
+        DataType::Float64 => column.as_primitive::<Float64Type>().value(at).into(),
+        DataType::Timestamp(..) => {
+            column.as_primitive::<TimestampMicrosecondType>().value(at).into()
+        }
+        DataType::Utf8 => column.as_string::<i32>().value(at).into(),
+        DataType::Dictionary(..) => {
+            let words = column.as_dictionary::<Int32Type>();
+            words.values().as_string::<i32>().value(words.key(at).unwrap()).into()
+        }
+        DataType::Binary => column.as_binary::<i32>().value(at).into(),
+        other => panic!("{other}"),
+    }
+}
+
+/// Rows without the name of the trace.
+fn rows_of(bytes: &[u8], table: &str) -> Vec<Value> {
+    let mut rows = objects(&all(bytes, table));
+    rows.iter_mut().for_each(|row| assert_eq!(row.remove("trace"), Some("t".into())));
+    rows.into_iter().map(Value::Object).collect()
+}
+
+/// An object without what is null or an empty text.
+fn object(members: Value) -> Value {
+    let Value::Object(mut members) = members else { panic!("an object") };
+    members.retain(|_, value| !value.is_null() && value.as_str() != Some(""));
+    Value::Object(members)
+}
+
+/// The values of what the tables about the machine say, against the machine of the analysis.
+fn check_machine(bytes: &[u8]) {
+    let mut recording = Recording::open([(bytes, "t")]).unwrap();
+    let machine = Analysis::new().names(true).run(&mut recording, &mut ()).unwrap();
+    let micros =
+        |time: Option<i64>| time.map(|time| (machine.clock().filetime(time) - UNIX).div_euclid(10));
+    let of = |index: usize| &machine.processes()[index];
+    let file = |path: &str| path.rsplit('\\').next().unwrap().to_owned();
+    let processes = machine.processes().iter().map(|process| {
+        object(json!({
+            "process_id": process.pid(), "process": process.name(),
+            "parent_id": process.parent_pid(), "started": micros(process.started()),
+            "ended": micros(process.ended()), "exit_status": process.exit_status().map(|status| status as i32),
+            "session_id": process.session_id(), "user": process.user(),
+            "command_line": process.command_line(),
+        }))
+    });
+    assert_eq!(rows_of(bytes, "processes"), processes.collect::<Vec<_>>());
+    let threads = machine.threads().iter().map(|thread| {
+        let start = Some(thread.start_address as i64).filter(|&address| address != 0);
+        object(json!({
+            "thread_id": thread.tid, "process_id": thread.pid, "thread": &*thread.name,
+            "started": micros(thread.started), "ended": micros(thread.ended),
+            "start_address": start,
+        }))
+    });
+    assert_eq!(rows_of(bytes, "threads"), threads.collect::<Vec<_>>());
+    let images = machine.image_lives().map(|image| {
+        let pdb = match image.id {
+            Some(ImageId::Pdb(pdb)) => Some(pdb),
+            _ => None,
+        };
+        let path = machine.user_path(image.path);
+        object(json!({
+            "process_id": of(image.process).pid(), "process": of(image.process).name(),
+            "path": path, "image": file(&path), "address": image.start as i64,
+            "size": image.end - image.start, "loaded": micros(image.loaded),
+            "unloaded": micros(image.unloaded),
+            "pdb_guid": pdb.map(|pdb| pdb.signature.to_string()), "pdb_age": pdb.map(|pdb| pdb.age),
+        }))
+    });
+    assert_eq!(rows_of(bytes, "images"), images.collect::<Vec<_>>());
+    let losses = machine.losses().iter().map(|loss| {
+        object(json!({
+            "kind": serde_json::to_value(loss.what).unwrap(), "from": micros(loss.from),
+            "to": micros(loss.to), "processor": loss.processor,
+        }))
+    });
+    assert_eq!(rows_of(bytes, "losses"), losses.collect::<Vec<_>>());
+}
+
+/// 1970-01-01 as a FILETIME.
+const UNIX: i64 = 116_444_736_000_000_000;
+
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
+#[test]
+fn tables_about_the_machine_have_the_values_of_the_analysis() {
+    check_machine(&fs::read(trace(REAL)).unwrap());
+}
+
+#[test]
+fn tables_about_simulated_machines_have_the_values_of_the_analysis() {
+    for name in ["recipe", "kernel-session", "windows-32", "windows-7", "lost-events"] {
+        simulated(name).1.iter().for_each(|(_, bytes)| check_machine(bytes));
+    }
+}
+
+#[test]
+fn methods_and_context_switches_are_those_of_the_truth() {
+    for name in ["recipe", "windows-32", "windows-7", "kernel-session"] {
+        let (truth, traces) = simulated(name);
+        let (mut switches, mut methods) = (BTreeMap::new(), 0);
+        for (_, bytes) in &traces {
+            for row in objects(&all(bytes, "context_switches")) {
+                let of = |column: &str| row[column].as_i64().unwrap();
+                *switches.entry((of("old_thread_id"), of("new_thread_id"))).or_insert(0) += 1;
+            }
+            for row in objects(&all(bytes, "methods")) {
+                let known = truth.code.iter().any(|code| {
+                    row["method_id"] == code.method_id as i64
+                        && row["address"] == code.start as i64
+                        && row["size"] == code.size
+                        && row.get("method").and_then(Value::as_str).unwrap_or_default()
+                            == code.name
+                });
+                assert!(known, "{name}: {row:?}");
+                methods += 1;
+            }
+        }
+        assert!(methods > 0 || name == "kernel-session", "{name}: no methods");
+        let raised = truth.events.iter().filter(|event| event.name == "CSwitch");
+        let raised = counts(raised.filter_map(|event| {
+            let number = |name: &str| {
+                let field = event.fields.iter().find(|(field, _)| field == name)?;
+                field.1.as_u64().map(|number| number as i64)
+            };
+            Some((number("OldThreadId")?, number("NewThreadId")?))
+        }));
+        // A trace has no other switches than the machine, and a merge repeats those of its inputs.
+        for pair in switches.keys() {
+            assert!(raised.contains_key(pair), "{name}: {pair:?}");
+        }
+    }
 }
 
 fn iso(filetime: i64) -> String {

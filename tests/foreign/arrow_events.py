@@ -36,6 +36,7 @@ NAMES = {
     "level_name": "level_name",
     "user": "sid",
     "session_id": "terminal_session",
+    "timestamp": "timestamp",
 }
 
 

@@ -39,7 +39,8 @@ pub(crate) mod at {
     pub const LEVEL_NAME: usize = 31;
     pub const USER: usize = 32;
     pub const SESSION_ID: usize = 33;
-    pub const PAYLOAD: usize = 34;
+    pub const TIMESTAMP: usize = 34;
+    pub const PAYLOAD: usize = 35;
 }
 
 /// The columns that begin `events` and every table of the events of one kind.
@@ -86,6 +87,7 @@ pub const TABLE: Table = Table {
         Column::new("level_name", Kind::Word, "The provider's own name of the level").or_null(),
         Column::new("user", Kind::Word, "User that the event carries, a SID").or_null(),
         Column::new("session_id", Kind::Int64, "Terminal session that the event carries").or_null(),
+        Column::new("timestamp", Kind::Int64, "The time as recorded, in ticks of the clock that `traces` names").unit("ticks"),
         Column::new("payload", Kind::Bytes, "The payload").on_request(),
     ],
 };
