@@ -359,7 +359,8 @@ fn check_machine(bytes: &[u8]) {
         object(json!({
             "process_id": process.pid(), "process": process.name(),
             "parent_id": process.parent_pid(), "started": micros(process.started()),
-            "ended": micros(process.ended()), "exit_status": process.exit_status().map(|status| status as i32),
+            "ended": micros(process.ended()),
+            "exit_status": process.exit_status().map(|status| status as i32),
             "session_id": process.session_id(), "user": process.user(),
             "command_line": process.command_line(),
         }))
