@@ -1,21 +1,20 @@
 #!/usr/bin/env bash
 # Builds the Python package etwkit, installs it into an environment of its own (.cache/python), and
-# runs its tests. `--heavy` adds pandas and pyarrow, and builds for speed; other arguments are for
-# pytest.
+# runs its tests. `--heavy` builds for speed; other arguments are for pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-profile=(--profile dev) more=()
+profile=(--profile dev)
 if [ "${1:-}" = --heavy ]; then
   shift
   profile=(--release)
-  more=(pandas==3.1.1 pyarrow==26.0.1)
 fi
 
 venv=.cache/python
 [ -x $venv/bin/python ] || python3 -m venv $venv
 $venv/bin/pip install --quiet --disable-pip-version-check \
-  maturin==1.16.0 pytest==9.2.0 duckdb==2.0.1 polars==2.1.0 mypy==2.4.1 "${more[@]}"
+  maturin==1.16.0 pytest==9.2.0 duckdb==2.0.1 polars==2.1.0 mypy==2.4.1 \
+  pandas==3.1.1 pyarrow==26.0.1
 
 # The builds of dependencies are shared with those of the workspace.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"

@@ -12,4 +12,4 @@ if ! ready >/dev/null 2>&1; then
   .venv/bin/pip install --no-deps --quiet --disable-pip-version-check -r scripts/requirements.txt
 fi
 ready
-.venv/bin/python -c 'import dissect.etl, dpkt, duckdb, etl, fastjsonschema, junitparser, perfetto, polars, pywbem; print("foreign readers are ready")'
+.venv/bin/python -c 'import dissect.etl, dpkt, duckdb, etl, fastjsonschema, junitparser, pandas, perfetto, polars, pyarrow, pywbem; print("foreign readers are ready")'

@@ -3,8 +3,7 @@
     queries.py DATASET PAGE [--write]
 
 DATASET is a folder called `dataset`. Each block of SQL (DuckDB) or Python is followed by a block of
-text, its output. `--write` writes the output into the page. A block that imports a module that is
-not installed is passed over, and named at the end.
+text, its output. `--write` writes the output into the page.
 """
 
 import contextlib
@@ -59,16 +58,12 @@ def main():
     os.chdir(os.path.dirname(dataset))
     connection = duckdb.connect()
     connection.execute("SET TimeZone = 'UTC'")
-    differences, missing, count = [], set(), 0
+    differences, count = [], 0
 
     def block(match):
         nonlocal count
         language, code, _, shown = match.groups()
-        try:
-            out = run_sql(connection, code) if language == "sql" else run_python(code)
-        except ModuleNotFoundError as error:
-            missing.add(error.name)
-            return match.group(0)
+        out = run_sql(connection, code) if language == "sql" else run_python(code)
         count += 1
         if out.strip() == "" and shown is None:
             return match.group(0)
@@ -83,8 +78,6 @@ def main():
     elif differences:
         print("\n".join(differences))
         sys.exit(1)
-    if missing:
-        print("without " + ", ".join(sorted(missing)))
     print(f"{count} blocks")
 
 
