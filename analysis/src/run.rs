@@ -86,6 +86,7 @@ pub struct Analysis {
     threads: usize,
     names: bool,
     stale: bool,
+    without_addresses: bool,
 }
 
 impl Analysis {
@@ -114,6 +115,14 @@ impl Analysis {
     #[must_use]
     pub fn stale(self, stale: bool) -> Self {
         Analysis { stale, ..self }
+    }
+
+    /// Whether the addresses of samples and stacks are counted by what covers them, as
+    /// [`Machine::tallies`] and [`Machine::unresolved`] have them: by default they are. It takes
+    /// about as long as all the rest where most addresses differ.
+    #[must_use]
+    pub fn addresses(self, addresses: bool) -> Self {
+        Analysis { without_addresses: !addresses, ..self }
     }
 
     /// Reads all records of a recording in time order, and shows `observer` what they hold. Damage
@@ -230,6 +239,9 @@ impl Analysis {
     ) -> Result<Option<Machine>> {
         let timeline = recording.timeline();
         let mut machine = Machine::new(timeline.clone(), self.names);
+        if self.without_addresses {
+            machine = machine.without_addresses();
+        }
         let mut buffers = Vec::new();
         for (trace, name) in &recording.files {
             machine.add_file(trace, name);
@@ -299,7 +311,7 @@ pub(crate) struct Pass<'p> {
 }
 
 /// Keeps a [`Machine`] of records that the caller reads: all of a trace or some of them, in time
-/// order.
+/// order. No addresses are counted.
 #[derive(Debug)]
 pub struct MachineBuilder {
     machine: Machine,
@@ -310,7 +322,8 @@ impl MachineBuilder {
     /// Nothing is known yet. `names` as [`Analysis::names`].
     #[must_use]
     pub fn new(timeline: Timeline, names: bool) -> Self {
-        MachineBuilder { machine: Machine::new(timeline, names), scan: Scan::new(names) }
+        let machine = Machine::new(timeline, names).without_addresses();
+        MachineBuilder { machine, scan: Scan::new(names) }
     }
 
     /// Takes in the next record of a file of the recording.
@@ -322,7 +335,7 @@ impl MachineBuilder {
         }
     }
 
-    /// The machine at this time. Addresses that no method or image covers yet are not decided.
+    /// The machine at this time.
     #[must_use]
     pub fn machine(&self) -> &Machine {
         &self.machine

@@ -75,7 +75,7 @@ impl<S: Source> Recorded<S> {
         }
         let Options { limits, threads, ref trace, .. } = self.options;
         let mut recording = Recording::open_within([(&mut self.source, trace.clone())], limits)?;
-        let analysis = Analysis::new().threads(threads);
+        let analysis = Analysis::new().addresses(false).threads(threads);
         let mut intervals = FindIntervals::default();
         let machine = if code {
             analysis.names(true).run_split(&mut recording, &mut intervals, &mut ())?

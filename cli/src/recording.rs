@@ -132,7 +132,7 @@ impl RecordingArgs {
         let span = self.span(&recording.timeline().clock())?;
         let observer = observer(span, lives);
         let mut observer = WithProgress { observer, progress: Progress::new(used, false) };
-        let analysis = Analysis::new().names(true).threads(self.threads.count());
+        let analysis = Analysis::new().names(true).addresses(false).threads(self.threads.count());
         let machine = analysis.run(&mut recording, &mut observer).map_err(failed)?;
         note_empty_span(span, &machine);
         let mut outcome = Outcome::Success;

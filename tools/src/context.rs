@@ -53,7 +53,7 @@ pub fn machine<S: Source, N: Into<String>>(
     code: bool,
 ) -> Result<Machine, etl_analysis::Error> {
     let mut recording = Recording::open_within(traces, limits)?;
-    let analysis = Analysis::new().threads(threads);
+    let analysis = Analysis::new().addresses(false).threads(threads);
     if !code {
         return analysis.run_for_owners(&mut recording);
     }

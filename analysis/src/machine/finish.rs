@@ -33,7 +33,8 @@ impl Machine {
             // Of a thread that no event names: its addresses can still be the kernel's.
             let pid = self.threads.pid_of(tid).unwrap_or(0);
             let process = self.process(pid);
-            if let Some(process) = self.processes.get_mut(process) {
+            if let Some(process) = self.processes.get_mut(process).filter(|_| self.resolver.counts)
+            {
                 let tally = process.tally_mut(Origin::Sample);
                 tally.stacks += sighting.count;
                 tally.frames += sighting.count;

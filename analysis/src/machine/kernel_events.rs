@@ -39,11 +39,15 @@ impl Machine {
             kernel::Event::StackKey { at, pid, key, .. } => {
                 observer.kernel_stack(at, record.timestamp());
                 let process = self.process(pid);
+                if !self.resolver.counts {
+                    return;
+                }
                 self.keys.used(key, process, timestamp);
                 if let Some(process) = self.processes.get_mut(process) {
                     process.tally_mut(Origin::KernelStack).stacks += 1;
                 }
             }
+            kernel::Event::StackDefinition { .. } if !self.resolver.counts => {}
             kernel::Event::StackDefinition { key, last: true, frames } => {
                 let mut is_used = false;
                 while let Some((process, key_use)) = self.keys.take(key) {

@@ -271,6 +271,12 @@ impl Machine {
         &self.resolver.kernel
     }
 
+    /// Counts no addresses of samples and stacks.
+    pub(crate) fn without_addresses(mut self) -> Self {
+        self.resolver.counts = false;
+        self
+    }
+
     /// Adds a file, with what it states of itself.
     pub(crate) fn add_file<S: Source>(&mut self, trace: &Trace<S>, name: &str) {
         let source = self.files.len();
@@ -505,6 +511,8 @@ impl Machine {
     #[inline]
     fn sample(&mut self, address: u64, tid: u32, time: i64) {
         let Some(process) = self.running(tid) else {
+            // Without addresses, what counts is that the thread was there.
+            let address = if self.resolver.counts { address } else { 0 };
             let none = Sighting { count: 0, first: time, last: time, in_image: false };
             let sighting = self.unattributed.entry((tid, address)).or_insert(none);
             (sighting.count, sighting.last) = (sighting.count + 1, time);

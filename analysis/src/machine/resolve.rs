@@ -21,6 +21,8 @@ pub(crate) struct Resolver {
     stacks: StackCache,
     /// How many more pending addresses can be kept.
     pub free: usize,
+    /// Whether addresses count.
+    pub counts: bool,
 }
 
 impl Default for Resolver {
@@ -30,6 +32,7 @@ impl Default for Resolver {
             addresses: AddressCache::default(),
             stacks: StackCache::default(),
             free: MAX_PENDING,
+            counts: true,
         }
     }
 }
@@ -44,6 +47,9 @@ impl Resolver {
         frames: Frames<'_>,
         time: i64,
     ) {
+        if !self.counts {
+            return;
+        }
         match frames.as_wide() {
             Some(wide) if (2..=StackCache::MAX_FRAMES).contains(&wide.len()) => {
                 self.whole(processes, index, origin, wide, time);
@@ -93,6 +99,9 @@ impl Resolver {
         mut frames: impl Iterator<Item = u64>,
         time: i64,
     ) {
+        if !self.counts {
+            return;
+        }
         let by = ProcessOrigin::new(index, origin);
         let mut count = 0u64;
         loop {
