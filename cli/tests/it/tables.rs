@@ -205,4 +205,7 @@ fn tables_that_are_not_there_are_named() {
     assert_eq!(made.code, 2);
     assert!(made.err.contains("no column `pid`"), "{}", made.err);
     assert!(!path.join("x.arrow").exists());
+    let made = etlkit(path, &["export", "parquet", "traces", "-o", trace]);
+    assert_eq!(made.code, 2);
+    assert!(made.err.contains("shop.etl: this is a file\n"), "{}", made.err);
 }

@@ -129,7 +129,11 @@ fn open(args: &ParquetArgs) -> Result<Dataset, Failure> {
         }
     };
     let name = args.output.display().to_string();
-    let failed = |error: etl_arrow::Error| Failure::new(&name, error.to_string());
+    if args.output.is_file() {
+        return Err(Failure::new(&name, "this is a file")
+            .hint("a data set is a directory: name another one"));
+    }
+    let failed = |error: etl_arrow::Error| failure(&name, &error);
     let dataset = Dataset::open(&args.output).map_err(failed)?;
     let mut dataset = dataset.typed(args.typed).by_provider(args.by_provider).codec(codec);
     if !args.tables.is_empty() {
@@ -180,6 +184,7 @@ fn add(
 fn failure(name: &str, error: &etl_arrow::Error) -> Failure {
     match error {
         etl_arrow::Error::Trace(error) => Failure::trace(name, error),
+        etl_arrow::Error::File(path, error) => Failure::io(path, error),
         error => Failure::new(name, error.to_string()),
     }
 }
