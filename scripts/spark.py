@@ -4,6 +4,7 @@ Called by scripts/spark.sh with the folder that has `traces` and `dataset`. Uses
 this machine.
 """
 
+import hashlib
 import json
 import os
 import sys
@@ -17,21 +18,29 @@ from pyspark.sql.functions import col
 import etwkit.spark
 
 WORK = Path(sys.argv[1])
-TRACES = sorted((WORK / "traces").glob("*/*.etl"))
+TRACES = sorted((WORK / "traces").glob("*/*/*.etl"))
 
-# Tables, and what is asked of them in both. Names of traces are paths in one, stems in the other.
-QUERIES = {
-    "events": "select provider, event, count(*), sum(filetime % 1000003), min(time), max(time), "
-    "sum(length(fields)) from T group by provider, event order by provider, event",
-    "gcs": "select * from (select generation, count(*) n, sum(number) s from T group by generation) "
-    "order by generation",
-}
+# What is asked of the largest table; all rows of the others are compared, with all columns.
+EVENTS = """select provider, event, count(*), sum(filetime % 1000003), min(time), max(time),
+sum(length(fields)) from T group by provider, event"""
+TABLES = ["gcs", "processes", "samples", "findings"]
+
+
+def named(path):
+    """The name that a data set gives to the trace of a path."""
+    return f"{path.stem}-{hashlib.sha256(path.read_bytes()).hexdigest()[:8]}"
+
+
+NAMES = {str(path): named(path) for path in TRACES}
 
 
 def rows(found):
-    """Rows as texts that do not depend on the engine."""
-    plain = lambda v: v.timestamp() if hasattr(v, "timestamp") else v  # noqa: E731
-    return [tuple(plain(value) for value in row) for row in found]
+    """Rows in an order, and as values, that do not depend on the engine."""
+
+    def plain(value):
+        return value.timestamp() if hasattr(value, "timestamp") else NAMES.get(value, value)
+
+    return sorted((tuple(plain(value) for value in row) for row in found), key=repr)
 
 
 def main():
@@ -52,21 +61,25 @@ def main():
     print(f"{len(TRACES)} traces, Spark {spark.version} at {master}")
 
     duckdb.sql("set timezone = 'UTC'")
-    pattern = str(WORK / "traces" / "*" / "*.etl")
+    pattern = str(WORK / "traces" / "*" / "*" / "*.etl")
     wrong = 0
-    for table, query in QUERIES.items():
+    for table in ["events", *TABLES]:
         frame = spark.read.format("etl").option("table", table).load(pattern)
         assert frame.rdd.getNumPartitions() == len(TRACES)
         frame.createOrReplaceTempView("T")
-        ours = rows(spark.sql(query).collect())
-        files = str(WORK / "dataset" / table / "**" / "*.parquet")
+        files = str(WORK / "dataset" / table / "*" / "*.parquet")
         duckdb.sql(f"create or replace view T as select * from read_parquet('{files}')")
-        theirs = rows(duckdb.sql(query).fetchall())
+        if table == "events":
+            ours, theirs = spark.sql(EVENTS).collect(), duckdb.sql(EVENTS).fetchall()
+        else:
+            columns = ", ".join(f'"{name}"' for name in frame.columns)
+            ours, theirs = frame.collect(), duckdb.sql(f"select {columns} from T").fetchall()
+        ours, theirs = rows(ours), rows(theirs)
         equal = ours == theirs
         wrong += not equal
         total = duckdb.sql("select count(*) from T").fetchall()[0][0]
-        verdict = "equal" if equal else "DIFFERENT"
-        print(f"{table}: {total} rows, {len(ours)} groups, {verdict}", flush=True)
+        groups = f" in {len(ours)} groups" if table == "events" else ""
+        print(f"{table}: {total} rows{groups}, {'equal' if equal else 'DIFFERENT'}", flush=True)
         if not equal:
             print(" ", [pair for pair in zip(ours, theirs) if pair[0] != pair[1]][:3])
 
@@ -76,18 +89,19 @@ def main():
         source = spark.read.format("etl").option("columns", "time,event,id,filetime")
         return source.option("pushdown", "true").load(pattern)
 
-    duckdb.sql(
-        f"create or replace view T as select * from read_parquet('{WORK}/dataset/events/**/*.parquet')"
-    )
+    files = f"{WORK}/dataset/events/*/*.parquet"
+    duckdb.sql(f"create or replace view T as select * from read_parquet('{files}')")
     middle = duckdb.sql("select median(filetime)::bigint, median(time) from T").fetchall()[0][1]
     for name, ours, theirs in [
         ("event = 'GCStart_V2'", col("event") == "GCStart_V2", "event = 'GCStart_V2'"),
+        ("id = 1", col("id") == 1, "id = 1"),
         ("time >= the middle", col("time") >= middle, f"time >= '{middle}'"),
     ]:
         count = frame().where(ours).count()
         expected = duckdb.sql(f"select count(*) from T where {theirs}").fetchall()[0][0]
         wrong += count != expected
-        print(f"{name}: {count} rows, {'equal' if count == expected else f'DIFFERENT: {expected}'}", flush=True)
+        verdict = "equal" if count == expected else f"DIFFERENT: {expected}"
+        print(f"{name}: {count} rows, {verdict}", flush=True)
 
     # The same from object storage.
     from moto.server import ThreadedMotoServer
