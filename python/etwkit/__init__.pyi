@@ -171,6 +171,7 @@ def open(
     *,
     member: str | None = None,
     max_unpacked: int | None = None,
+    max_memory: int | None = None,
     mmap: bool = True,
     threads: int | None = None,
 ) -> Trace: ...

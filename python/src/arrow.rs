@@ -64,6 +64,7 @@ impl Request {
             .store(files::store())
             .names(self.names)
             .batch_rows(self.batch_rows)
+            .limits(self.files.limits)
             .threads(self.files.threads);
         if let Some(columns) = &self.columns {
             options = options.columns(columns.iter().cloned());

@@ -1,5 +1,6 @@
 //! Errors as exceptions, with the file, the offset in it, and what to do next.
 
+use etl_format::ErrorKind;
 use etl_tools::input::OptionNames;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
@@ -40,7 +41,9 @@ impl Fault {
 
     /// A fault of reading records.
     pub fn format(file: &str, error: &etl_format::Error) -> Self {
-        Fault { offset: Some(error.offset), ..Fault::new(file, error.to_string()) }
+        let needs_memory = matches!(error.kind, ErrorKind::Budget { .. });
+        let hint = needs_memory.then(|| "max_memory= allows more".to_owned());
+        Fault { offset: Some(error.offset), hint, ..Fault::new(file, error.to_string()) }
     }
 
     /// A fault of the bytes of a file.

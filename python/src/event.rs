@@ -13,6 +13,8 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::chunk::Chunk;
 use crate::decoding::Decoding;
+use crate::error::Fault;
+use crate::files::Names;
 use crate::values;
 
 /// An event of a trace.
@@ -62,9 +64,10 @@ impl Event {
         } else {
             let (files, file) = (&decoding.files, decoding.file);
             py.detach(|| {
-                let names = files.names().get(file)?.as_ref()?;
-                names.context().map(|context| of(context, &record))
-            })
+                let names = files.names()?.get(file).and_then(Option::as_ref);
+                let context = names.and_then(Names::context);
+                Ok::<_, Fault>(context.map(|context| of(context, &record)))
+            })?
         };
         Ok(name.filter(|name| !name.is_empty()))
     }

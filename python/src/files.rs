@@ -2,11 +2,13 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use etl_format::read::Limits;
+use etl_format::ErrorKind;
+use etl_format::read::{Limits, Options};
 use etl_schema::store::SchemaStore;
 use etl_tools::context::{self, Context, Machine};
 use self_cell::self_cell;
 
+use crate::error::Fault;
 use crate::input::Input;
 
 type Contexts<'m> = Vec<Context<'m>>;
@@ -39,14 +41,21 @@ pub struct Files {
     pub inputs: Vec<Input>,
     /// Threads that read.
     pub threads: usize,
+    /// Bounds on memory.
+    pub limits: Limits,
     names: OnceLock<Vec<Option<Names>>>,
     /// Held while the names are read.
     reading: Mutex<()>,
 }
 
 impl Files {
-    pub fn new(inputs: Vec<Input>, threads: usize) -> Self {
-        Files { inputs, threads, names: OnceLock::new(), reading: Mutex::new(()) }
+    pub fn new(inputs: Vec<Input>, threads: usize, limits: Limits) -> Self {
+        Files { inputs, threads, limits, names: OnceLock::new(), reading: Mutex::new(()) }
+    }
+
+    /// How a trace is read.
+    pub fn options(&self) -> Options {
+        Options { threads: self.threads, limits: self.limits, ..Options::salvage() }
     }
 
     /// What the names are, if they were read before.
@@ -56,12 +65,19 @@ impl Files {
 
     /// The names for the events of each trace; reads the traces the first time. `None` where they
     /// cannot be read. Call it without holding the interpreter.
-    pub fn names(&self) -> &[Option<Names>] {
+    ///
+    /// # Errors
+    /// When they need more memory than is allowed.
+    pub fn names(&self) -> Result<&[Option<Names>], Fault> {
         let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        self.names.get_or_init(|| self.read_names())
+        if let Some(names) = self.names.get() {
+            return Ok(names);
+        }
+        let names = self.read_names()?;
+        Ok(self.names.get_or_init(|| names))
     }
 
-    fn read_names(&self) -> Vec<Option<Names>> {
+    fn read_names(&self) -> Result<Vec<Option<Names>>, Fault> {
         let mut all: Vec<Option<Names>> = self.inputs.iter().map(|_| None).collect();
         let mut left: Vec<usize> = (0..self.inputs.len()).collect();
         while let Some(&first) = left.first() {
@@ -74,9 +90,17 @@ impl Files {
             left.retain(|file| !group.contains(file));
             let traces = group.iter().filter_map(|&file| self.inputs.get(file));
             let traces = traces.map(|input| (input.source(), input.name.clone()));
-            let Ok(machine) = context::machine(traces, Limits::default(), self.threads, false)
-            else {
-                continue;
+            let machine = match context::machine(traces, self.limits, self.threads, false) {
+                Ok(machine) => machine,
+                Err(error) => {
+                    let name = group.get(error.file()).and_then(|&file| self.inputs.get(file));
+                    let name = name.map_or("", |input| &input.name);
+                    let error = error.into_source();
+                    if matches!(error.kind, ErrorKind::Budget { .. }) {
+                        return Err(Fault::format(name, &error));
+                    }
+                    continue;
+                }
             };
             let machine = Arc::new(Named::new(machine, |machine| {
                 (0..group.len()).map(|file| Context::new(machine).file(file)).collect()
@@ -87,7 +111,7 @@ impl Files {
                 }
             }
         }
-        all
+        Ok(all)
     }
 }
 

@@ -5,8 +5,8 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use etl_format::Clock;
 use etl_format::read::{Limits, Options, Spooled, Trace};
+use etl_format::{Clock, ErrorKind};
 use etl_tools::input::{Bytes, Head, Unpacker};
 use pyo3::exceptions::{PyOSError, PyTypeError};
 use pyo3::prelude::*;
@@ -37,6 +37,8 @@ pub struct Opening {
     pub unpacker: Unpacker,
     /// Whether files are mapped.
     pub mmap: bool,
+    /// Bounds on memory.
+    pub limits: Limits,
 }
 
 /// A file object of Python.
@@ -111,7 +113,7 @@ fn of_bytes(bytes: PyBackedBytes, opening: &Opening) -> PyResult<Input> {
     let kept = Python::attach(|py| bytes.clone_ref(py));
     let (unpacked, head) = unpack(Bytes::Pipe(Box::new(Cursor::new(kept))), &name, opening)?;
     match head.from {
-        None => checked(Data::Python(bytes), &head, name),
+        None => checked(Data::Python(bytes), &head, name, opening),
         Some(_) => loaded(unpacked, head, name, opening),
     }
 }
@@ -163,16 +165,22 @@ fn loaded(bytes: Bytes, head: Head, name: String, opening: &Opening) -> PyResult
             }
         }
     };
-    checked(data, &head, name)
+    checked(data, &head, name, opening)
 }
 
 /// Checks that the bytes are a trace.
-fn checked(data: Data, head: &Head, name: String) -> PyResult<Input> {
+fn checked(data: Data, head: &Head, name: String, opening: &Opening) -> PyResult<Input> {
     let data = Arc::new(data);
     let source = || SharedSource(Arc::clone(&data));
-    let trace = Trace::open(source(), &Options::salvage())
-        .map_err(|error| Fault::input(&name, &head.not_a_trace(&name, &error)).at(error.offset))?;
-    head.ensure_records(source(), Limits::default()).map_err(|e| Fault::input(&name, &e))?;
+    let limits = opening.limits;
+    let trace =
+        Trace::open(source(), &Options { limits, ..Options::salvage() }).map_err(|error| {
+            match error.kind {
+                ErrorKind::Budget { .. } => Fault::format(&name, &error),
+                _ => Fault::input(&name, &head.not_a_trace(&name, &error)).at(error.offset),
+            }
+        })?;
+    head.ensure_records(source(), limits).map_err(|e| Fault::input(&name, &e))?;
     let header = trace.header();
     let machine = (header.boot_time, header.perf_freq, header.clock_type.0);
     let used = trace.buffers().iter().map(|buffer| u64::from(buffer.fill)).sum();

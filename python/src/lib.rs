@@ -12,6 +12,7 @@ mod event;
 mod files;
 mod input;
 mod map;
+mod memory;
 mod reader;
 mod scenario;
 mod select;
@@ -22,6 +23,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use etl_tools::input::Unpacker;
+use files::Files;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -29,24 +31,30 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 const MAX_USEFUL: usize = 4;
 
 /// Opens a trace: a path, `bytes`, a binary file object, or a list of these, which are read as one
-/// recording. Packed ones (`.gz`, `.zst`, `.zip`) are unpacked.
+/// recording. Packed ones (`.gz`, `.zst`, `.zip`) are unpacked. With `max_memory`, a trace for which
+/// the package would allocate more bytes is refused.
 #[pyfunction]
-#[pyo3(signature = (source, *, member=None, max_unpacked=None, mmap=true, threads=None))]
+#[pyo3(signature = (source, *, member=None, max_unpacked=None, max_memory=None, mmap=true,
+    threads=None))]
 fn open(
     source: &Bound<'_, PyAny>,
     member: Option<String>,
     max_unpacked: Option<u64>,
+    max_memory: Option<u64>,
     mmap: bool,
     threads: Option<usize>,
 ) -> PyResult<trace::Trace> {
     let mut unpacker = Unpacker::default();
     unpacker.member = member;
     unpacker.max_unpacked = max_unpacked;
+    // The window is only a part of what reading needs.
+    unpacker.window = max_memory.map(|memory| memory / 4);
+    let limits = memory::limits(max_memory);
     let several = source.is_instance_of::<PyList>() || source.is_instance_of::<PyTuple>();
     let processors = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = threads.unwrap_or_else(|| processors().min(MAX_USEFUL)).clamp(1, 64);
-    let inputs = input::open(source, &input::Opening { unpacker, mmap })?;
-    Ok(trace::Trace::new(inputs, several, threads))
+    let inputs = input::open(source, &input::Opening { unpacker, mmap, limits })?;
+    Ok(trace::Trace::new(Files::new(inputs, threads, limits), several))
 }
 
 /// Simulates a scenario, and writes its traces and `truth.jsonl` to a directory. Returns the paths.

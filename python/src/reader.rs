@@ -57,7 +57,8 @@ impl Reader {
         for (decoding, filter) in files {
             let failed = |error: etl_format::Error| Fault::format(&decoding.name, &error);
             let order_check = OrderCheck::Lookahead;
-            let options = Options { order_check, ..Options::salvage() };
+            let options =
+                Options { order_check, limits: decoding.files.limits, ..Options::salvage() };
             let source = SharedSource(Arc::clone(&decoding.data));
             let trace = Trace::open(source, &options).map_err(failed)?;
             let records = trace.into_records(order).map_err(failed)?;

@@ -4,7 +4,7 @@ use etl_analysis::ProcessSelector;
 use etl_control::enable::Enablement;
 use etl_format::Clock;
 use etl_format::constants::FILETIME_UNIX_EPOCH;
-use etl_format::read::{Limits, Options, Order, Trace};
+use etl_format::read::{Order, Trace};
 use etl_tools::filter::{Filter, SelectError};
 use etl_tools::rows::Conditions;
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
@@ -169,7 +169,7 @@ impl Selection {
                 ..Filter::of_providers(&self.providers)
             };
             let (source, name) = (input.source(), &input.name);
-            match filter.select_processes(source, name, &selector, Limits::default()) {
+            match filter.select_processes(source, name, &selector, files.limits) {
                 Ok(()) => found = true,
                 Err(SelectError::Trace(error)) => {
                     return Err(Fault::format(name, &error.into_source()));
@@ -185,7 +185,7 @@ impl Selection {
             }
             if !filter.names.is_empty() {
                 let failed = |error: etl_format::Error| Fault::format(name, &error);
-                let trace = Trace::open(input.source(), &Options::salvage()).map_err(failed)?;
+                let trace = Trace::open(input.source(), &files.options()).map_err(failed)?;
                 let mut records = trace.into_records(Order::File).map_err(failed)?;
                 let names = filter.learn_names_of_trace(&mut records, &files::store());
                 unknown.push(names);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use etl_format::read::{Limits, Options, Order, Trace as Opened};
+use etl_format::read::{Order, Trace as Opened};
 use etl_tools::processes::OwnerCounts;
 use etl_tools::survey::{Report, Survey};
 use etl_verify::{Config, Enabled, Format, ProcessSelector, Verifier};
@@ -33,8 +33,8 @@ pub struct Trace {
 }
 
 impl Trace {
-    pub fn new(inputs: Vec<Input>, several: bool, threads: usize) -> Self {
-        Trace { files: Mutex::new(Some(Arc::new(Files::new(inputs, threads)))), several }
+    pub fn new(files: Files, several: bool) -> Self {
+        Trace { files: Mutex::new(Some(Arc::new(files))), several }
     }
 
     fn files(&self) -> PyResult<Arc<Files>> {
@@ -102,7 +102,7 @@ impl Trace {
         let total = files.inputs.iter().map(|input| input.used).sum();
         let mut callback = Callback::new(progress, total);
         let texts = py.detach(|| {
-            let texts = files.inputs.iter().map(|i| info(i, files.threads, &mut callback));
+            let texts = files.inputs.iter().map(|i| info(i, &files, &mut callback));
             texts.collect::<Result<Vec<_>, Fault>>()
         })?;
         callback.finish()?;
@@ -161,6 +161,7 @@ impl Trace {
                 .policy(settings.policy)
                 .enabled(settings.enabled)
                 .threads(files.threads)
+                .limits(files.limits)
                 .processes(processes)
                 .stale(stale)
                 .on_progress(|bytes| callback.add(bytes));
@@ -235,7 +236,7 @@ impl Trace {
         let with_names = names || selection.needs_names();
         let (reader, unknown) = py.detach(|| {
             let (filters, unknown) = selection.filters(&files)?;
-            let all = if with_names { files.names().to_vec() } else { Vec::new() };
+            let all = if with_names { files.names()?.to_vec() } else { Vec::new() };
             let decodings = filters.into_iter().enumerate().filter_map(|(file, filter)| {
                 let names = all.get(file).cloned().flatten();
                 let decoding = Decoding::new(&files, file, names, conditions.clone(), stale)?;
@@ -324,9 +325,9 @@ impl Trace {
 }
 
 /// The JSON report of `etlkit info` on a trace.
-fn info(input: &Input, threads: usize, callback: &mut Callback) -> Result<String, Fault> {
+fn info(input: &Input, files: &Files, callback: &mut Callback) -> Result<String, Fault> {
     let failed = |error: &etl_format::Error| Fault::format(&input.name, error);
-    let options = Options { threads, ..Options::salvage() };
+    let options = files.options();
     let mut trace = Opened::open(input.source(), &options).map_err(|e| failed(&e))?;
     // Without a header event there are no times.
     let mut owners = trace.header().is_known().then(OwnerCounts::default);
@@ -336,7 +337,7 @@ fn info(input: &Input, threads: usize, callback: &mut Callback) -> Result<String
     });
     let survey = survey.map_err(|error| failed(error.format_error()))?;
     drop(trace);
-    let source = (input.source(), Limits::default());
+    let source = (input.source(), files.limits);
     let report = Report::new(survey, &input.name, source, &[], owners);
     serde_json::to_string(&report).map_err(|error| Fault::new(&input.name, error.to_string()))
 }
