@@ -22,9 +22,7 @@ use etl_arrow::{Kind, Options, Reader, SCHEMA_VERSION};
 use etl_format::Clock;
 use etl_format::read::{FileSource, Options as ReadOptions, Order, OrderCheck, Source, Trace};
 use etl_schema::store::SchemaStore;
-use etl_synth::truth::InMemoryTruth;
-use etl_synth::{Script, Simulation};
-use etl_test_support::{needs, root, trace, traces};
+use etl_test_support::{needs, trace, traces};
 use etl_tools::context::{Context, machine};
 use etl_tools::filter::Filter;
 use etl_tools::rows::{Conditions, Format, RowWriter};
@@ -171,15 +169,6 @@ fn rows_have_every_member_of_the_objects_that_dump_prints() {
     }
 }
 
-#[test]
-fn rows_of_simulated_traces_have_every_member_that_dump_prints() {
-    for name in ["recipe", "wpp", "windows-32", "windows-7", "manifest-provider"] {
-        for (file, bytes) in simulated(name).1 {
-            compare(&bytes, &format!("{name}: {file}"), &mut BTreeMap::new());
-        }
-    }
-}
-
 /// The small ones of the real traces.
 fn small_traces() -> Vec<PathBuf> {
     let files = |folder: PathBuf| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -288,17 +277,6 @@ const MEMBERS: &[(&str, &str)] = &[
     ("timestamp", "timestamp"),
 ];
 
-/// The traces of a scenario of the corpus, and its truth.
-fn simulated(name: &str) -> (InMemoryTruth, Vec<(String, Vec<u8>)>) {
-    let path = root().join("corpus").join(format!("{name}.kdl"));
-    let text = fs::read_to_string(&path).unwrap();
-    let include = |file: &str| fs::read_to_string(path.parent().unwrap().join(file));
-    let scenario = Script::new(name, &text).include(&include).parse().unwrap();
-    let mut truth = InMemoryTruth::default();
-    let files = Simulation::new(&scenario).observer(&mut truth).run_in_memory().unwrap();
-    (truth, files.into_iter().filter(|(name, _)| name.ends_with(".etl")).collect())
-}
-
 /// Rows as objects; what is null is left out.
 fn objects(batches: &[RecordBatch]) -> Vec<Map<String, Value>> {
     let mut all = Vec::new();
@@ -406,51 +384,6 @@ const UNIX: i64 = 116_444_736_000_000_000;
 #[test]
 fn tables_about_the_machine_have_the_values_of_the_analysis() {
     check_machine(&fs::read(trace(REAL)).unwrap());
-}
-
-#[test]
-fn tables_about_simulated_machines_have_the_values_of_the_analysis() {
-    for name in ["recipe", "kernel-session", "windows-32", "windows-7", "lost-events"] {
-        simulated(name).1.iter().for_each(|(_, bytes)| check_machine(bytes));
-    }
-}
-
-#[test]
-fn methods_and_context_switches_are_those_of_the_truth() {
-    for name in ["recipe", "windows-32", "windows-7", "kernel-session"] {
-        let (truth, traces) = simulated(name);
-        let (mut switches, mut methods) = (BTreeMap::new(), 0);
-        for (_, bytes) in &traces {
-            for row in objects(&all(bytes, "context_switches")) {
-                let of = |column: &str| row[column].as_i64().unwrap();
-                *switches.entry((of("old_thread_id"), of("new_thread_id"))).or_insert(0) += 1;
-            }
-            for row in objects(&all(bytes, "methods")) {
-                let known = truth.code.iter().any(|code| {
-                    row["method_id"] == code.method_id as i64
-                        && row["address"] == code.start as i64
-                        && row["size"] == code.size
-                        && row.get("method").and_then(Value::as_str).unwrap_or_default()
-                            == code.name
-                });
-                assert!(known, "{name}: {row:?}");
-                methods += 1;
-            }
-        }
-        assert!(methods > 0 || name == "kernel-session", "{name}: no methods");
-        let raised = truth.events.iter().filter(|event| event.name == "CSwitch");
-        let raised = counts(raised.filter_map(|event| {
-            let number = |name: &str| {
-                let field = event.fields.iter().find(|(field, _)| field == name)?;
-                field.1.as_u64().map(|number| number as i64)
-            };
-            Some((number("OldThreadId")?, number("NewThreadId")?))
-        }));
-        // A trace has no other switches than the machine, and a merge repeats those of its inputs.
-        for pair in switches.keys() {
-            assert!(raised.contains_key(pair), "{name}: {pair:?}");
-        }
-    }
 }
 
 fn iso(filetime: i64) -> String {
