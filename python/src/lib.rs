@@ -31,8 +31,8 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 const MAX_USEFUL: usize = 4;
 
 /// Opens a trace: a path, `bytes`, a binary file object, or a list of these, which are read as one
-/// recording. Packed ones (`.gz`, `.zst`, `.zip`) are unpacked. With `max_memory`, a trace for which
-/// the package would allocate more bytes is refused.
+/// recording. Packed ones (`.gz`, `.zst`, `.zip`) are unpacked. With `max_memory`, a trace for
+/// which the package would allocate more bytes is refused.
 #[pyfunction]
 #[pyo3(signature = (source, *, member=None, max_unpacked=None, max_memory=None, mmap=true,
     threads=None))]
