@@ -82,11 +82,11 @@ impl Held {
     }
 
     /// Whether nothing of its stack has come.
-    pub fn is_bare(&self) -> bool {
+    pub fn lacks_stack(&self) -> bool {
         self.stack == NONE
     }
 
-    /// Gives it a process, if it has none.
+    /// Sets its process, if it has none.
     pub fn belongs_to(&mut self, process: impl FnOnce() -> Option<usize>) {
         if self.process == NONE {
             self.process = narrow(process());
@@ -196,7 +196,7 @@ impl JoinedStacks {
 
     /// Changes the stack of an event, an empty one at first.
     pub fn change(&mut self, held: &mut Held, change: impl FnOnce(&mut Joined)) {
-        if held.is_bare() {
+        if held.lacks_stack() {
             held.stack = self.free.pop().unwrap_or_else(|| {
                 self.list.push(Joined::default());
                 narrow(self.list.len().checked_sub(1))
@@ -301,7 +301,7 @@ mod tests {
         let (kind, _) = kinds.count(kind, 1);
         let mut held = Held::new(&event, kind, Some(0x1000), false);
         assert_eq!(
-            (held.event(&kinds), held.sample(), held.is_bare()),
+            (held.event(&kinds), held.sample(), held.lacks_stack()),
             (event, Some(0x1000), true)
         );
         stacks.change(&mut held, |stack| stack.add(&[1, 2, 3], 3));

@@ -168,7 +168,7 @@ impl Joiner {
     }
 
     /// An event whose stack is not asked for. One at the time of a sample is held all the same: a
-    /// stack names its event by time, so this tells whose it is.
+    /// stack names its event by time, so only this shows whose it is.
     fn pass(&mut self, event: EventRef, machine: &Machine) {
         if self.held.back().is_some_and(|last| last.time == event.time) {
             self.hold(event, None, machine);
@@ -379,7 +379,7 @@ impl Joiner {
     fn release(&mut self, machine: &Machine, observer: &mut impl Observer) {
         while let Some(front) = self.held.front() {
             let full = self.held.len() > MAX_EVENTS || self.stacks.addresses > MAX_ADDRESSES;
-            let late = front.is_bare() && self.held.len() > WINDOW;
+            let late = front.lacks_stack() && self.held.len() > WINDOW;
             if !full && !late && !self.stacks.is_complete(front) {
                 return;
             }
@@ -397,7 +397,7 @@ impl Joiner {
     fn show_first(&mut self, machine: &Machine, observer: &mut impl Observer) {
         let Some(mut held) = self.held.pop_front() else { return };
         self.shown += 1;
-        if held.is_bare() && held.sample().is_none() {
+        if held.lacks_stack() && held.sample().is_none() {
             return;
         }
         let tid = held.tid();

@@ -231,8 +231,8 @@ values! {
 }
 
 /// Declares a view: a struct with the fields that every version of an event has, read at once, and
-/// methods that read further ones; of those after a semicolon, only the position is kept. Each names
-/// the field of the table. A field `or` a value has this value in versions that lack it.
+/// methods that read further ones; of those after a semicolon, only the position is kept. Each
+/// names the field of the table. A field `or` a value has this value in versions that lack it.
 macro_rules! view {
     (
         $(#[$doc:meta])*
