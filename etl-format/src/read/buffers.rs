@@ -186,8 +186,9 @@ impl Stored {
         self.loaded.check_records(&mut self.log)
     }
 
+    /// What it is, once it has been decompressed: its data may correct its header.
     pub fn entry(&self) -> BufferEntry {
-        self.entry
+        self.loaded.entry
     }
 
     /// Its header and records, once it has been decompressed.

@@ -214,6 +214,20 @@ proptest! {
     }
 }
 
+#[test]
+fn fill_that_is_too_small_is_corrected_by_any_number_of_threads() {
+    let (files, _) = session(LogFileMode::SEQUENTIAL, 0, &Vec::new(), 0, false);
+    let mut file = Vec::new();
+    compressed(&files[0], &mut file, CompressionFormat::XPRESS, 1).unwrap();
+    // Its only buffer is not compressed, and ends with filler.
+    file[378..393].fill(1);
+    for threads in [1, 2, 5] {
+        let mut out = Vec::new();
+        let (report, _) = decompressed(&file, &mut out, Mode::Salvage, threads);
+        assert_eq!(report.unwrap().used, 512, "{threads} threads");
+    }
+}
+
 /// A trace large enough for several threads.
 fn many() -> Vec<u8> {
     let events = (0..260).map(|n| (n % 3, 7, 300 + usize::from(n) % 400, n % 7 == 0)).collect();
