@@ -338,7 +338,7 @@ fn check_machine(bytes: &[u8]) {
             "process_id": process.pid(), "process": process.name(),
             "parent_id": process.parent_pid(), "started": micros(process.started()),
             "ended": micros(process.ended()),
-            "exit_status": process.exit_status().map(|status| status as i32),
+            "exit_status": process.exit_status(),
             "session_id": process.session_id(), "user": process.user(),
             "command_line": process.command_line(),
         }))
