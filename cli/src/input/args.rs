@@ -28,9 +28,6 @@ const SMALLEST: u64 = 32 << 20;
 const PARTS: u64 = 2;
 const BUFFER: u32 = 16 << 20;
 
-/// Smaller files are read: the page faults of a map take longer than to copy their bytes.
-const READ: u64 = 4 << 20;
-
 /// The largest file that is mapped if the memory is limited: the pages of a mapped file count as
 /// memory of the process until the system needs them.
 const MAPPED: u64 = 32 << 20;
@@ -76,8 +73,7 @@ impl InputArgs {
 
     /// Whether a file of this size is read in blocks.
     pub fn in_blocks(&self, size: Option<u64>) -> bool {
-        let small = size.is_some_and(|size| size < READ);
-        self.no_mmap || small || self.max_memory.is_some() && size.is_none_or(|size| size > MAPPED)
+        self.no_mmap || self.max_memory.is_some() && size.is_none_or(|size| size > MAPPED)
     }
 
     /// The memory for traces of `size` bytes together.
