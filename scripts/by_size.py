@@ -6,7 +6,9 @@ packets. ETLKIT names the program; by default it is built for release.
 
 Otherwise prints the table of docs/performance.md: processor time, wall time, rate and peak resident
 memory of each command in a process of its own, on one thread and on two; the best of three runs up
-to 128 MB, otherwise one run. Needs Unix, and disk space of 1.5 times the largest size.
+to 128 MB, otherwise one run. The wall times give the serial share of the work, and that gives what
+four and eight processors would take at best. Needs Unix, and disk space of 1.5 times the largest
+size.
 """
 import json
 import os
@@ -38,6 +40,12 @@ def run(program, arguments):
     return usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024
 
 
+def scaled(one, two):
+    """Cells of a table: the serial share by Amdahl's law, and seconds on four and eight processors."""
+    share = min(1, max(0, 2 * two / one - 1))
+    return f"{share:.2f} | " + " | ".join(f"{one * (share + (1 - share) / n):.3f}" for n in (4, 8))
+
+
 def twin(file):
     """A second name of a file: a merge refuses to read one file twice."""
     return file.replace(".etl", "-twin.etl")
@@ -66,8 +74,8 @@ def measure(program, size, directory):
     rows.append(("decompress", "compressed", ["decompress", packed, "-o", again, "--force"], True))
     print(f"\n### {size}\n\n"
           "| command | trace | CPU s | wall s | MB/s | peak MiB "
-          "| two threads: CPU s | wall s | peak MiB |\n"
-          "|---|---|---:|---:|---:|---:|---:|---:|---:|")
+          "| two threads: CPU s | wall s | peak MiB | serial share | at best: four, wall s | eight |\n"
+          "|---|---|" + "---:|" * 10)
     for name, kind, arguments, threads in rows:
         if name == "merge of two" and not os.path.exists(arguments[2]):
             os.link(arguments[1], arguments[2])
@@ -77,11 +85,11 @@ def measure(program, size, directory):
         length = os.path.getsize(plain) * (2 if name == "merge of two" else 1)
         row = f"| `{name}` | {kind} | {cpu:.3f} | {wall:.3f} | {length / cpu / 1e6:.0f} | {peak:.0f} |"
         if threads:
-            cpu, wall, peak = min(run(program, arguments + ["--threads", "2"])
-                                  for _ in range(count))
-            row += f" {cpu:.3f} | {wall:.3f} | {peak:.0f} |"
+            cpu, two, peak = min((run(program, arguments + ["--threads", "2"])
+                                  for _ in range(count)), key=lambda measured: measured[1])
+            row += f" {cpu:.3f} | {two:.3f} | {peak:.0f} | {scaled(wall, two)} |"
         else:
-            row += " | | |"
+            row += " |" * 6
         print(row, flush=True)
 
 
@@ -96,14 +104,18 @@ def measure_exports(program, size, directory):
         length = os.path.getsize(trace)
         for kind in formats:
             arguments = ["export", kind, trace, "-o", out, "--force"]
-            # Packets are written by one thread.
-            arguments += ["--threads", "1"] if kind != "pcapng" else []
             # Every sample of the scenario has addresses of its own.
             arguments += ["--max-memory", "3G"] if name == "sampled" and target >= 10**9 else []
             runs = 3 if target <= 128_000_000 else 1
-            cpu, _, peak = min(run(program, arguments) for _ in range(runs))
-            print(f"| `{kind}` | {length / 1e6:.0f} MB | {cpu:.2f} | {length / cpu / 1e6:.0f} "
-                  f"| {peak:.0f} | {os.path.getsize(out) / 1e6:.0f} MB |", flush=True)
+            # Packets are written by one thread.
+            one = ["--threads", "1"] if kind != "pcapng" else []
+            cpu, wall, peak = min(run(program, arguments + one) for _ in range(runs))
+            row = (f"| `{kind}` | {length / 1e6:.0f} MB | {cpu:.2f} | {length / cpu / 1e6:.0f} "
+                   f"| {peak:.0f} | {os.path.getsize(out) / 1e6:.0f} MB | {wall:.2f} |")
+            if one:
+                two = min(run(program, arguments + ["--threads", "2"])[1] for _ in range(runs))
+                row += f" {two:.2f} | {scaled(wall, two)} |"
+            print(row, flush=True)
 
 
 def build():
@@ -118,7 +130,8 @@ def main():
     program = os.environ.get("ETLKIT") or build()
     sizes = sys.argv[1:]
     if sizes[:1] == ["--exports"]:
-        print("| format | trace | CPU s | MB/s | peak MiB | output |\n|---|---:|---:|---:|---:|---:|")
+        print("| format | trace | CPU s | MB/s | peak MiB | output | wall s | two threads: wall s "
+              "| serial share | at best: four, wall s | eight |\n|---|" + "---:|" * 10)
         for size in sizes[1:] or ["10M", "100M", "1G"]:
             with tempfile.TemporaryDirectory() as directory:
                 measure_exports(program, size, directory)
