@@ -41,7 +41,7 @@ def run(program, arguments):
 
 
 def scaled(one, two):
-    """Cells of a table: the serial share by Amdahl's law, and seconds on four and eight processors."""
+    """Cells of a table: the serial share (Amdahl), and seconds on four and eight processors."""
     share = min(1, max(0, 2 * two / one - 1))
     return f"{share:.2f} | " + " | ".join(f"{one * (share + (1 - share) / n):.3f}" for n in (4, 8))
 
@@ -74,7 +74,8 @@ def measure(program, size, directory):
     rows.append(("decompress", "compressed", ["decompress", packed, "-o", again, "--force"], True))
     print(f"\n### {size}\n\n"
           "| command | trace | CPU s | wall s | MB/s | peak MiB "
-          "| two threads: CPU s | wall s | peak MiB | serial share | at best: four, wall s | eight |\n"
+          "| two threads: CPU s | wall s | peak MiB | serial share | at best: four, wall s "
+          "| eight |\n"
           "|---|---|" + "---:|" * 10)
     for name, kind, arguments, threads in rows:
         if name == "merge of two" and not os.path.exists(arguments[2]):
@@ -83,7 +84,8 @@ def measure(program, size, directory):
         one = ["--threads", "1"] if name != "synth" else []
         cpu, wall, peak = min(run(program, arguments + one) for _ in range(count))
         length = os.path.getsize(plain) * (2 if name == "merge of two" else 1)
-        row = f"| `{name}` | {kind} | {cpu:.3f} | {wall:.3f} | {length / cpu / 1e6:.0f} | {peak:.0f} |"
+        row = f"| `{name}` | {kind} | {cpu:.3f} | {wall:.3f} | {length / cpu / 1e6:.0f} "
+        row += f"| {peak:.0f} |"
         if threads:
             cpu, two, peak = min((run(program, arguments + ["--threads", "2"])
                                   for _ in range(count)), key=lambda measured: measured[1])
