@@ -20,14 +20,15 @@ HOWS = ["limit-map", "limit-file", "map", "file"]
 
 
 def measured(command):
-    """Records and seconds, or None where the program cannot read the trace."""
+    """Records, and seconds of processor time; on several threads of wall time. None where the
+    program cannot read the trace."""
     out = subprocess.run(command, capture_output=True, text=True)
     words = out.stdout.split()
     if out.returncode != 0:
         return None
     if "best" in words:
         return 0, float(words[words.index("best") + 1])
-    return int(words[0]), float(words[1])
+    return int(words[0]), float(words[2] if command[4:] else words[1])
 
 
 def in_turn(commands, rounds):

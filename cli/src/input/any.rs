@@ -5,12 +5,21 @@ use std::io;
 
 use etl_format::read::{FileSource, Reused, Source};
 
-/// Bytes in memory, or a file that is read in blocks.
+use super::ahead::Ahead;
+
+/// Bytes in memory, or a file that is read in blocks; a file may be read ahead.
 #[derive(Debug)]
-pub(crate) enum AnySource<'s> {
-    /// Bytes in memory or mapped.
-    Bytes(&'s [u8]),
-    /// A file.
+pub(crate) struct AnySource<'s> {
+    pub(super) bytes: AnyBytes<'s>,
+    pub(super) ahead: Option<&'s mut Ahead>,
+}
+
+/// Where the bytes are.
+#[derive(Debug)]
+pub(super) enum AnyBytes<'s> {
+    /// In memory or mapped.
+    Memory(&'s [u8]),
+    /// In a file.
     File(&'s mut FileSource<File>),
 }
 
@@ -41,14 +50,17 @@ impl<'s> Source for AnySource<'s> {
     type Block = AnyBlock<'s>;
 
     fn read(&mut self, offset: u64, len: usize, block: &mut AnyBlock<'s>) -> io::Result<()> {
-        match self {
-            AnySource::Bytes(bytes) => {
+        if let Some(ahead) = &mut self.ahead {
+            ahead.wait_for(offset, len);
+        }
+        match &mut self.bytes {
+            AnyBytes::Memory(bytes) => {
                 let mut piece = &[][..];
                 bytes.read(offset, len, &mut piece)?;
                 *block = AnyBlock::Bytes(piece);
                 Ok(())
             }
-            AnySource::File(file) => {
+            AnyBytes::File(file) => {
                 // Reuse the memory of an earlier read.
                 if let AnyBlock::Bytes(_) = block {
                     *block = AnyBlock::Reused(Reused::default());
@@ -62,9 +74,9 @@ impl<'s> Source for AnySource<'s> {
     }
 
     fn size(&self) -> Option<u64> {
-        match self {
-            AnySource::Bytes(bytes) => Some(bytes.len() as u64),
-            AnySource::File(file) => file.size(),
+        match &self.bytes {
+            AnyBytes::Memory(bytes) => Some(bytes.len() as u64),
+            AnyBytes::File(file) => file.size(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Opens the inputs that the user named: files or standard input, packed or not.
 
 mod about;
+mod ahead;
 mod any;
 mod args;
 mod map;
@@ -15,6 +16,9 @@ use etl_tools::input::Bytes;
 
 use crate::error::Failure;
 use crate::missing_header;
+
+use ahead::Ahead;
+use any::AnyBytes;
 
 pub(crate) use about::About;
 pub(crate) use any::AnySource;
@@ -33,6 +37,8 @@ const HEAD: usize = 512;
 pub(crate) struct Input {
     about: About,
     data: Data,
+    /// A file that is read ahead.
+    ahead: Option<Ahead>,
     limits: Limits,
 }
 
@@ -57,19 +63,29 @@ impl Input {
             false => Bytes::of_file(open_file(path)?).map_err(|e| Failure::io(&name, &e))?,
         };
         let (bytes, mut about) = unpacked(bytes, name, args)?;
-        let mut data = match bytes.whole().map_err(|e| Failure::input(&about.name, &e))? {
-            Spooled::Memory(bytes) => Data::Bytes(Mapped::Memory(bytes)),
-            Spooled::File(file) if args.in_blocks(file.size()) => Data::File(file),
-            Spooled::File(file) => Data::Bytes(Mapped::new(&file.into_inner(), &about.name)?),
+        let (mut data, ahead) = match bytes.whole().map_err(|e| Failure::input(&about.name, &e))? {
+            Spooled::Memory(bytes) => (Data::Bytes(Mapped::Memory(bytes)), None),
+            Spooled::File(file) => {
+                let size = file.size();
+                let file = file.into_inner();
+                let ahead = Ahead::new(&file, size.unwrap_or(0));
+                let data = match args.in_blocks(size) {
+                    true => FileSource::new(file)
+                        .map(Data::File)
+                        .map_err(|e| Failure::io(&about.name, &e))?,
+                    false => Data::Bytes(Mapped::new(&file, &about.name)?),
+                };
+                (data, ahead)
+            }
         };
         if about.head.from.is_some() {
             // Only here the error can name what the trace was unpacked from.
-            Records::stream(data.source(), &Options::salvage())
+            Records::stream(data.source(None), &Options::salvage())
                 .map_err(|error| about.not_a_trace(&error))?;
             about.head.from = None;
         }
-        let limits = args.limits(data.source().size().unwrap_or(0));
-        Ok(Input { about, data, limits })
+        let limits = args.limits(data.source(None).size().unwrap_or(0));
+        Ok(Input { about, data, ahead, limits })
     }
 
     /// What messages about the input need.
@@ -94,7 +110,7 @@ impl Input {
 
     /// The source of a reader.
     pub fn source(&mut self) -> AnySource<'_> {
-        self.data.source()
+        self.data.source(self.ahead.as_mut())
     }
 
     /// The trace, within the limits of the user, and what messages about it need.
@@ -103,9 +119,9 @@ impl Input {
     /// When this is not a trace, when it has neither a header event nor a record, and for damage in
     /// strict mode.
     pub fn trace(&mut self, options: &Options) -> Result<(Trace<AnySource<'_>>, &About), Failure> {
-        let Input { about, data, limits } = self;
+        let Input { about, data, ahead, limits } = self;
         let options = &Options { limits: *limits, ..*options };
-        let mut trace = Trace::open(data.source(), options)
+        let mut trace = Trace::open(data.source(ahead.as_mut()), options)
             .map_err(|error| about.unreadable(options.mode, &error))?;
         missing_header::ensure_records(&about.name, &mut trace)?;
         Ok((trace, about))
@@ -113,11 +129,12 @@ impl Input {
 }
 
 impl Data {
-    fn source(&mut self) -> AnySource<'_> {
-        match self {
-            Data::Bytes(mapped) => AnySource::Bytes(mapped.bytes()),
-            Data::File(file) => AnySource::File(file),
-        }
+    fn source<'s>(&'s mut self, ahead: Option<&'s mut Ahead>) -> AnySource<'s> {
+        let bytes = match self {
+            Data::Bytes(mapped) => AnyBytes::Memory(mapped.bytes()),
+            Data::File(file) => AnyBytes::File(file),
+        };
+        AnySource { bytes, ahead }
     }
 }
 

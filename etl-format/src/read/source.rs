@@ -1,7 +1,7 @@
 //! Sources of bytes: a slice, a seekable file, or a pipe.
 
-use std::collections::VecDeque;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 
 /// Bytes that can be read by offset.
 ///
@@ -182,30 +182,52 @@ pub struct PipeSource<R> {
     inner: R,
     /// File offset of the first byte still held.
     start: u64,
-    held: VecDeque<u8>,
+    /// Grows with the bytes that arrive, whatever length is asked for.
+    memory: Vec<u8>,
+    /// Where in `memory` the bytes are that are held.
+    held: Range<usize>,
 }
+
+/// Least bytes that there is memory for when a pipe is read: as much as it holds on most systems.
+const PIPE: usize = 1 << 16;
 
 impl<R: Read> PipeSource<R> {
     /// Reads from the current position.
     pub fn new(inner: R) -> Self {
-        PipeSource { inner, start: 0, held: VecDeque::new() }
+        PipeSource { inner, start: 0, memory: Vec::new(), held: 0..0 }
     }
 
-    /// Reads on until `end` of the file is held, or the pipe ends.
-    fn fetch(&mut self, end: u64) -> io::Result<()> {
-        const STEP: u64 = 1 << 16;
-        loop {
-            let have = self.start + self.held.len() as u64;
-            let want = end.saturating_sub(have).min(STEP);
-            if want == 0 {
-                return Ok(());
-            }
-            let mut piece = Vec::new();
-            if (&mut self.inner).take(want).read_to_end(&mut piece)? == 0 {
-                return Ok(());
-            }
-            self.held.extend(piece);
+    /// Reads until `len` bytes are held, or the pipe ends. What has arrived beyond them is read
+    /// too, as far as there is memory.
+    fn fetch(&mut self, len: usize) -> io::Result<()> {
+        if self.held.len() >= len {
+            return Ok(());
         }
+        self.memory.copy_within(self.held.clone(), 0);
+        self.held = 0..self.held.len();
+        while self.held.len() < len {
+            if self.held.end == self.memory.len() {
+                let most = len.saturating_add(PIPE);
+                self.memory.resize((self.memory.len() * 2).clamp(PIPE, most), 0);
+            }
+            let space = self.memory.get_mut(self.held.end..).unwrap_or_default();
+            match self.inner.read(space) {
+                Ok(0) => break,
+                // A reader that claims more than there was space for must not be believed.
+                Ok(got) => self.held.end += got.min(space.len()),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops up to `count` bytes that are held, and returns how many.
+    fn drop_held(&mut self, count: u64) -> u64 {
+        let gone = self.held.len().min(usize::try_from(count).unwrap_or(usize::MAX));
+        self.held.start += gone;
+        self.start += gone as u64;
+        gone as u64
     }
 }
 
@@ -216,31 +238,21 @@ impl<R: Read> Source for PipeSource<R> {
         let mut skip = offset.checked_sub(self.start).ok_or_else(|| {
             io::Error::new(io::ErrorKind::Unsupported, "a pipe cannot be read backwards")
         })?;
-        // Skipped bytes are dropped piece by piece to bound the memory.
+        skip -= self.drop_held(skip);
+        // Skipped bytes are read and dropped piece by piece to bound the memory.
         while skip > 0 {
-            self.fetch(self.start + skip.min(1 << 16))?;
-            let gone = self.held.len().min(usize::try_from(skip).unwrap_or(usize::MAX));
+            self.fetch(1)?;
+            let gone = self.drop_held(skip);
             if gone == 0 {
-                break;
+                block.space(0);
+                return Ok(());
             }
-            self.held.drain(..gone);
-            self.start += gone as u64;
-            skip -= gone as u64;
+            skip -= gone;
         }
-        if skip > 0 {
-            block.space(0);
-            return Ok(());
-        }
-        self.fetch(offset.saturating_add(len as u64))?;
-        let have = self.held.len().min(len);
-        let (front, back) = self.held.as_slices();
-        let space = block.space(have);
-        let split = front.len().min(have);
-        for (to, from) in [(0..split, front), (split..have, back)] {
-            if let (Some(to), Some(from)) = (space.get_mut(to.clone()), from.get(..to.len())) {
-                to.copy_from_slice(from);
-            }
-        }
+        self.fetch(len)?;
+        let held = self.memory.get(self.held.clone()).unwrap_or_default();
+        let bytes = held.get(..len).unwrap_or(held);
+        block.space(bytes.len()).copy_from_slice(bytes);
         Ok(())
     }
 
@@ -345,6 +357,61 @@ mod tests {
             check(&mut spooled, &bytes, &forwards);
             check(&mut spooled, &bytes, &[(0, 4)]);
         }
+    }
+
+    /// A reader that returns pieces of these sizes in turn, and is interrupted between them.
+    struct Pieces<'a> {
+        rest: &'a [u8],
+        sizes: &'a [usize],
+        calls: usize,
+    }
+
+    impl Read for Pieces<'_> {
+        fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+            self.calls += 1;
+            if self.calls.is_multiple_of(2) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let size = self.sizes[self.calls / 2 % self.sizes.len()].min(space.len());
+            Read::read(&mut self.rest, &mut space[..size])
+        }
+    }
+
+    #[test]
+    fn pipe_returns_the_same_bytes_in_pieces_of_any_size() {
+        let len = if cfg!(miri) { 2_000 } else { 400_000 };
+        let bytes: Vec<u8> = (0..len).map(|i: u32| (i * 7 % 251) as u8).collect();
+        for sizes in [&[1][..], &[7, 4_096], &[PIPE - 1, 1, PIPE + 1], &[usize::MAX]] {
+            // As buffers are walked: the header, that of the next buffer, and then all bytes.
+            for buffer in [100, 4_096, PIPE, PIPE + 1, 150_000] {
+                let mut pipe = PipeSource::new(Pieces { rest: &bytes, sizes, calls: 0 });
+                for at in (0..bytes.len() as u64).step_by(buffer) {
+                    let reads = [(at, 72), (at, buffer + 72), (at, buffer)];
+                    check(&mut pipe, &bytes, &reads);
+                    assert!(pipe.memory.len() <= buffer + 72 + PIPE);
+                }
+                let mut pipe = PipeSource::new(Pieces { rest: &bytes, sizes, calls: 0 });
+                // Gaps.
+                let reads: Vec<_> = (0..bytes.len() as u64 * 2)
+                    .step_by(buffer * 3)
+                    .map(|at| (at, buffer))
+                    .collect();
+                check(&mut pipe, &bytes, &reads);
+            }
+        }
+    }
+
+    #[test]
+    fn pipe_takes_memory_only_for_bytes_that_arrive() {
+        let mut pipe = PipeSource::new(&b"abcdef"[..]);
+        let mut block = Reused::default();
+        pipe.read(1, usize::MAX, &mut block).unwrap();
+        assert_eq!(block.as_ref(), b"bcdef");
+        assert_eq!(pipe.memory.len(), PIPE);
+        // What is skipped is not kept.
+        let mut pipe = PipeSource::new(io::repeat(7).take(100 * PIPE as u64));
+        pipe.read(99 * PIPE as u64, 10, &mut block).unwrap();
+        assert_eq!((block.as_ref(), pipe.memory.len()), (&[7; 10][..], PIPE));
     }
 
     #[test]
