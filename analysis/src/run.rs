@@ -143,9 +143,7 @@ impl Analysis {
             let (mut joiner, mut number) = (Joiner::default(), 0);
             machine.changes = Some(Vec::new());
             let read = each_record(readers, timeline, |record, file, time| {
-                if let Some(step) = scan.record(record, time, &mut ()) {
-                    machine.apply(step, time, file, &mut ());
-                }
+                scan.record(record, time, &mut (), machine.sink(file, &mut ()));
                 let event = event_of(record, number, file, time, machine);
                 number += 1;
                 observer.record(machine, record, &event);
@@ -189,9 +187,7 @@ impl Analysis {
                 let read = reader.pipeline(
                     |record, batch: &mut StepBatch| {
                         let time = timeline.timestamp(0, record.timestamp());
-                        if let Some(step) = scan.record(record, time, records) {
-                            batch.push(step, time);
-                        }
+                        scan.record(record, time, records, &mut *batch);
                         batch.bytes() >= BATCH
                     },
                     |batch| batch.drain(|step, time| machine.apply(step, time, 0, state)),
@@ -201,15 +197,11 @@ impl Analysis {
             // Each loop has a closure of its own, so that both are compiled into their loops.
             if let [reader] = readers {
                 return each_record_of(reader, timeline, |record, time| {
-                    if let Some(step) = scan.record(record, time, records) {
-                        machine.apply(step, time, 0, state);
-                    }
+                    scan.record(record, time, records, machine.sink(0, state));
                 });
             }
             each_record(readers, timeline, |record, file, time| {
-                if let Some(step) = scan.record(record, time, records) {
-                    machine.apply(step, time, file, state);
-                }
+                scan.record(record, time, records, machine.sink(file, state));
             })
         })
     }
@@ -330,9 +322,7 @@ impl MachineBuilder {
     pub fn record(&mut self, record: &Record<'_>, file: usize, observer: &mut impl StateObserver) {
         let MachineBuilder { machine, scan } = self;
         let time = machine.timeline().timestamp(file, record.timestamp());
-        if let Some(step) = scan.record(record, time, &mut ()) {
-            machine.apply(step, time, file, observer);
-        }
+        scan.record(record, time, &mut (), machine.sink(file, observer));
     }
 
     /// The machine at this time.

@@ -10,10 +10,13 @@ use etl_schema::views::{clr, kernel};
 use crate::address::DirectMapped;
 use crate::machine::{Span, widen};
 use crate::observe::RecordObserver;
-use crate::steps::{ClrHead, Step, Words};
+use crate::steps::{ClrHead, Step, StepSink, Words};
 
 /// Slots for threads; a power of two.
 const THREADS: usize = 1 << 10;
+
+/// Slots for kinds of the CLR's events; a power of two.
+const PLAIN: usize = 1 << 8;
 
 /// What is counted where records are read.
 #[derive(Debug)]
@@ -24,6 +27,8 @@ pub(crate) struct Scan {
     pub other_span: Span,
     /// Threads of the last events, by their lowest bits: the machine knows their process.
     threads: DirectMapped<Option<u32>>,
+    /// Events of the CLR from which nothing is read, by id.
+    plain: DirectMapped<Option<(u32, Option<PlainEvent>)>>,
     /// Whether the machine needs the CLR's events as a whole, for the names in them.
     names: bool,
 }
@@ -35,18 +40,21 @@ impl Scan {
             kernel_span: None,
             other_span: None,
             threads: DirectMapped::new(THREADS),
+            plain: DirectMapped::new(PLAIN),
             names,
         }
     }
 
-    /// Takes in a record; returns what the machine needs of it.
+    /// Takes in a record; passes what the machine needs of it to `sink`. Each kind of step has its
+    /// own call, into which the code of the sink is inlined.
     #[inline(always)]
-    pub fn record<'r>(
+    pub fn record(
         &mut self,
-        record: &'r Record<'r>,
+        record: &Record<'_>,
         time: i64,
         observer: &mut impl RecordObserver,
-    ) -> Option<Step<'r>> {
+        sink: impl StepSink,
+    ) {
         self.records += 1;
         if let Some(id) = record.hook() {
             widen(&mut self.kernel_span, time);
@@ -54,47 +62,65 @@ impl Scan {
                 && let Some((address, tid)) = kernel::sample(record)
             {
                 observer.sample(record, tid, time);
-                return Some(Step::Words(Words::Sample { address, tid }));
+                return sink.step(Step::Words(Words::Sample { address, tid }), time);
             }
             observer.other(record, time);
             // A session's header is looked at as well.
-            (id == hook::HEADER || kernel::is_read(id)).then_some(Step::Record(record))
+            if id == hook::HEADER || kernel::is_read(id) {
+                sink.step(Step::Record(record), time);
+            }
         } else if let Some(header) = record.event() {
             widen(&mut self.other_span, time);
             observer.event(record, &header, time);
-            self.event(record, &header)
+            self.event(record, &header, time, sink);
         } else {
             widen(&mut self.other_span, time);
             observer.other(record, time);
-            describes_machine(record).then_some(Step::Record(record))
+            if describes_machine(record) {
+                sink.step(Step::Record(record), time);
+            }
         }
     }
 
     #[inline(always)]
-    fn event<'r>(&mut self, record: &'r Record<'r>, header: &EventHeader) -> Option<Step<'r>> {
+    fn event(&mut self, record: &Record<'_>, header: &EventHeader, time: i64, sink: impl StepSink) {
         let (pid, tid) = (header.process_id, header.thread_id);
         let thread = self.threads.slot_mut(tid as usize);
         // The process of a thread counts once; to hand it on again does no harm.
         let known = thread.is_some_and(|thread| thread.replace(tid) == Some(tid));
         let Some(rundown) = clr::rundown_of(header.provider) else {
             if header.flags.has(EventFlags::EXTENDED_INFO) || header.provider == KERNEL_PROCESS {
-                return Some(Step::Record(record));
+                sink.step(Step::Record(record), time);
+            } else if !known {
+                sink.step(Step::Words(Words::Thread { pid, tid }), time);
             }
-            return (!known).then_some(Step::Words(Words::Thread { pid, tid }));
+            return;
         };
         if self.names || !header.has_manifest_layout() {
-            return Some(Step::Record(record));
+            return sink.step(Step::Record(record), time);
         }
         let payload = record.bytes().get(EventHeader::SIZE..).unwrap_or_default();
         let (id, version) = (header.descriptor.id, header.descriptor.version);
         let wide = record.pointer_size() == Some(PointerSize::P8);
         let head = ClrHead { pid, tid, known, id, version, rundown, wide };
-        Some(match clr::plain_event(rundown, id) {
-            None => Step::ClrEvent(head, payload),
+        match self.plain_event(rundown, id) {
+            None => sink.step(Step::ClrEvent(head, payload), time),
             Some(PlainEvent { min_size, is_il_map }) => {
                 let is_short = payload.len() < min_size;
-                Step::Words(Words::ClrEvent { head, is_short, is_il_map })
+                sink.step(Step::Words(Words::ClrEvent { head, is_short, is_il_map }), time);
             }
+        }
+    }
+
+    /// [`clr::plain_event`], which is looked up once for each kind of event.
+    #[inline(always)]
+    fn plain_event(&mut self, rundown: bool, id: u16) -> Option<PlainEvent> {
+        // The cache expects multiples of four.
+        let key = (u32::from(id) << 1 | u32::from(rundown)) << 2;
+        self.plain.get(key).unwrap_or_else(|| {
+            let plain = clr::plain_event(rundown, id);
+            self.plain.insert(key, plain);
+            plain
         })
     }
 }

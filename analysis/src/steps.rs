@@ -58,6 +58,12 @@ impl ClrHead {
     }
 }
 
+/// Takes in steps, with their times. A trait and no closure: its method can be inlined everywhere,
+/// so that no step is put together only to be taken apart.
+pub(crate) trait StepSink {
+    fn step(self, step: Step<'_>, time: i64);
+}
+
 /// A step without what it borrows.
 #[derive(Clone, Copy, Debug)]
 enum OwnedStep {
@@ -76,10 +82,9 @@ pub(crate) struct StepBatch {
     records: RecordBatch,
 }
 
-impl StepBatch {
-    /// Adds a step, with its time.
+impl StepSink for &mut StepBatch {
     #[inline]
-    pub fn push(&mut self, step: Step<'_>, time: i64) {
+    fn step(self, step: Step<'_>, time: i64) {
         let step = match step {
             Step::Words(words) => OwnedStep::Words(words),
             Step::ClrEvent(head, payload) => {
@@ -94,7 +99,9 @@ impl StepBatch {
         };
         self.steps.push((time, step));
     }
+}
 
+impl StepBatch {
     /// How much memory the steps take, about.
     #[inline]
     pub fn bytes(&self) -> usize {

@@ -28,7 +28,7 @@ use foldhash::{HashMap, HashSet};
 use crate::address::{DirectMapped, KERNEL_SPACE, Keys, Origin, Ranges, Sighting, Tallies};
 use crate::files::{FileFacts, Timeline};
 use crate::loss::{self, Loss};
-use crate::steps::{ClrHead, Step, Words};
+use crate::steps::{ClrHead, Step, StepSink, Words};
 use drives::Volumes;
 use images::Images;
 use names::Names;
@@ -152,6 +152,20 @@ with_accessors! {
             kernel_begins: u64,
             resolver: Resolver,
         }
+    }
+}
+
+/// Takes in the steps of the records of a file.
+pub(crate) struct MachineSink<'m, O> {
+    machine: &'m mut Machine,
+    file: usize,
+    observer: &'m mut O,
+}
+
+impl<O: StateObserver> StepSink for MachineSink<'_, O> {
+    #[inline(always)]
+    fn step(self, step: Step<'_>, time: i64) {
+        self.machine.apply(step, time, self.file, self.observer);
     }
 }
 
@@ -298,6 +312,16 @@ impl Machine {
         }
     }
 
+    /// Takes in the steps of the records of a file.
+    #[inline(always)]
+    pub(crate) fn sink<'m, O: StateObserver>(
+        &'m mut self,
+        file: usize,
+        observer: &'m mut O,
+    ) -> MachineSink<'m, O> {
+        MachineSink { machine: self, file, observer }
+    }
+
     /// Takes in the step of a record.
     #[inline(always)]
     pub(crate) fn apply(
@@ -413,6 +437,7 @@ impl Machine {
     }
 
     /// Takes in an event of the CLR none of whose fields matters.
+    #[inline(always)]
     fn clr_header(
         &mut self,
         head: ClrHead,
@@ -547,10 +572,14 @@ impl Machine {
     }
 
     /// Index of the process that has this id now; it is added if there is none.
+    #[inline]
     pub(crate) fn process(&mut self, pid: u32) -> usize {
-        if let Some(index) = self.recent.get(pid) {
-            return index;
-        }
+        self.recent.get(pid).unwrap_or_else(|| self.look_up(pid))
+    }
+
+    /// Index of a process that is not among the recent ones.
+    #[inline(never)]
+    fn look_up(&mut self, pid: u32) -> usize {
         let index = match self.by_pid.get(&pid) {
             Some(&index) => index,
             None if self.processes.len() < MAX_PROCESSES => self.add(pid),

@@ -58,7 +58,7 @@ impl Size {
     }
 
     /// Whether it is certainly that of a payload.
-    #[inline]
+    #[inline(always)]
     fn is_of(self, payload: &[u8]) -> bool {
         match self {
             Size::Fixed(size) => size == payload.len(),

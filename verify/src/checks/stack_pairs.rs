@@ -5,8 +5,14 @@ use foldhash::HashMap;
 use super::missing_stacks::{ByKind, Kind, MissingStacks, PendingStack};
 use etl_analysis::machine::Counted;
 
-/// Threads owner last event is kept.
+/// Threads whose last event is kept.
 const MAX_THREADS: usize = 1 << 20;
+
+/// Slots for threads of recent events; a power of two.
+const RECENT: usize = 256;
+
+/// The id of a thread, and whether the events are the rundown provider's.
+type Thread = (u32, bool);
 
 /// The last event of a CLR provider on a thread.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,13 +38,20 @@ pub struct EventOwner {
     pub process: usize,
 }
 
+/// The slot of a thread; ids are multiples of four.
+fn slot((tid, rundown): Thread) -> usize {
+    (tid as usize / 2 + usize::from(rundown)) % RECENT
+}
+
 /// Counts of stacks, by how they match their events.
 #[derive(Clone, Debug, Default)]
 pub struct StackPairs {
-    threads: HashMap<(u32, bool), Last>,
-    /// The thread of the last event, which overrides its entry in `threads`: events come in
-    /// bunches.
-    current: ((u32, bool), Last),
+    /// The index of each thread in `last`.
+    threads: HashMap<Thread, u32>,
+    /// Threads of recent events, by the lowest bits of their id: their index in `last`.
+    recent: Vec<Option<(Thread, u32)>>,
+    /// The last event of each thread. The first place is for threads beyond the limit.
+    last: Vec<Last>,
     /// Events without their stack.
     missing: MissingStacks,
     /// Stacks that follow an event.
@@ -63,12 +76,9 @@ impl StackPairs {
     /// Adds an event of a CLR provider that is no stack; `kind` if a stack should follow it.
     #[inline]
     pub fn event(&mut self, owner: EventOwner, kind: Option<Kind>, timestamp: i64) {
-        let last = self.last(owner);
+        let Some(last) = self.last(owner) else { return };
         let (before, process) = (last.pending, last.process);
-        if process != owner.process {
-            *last = Last::default();
-        }
-        let proven = last.proven;
+        let proven = last.proven && process == owner.process;
         let pending = kind.map(|kind| PendingStack { kind, timestamp, proven });
         *last = Last { taken: Some(false), process: owner.process, proven, pending };
         if let Some(before) = before {
@@ -78,16 +88,41 @@ impl StackPairs {
 
     /// The last event of a thread.
     #[inline]
-    fn last(&mut self, owner: EventOwner) -> &mut Last {
+    fn last(&mut self, owner: EventOwner) -> Option<&mut Last> {
         let thread = (owner.tid, owner.rundown);
-        if self.current.0 != thread {
-            let next = self.threads.get(&thread).copied().unwrap_or_default();
-            let (other, before) = std::mem::replace(&mut self.current, (thread, next));
-            if before.taken.is_some() && self.threads.len() < MAX_THREADS {
-                self.threads.insert(other, before);
-            }
+        let index = match self.recent.get(slot(thread)) {
+            Some(&Some((recent, index))) if recent == thread => index,
+            _ => self.look_up(thread),
+        };
+        self.last.get_mut(index as usize)
+    }
+
+    /// The index of a thread; it is added if there is none.
+    #[inline(never)]
+    fn look_up(&mut self, thread: Thread) -> u32 {
+        if self.recent.is_empty() {
+            self.recent.resize(RECENT, None);
+            self.last.push(Last::default());
         }
-        &mut self.current.1
+        let next = self.last.len() as u32;
+        let index = match self.threads.get(&thread) {
+            Some(&index) => index,
+            None if self.threads.len() < MAX_THREADS => {
+                self.threads.insert(thread, next);
+                self.last.push(Last::default());
+                next
+            }
+            None => {
+                if let Some(shared) = self.last.first_mut() {
+                    *shared = Last::default();
+                }
+                return 0;
+            }
+        };
+        if let Some(recent) = self.recent.get_mut(slot(thread)) {
+            *recent = Some((thread, index));
+        }
+        index
     }
 
     /// Adds a stack that states `stated` addresses and holds `held`; `begun` if the session has
@@ -99,7 +134,7 @@ impl StackPairs {
         timestamp: i64,
         begun: bool,
     ) {
-        let last = self.last(owner);
+        let Some(last) = self.last(owner) else { return };
         let (taken, of) = (last.taken, last.pending.filter(|_| last.process == owner.process));
         *last = Last { taken: Some(true), process: owner.process, proven: true, pending: None };
         self.missing.stack(owner.process, owner.rundown, of, timestamp);
@@ -127,12 +162,9 @@ impl StackPairs {
     /// Ends a thread: its id may be another thread's from now on.
     pub fn forget(&mut self, tid: u32) {
         for rundown in [false, true] {
-            let thread = (tid, rundown);
-            let mut last = self.threads.remove(&thread);
-            if self.current.0 == thread {
-                last = Some(std::mem::take(&mut self.current.1));
-            }
-            if let Some(Last { process, pending: Some(pending), .. }) = last {
+            let index = self.threads.get(&(tid, rundown)).copied();
+            let last = index.and_then(|index| self.last.get_mut(index as usize));
+            if let Some(Last { process, pending: Some(pending), .. }) = last.map(std::mem::take) {
                 self.missing.without_stack(process, pending);
             }
         }
@@ -141,9 +173,7 @@ impl StackPairs {
     /// Events without their stack, by process and kind: see [`MissingStacks::found`].
     #[must_use]
     pub fn missing(&self, soon: i64, all: [Option<i64>; 2]) -> ByKind {
-        let (thread, last) = &self.current;
-        let others = self.threads.iter().filter(|(other, _)| *other != thread).map(|(_, l)| l);
-        let waiting = others.chain([last]).filter_map(|last| Some((last.process, last.pending?)));
+        let waiting = self.last.iter().filter_map(|last| Some((last.process, last.pending?)));
         self.missing.found(waiting, soon, all)
     }
 
@@ -180,6 +210,22 @@ mod tests {
         assert_eq!(pairs.unpaired, Counted { count: 1, first: Some(13) });
         assert_eq!(pairs.strayed, Counted { count: 1, first: Some(14) });
         assert_eq!(pairs.truncated, Counted { count: 1, first: Some(12) });
+    }
+
+    #[test]
+    fn threads_that_share_a_slot_keep_their_events() {
+        let ids = || (0..4).flat_map(|n| [8, 9, 12].map(|tid| tid + n * 2 * RECENT as u32));
+        let owners = || {
+            let of = |tid, rundown| EventOwner { tid, rundown, process: 0 };
+            ids().flat_map(move |tid| [of(tid, false), of(tid, true)])
+        };
+        let mut pairs = StackPairs::default();
+        owners().for_each(|owner| pairs.event(owner, None, 10));
+        owners().for_each(|owner| pairs.stack(owner, (2, 2), 11, false));
+        assert_eq!((pairs.paired, pairs.strayed.count), (24, 0));
+        ids().for_each(|tid| pairs.forget(tid));
+        owners().for_each(|owner| pairs.stack(owner, (2, 2), 12, false));
+        assert_eq!((pairs.paired, pairs.unpaired.count, pairs.strayed.count), (24, 0, 24));
     }
 
     #[test]

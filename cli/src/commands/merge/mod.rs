@@ -7,7 +7,6 @@ use clap::ValueEnum;
 use etl_format::ErrorKind;
 use etl_format::read::{Limits, Mode, Options};
 use etl_format::rewrite::merge::{Allow, MergeReport, MergedInput, Merger, Relation};
-use etl_format::write::File;
 use etl_tools::problem::Problem;
 use serde::Serialize;
 
@@ -82,9 +81,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
             progress.pass(record.bytes().len());
             Ok(())
         })
-        .run_in_passes(&mut sources, File::new(sink.file()), tempfile::tempfile);
+        .run_in_passes(&mut sources, sink.medium(), tempfile::tempfile)
+        .map(|(_, done)| done);
     let done = match merged {
-        Ok((_, done)) => done,
+        Ok(done) => done,
         Err(error) => return Err(failure(&error, args.salvage, &inputs, &sink)),
     };
     drop(progress);
