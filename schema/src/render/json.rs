@@ -89,22 +89,28 @@ impl Json<'_> {
         }
     }
 
-    /// What precedes a value: a comma, a name in quotes, and a colon.
+    /// What precedes a value of a member: a comma, a name in quotes, and a colon.
     #[inline(always)]
-    fn key(self, out: &mut Vec<u8>, key: &[u8]) {
+    fn key(self, out: &mut Vec<u8>, member: &Member, key: &[u8]) {
         match key {
-            [b',', b'"', name @ .., b'"', b':'] if self.csv => {
+            key if !self.csv => out.extend_from_slice(key),
+            [b',', b'"', name @ .., b'"', b':'] => {
                 out.push(b',');
-                self.name(out, name);
+                self.name(out, member, name);
             }
-            [b'"', name @ .., b'"', b':'] if self.csv => self.name(out, name),
-            key => out.extend_from_slice(key),
+            [b'"', name @ .., b'"', b':'] => self.name(out, member, name),
+            _ => {}
         }
     }
 
     #[inline(always)]
-    fn name(self, out: &mut Vec<u8>, name: &[u8]) {
-        self.text(out, |out| out.extend_from_slice(name));
+    fn name(self, out: &mut Vec<u8>, member: &Member, name: &[u8]) {
+        let write = |out: &mut Vec<u8>| out.extend_from_slice(name);
+        if member.is_escaped {
+            self.text(out, write)
+        } else {
+            self.quoted(out, write)
+        }
         out.push(b':');
     }
 }
@@ -114,7 +120,7 @@ fn fields_to(out: &mut Vec<u8>, fields: &mut Fields<'_>, json: Json<'_>) {
     let start = out.len();
     while let Some((field, member, value)) = fields.next_member() {
         let key = if out.len() == start { member.key.get(1..) } else { Some(&*member.key) };
-        json.key(out, key.unwrap_or_default());
+        json.key(out, member, key.unwrap_or_default());
         value_to(out, field, &member.shown, value, json);
         let has_names = |meaning| json.names.is_some_and(|names| names.has(meaning));
         if member.is_named || member.shown.meaning.is_some_and(has_names) {
@@ -127,7 +133,7 @@ fn fields_to(out: &mut Vec<u8>, fields: &mut Fields<'_>, json: Json<'_>) {
 /// The names of a value as a member of its own: a text, or for an array one for each element.
 fn names_to(out: &mut Vec<u8>, field: &Field, member: &Member, value: Value<'_>, json: Json<'_>) {
     let start = out.len();
-    json.key(out, &member.name_key);
+    json.key(out, member, &member.name_key);
     let meaning = member.shown.meaning;
     let any = match value {
         Value::Array(items) => {

@@ -70,6 +70,7 @@ impl<'a> Cell<'a> {
 
 impl<'a> Row<'a> {
     /// Writes the value of a column, text with `escape`.
+    #[inline]
     pub(super) fn write_column(
         &self,
         out: &mut Vec<u8>,

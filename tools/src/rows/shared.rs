@@ -1,4 +1,4 @@
-//! Values of CSV, and those that all rows of an event have in common.
+//! Values of CSV that all rows of an event have in common.
 
 use std::ops::RangeInclusive;
 
