@@ -37,8 +37,8 @@ fn trace(mode: LogFileMode) -> Vec<u8> {
     session.close(None).unwrap().0.into_inner().into_inner()
 }
 
-/// The trace without some of its buffers, and what is told of their times by those that are left:
-/// in each processor's stream the neighbours.
+/// The trace without some of its buffers, and the times in which they were written according to
+/// those that are left: of each processor the neighbours.
 fn without(mut bytes: Vec<u8>, missing: &[usize]) -> (Vec<u8>, Vec<(Option<i64>, Option<i64>)>) {
     let buffers = Trace::open(bytes.as_slice(), &Options::default()).unwrap().buffers().to_vec();
     let mut left = buffers.clone();

@@ -8,7 +8,7 @@ use etl_schema::render::{self, Names, hex_bytes};
 
 use super::columns::{Column, FIELD_PREFIX};
 use super::row::Row;
-use super::shared::is_shared;
+use super::shared::{SharedValues, is_shared};
 
 /// Columns that are written when none are selected.
 const DEFAULT_COLUMNS: usize = 24;
@@ -192,7 +192,7 @@ impl Columns {
                 }
                 Selected::Known(Column::Fields) => write_fields(out, row),
                 Selected::Known(column) => row.write_column(out, *column, scratch, escape),
-                Selected::Shared(run) => row.write_shared(out, run, escape),
+                Selected::Shared(run) => write_shared(out, row, run),
                 Selected::Field { name, seen, .. } => {
                     let fields = row.fields.as_ref();
                     if let Some((field, value)) = fields.and_then(|fields| find(fields, name)) {
@@ -208,6 +208,27 @@ impl Columns {
             }
         }
     }
+}
+
+/// Writes the values of columns that follow each other and are shared.
+fn write_shared(out: &mut Vec<u8>, row: &Row<'_>, columns: &RangeInclusive<Column>) {
+    let head = row.head;
+    let values = head.values.get_or_init(|| {
+        Box::new(SharedValues::new(|out, column| match column {
+            Column::Kind => row.write_kind(out),
+            Column::Keywords => escape(out, &head.keyword_names()),
+            column => head.cell(column).write(out, b"", escape),
+        }))
+    });
+    let (mut start, end) = (values.span(*columns.start()).0, values.span(*columns.end()).1);
+    let is_of_trace = head.provider.is_some() && head.provider_name.is_none();
+    if is_of_trace && columns.contains(&Column::Provider) {
+        let provider = values.span(Column::Provider).0;
+        out.extend_from_slice(values.slice(start, provider));
+        escape(out, row.provider_name().unwrap_or_default());
+        start = provider;
+    }
+    out.extend_from_slice(values.slice(start, end));
 }
 
 /// Writes the fields as a JSON object in quotes, which one without fields does not need.

@@ -1,9 +1,6 @@
 //! Values of CSV that all rows of an event have in common.
 
-use std::ops::RangeInclusive;
-
-use super::columns::Column;
-use super::row::Row;
+use super::column::Column;
 
 /// Whether all rows of an event have the same value in a column. A provider whose name only the
 /// trace knows may get it later.
@@ -42,48 +39,25 @@ pub(super) struct SharedValues {
 }
 
 impl SharedValues {
-    /// Those of the event of a row.
-    fn of(row: &Row<'_>, escape: fn(&mut Vec<u8>, &str)) -> Self {
+    /// `write` writes the value of a column.
+    pub(super) fn new(mut write: impl FnMut(&mut Vec<u8>, Column)) -> Self {
         let (mut text, mut spans) = (Vec::new(), [(0, 0); Column::ALL.len()]);
         for (column, span) in Column::ALL.iter().zip(&mut spans).filter(|(c, _)| is_shared(**c)) {
             let start = text.len();
-            match column {
-                Column::Kind => row.write_kind(&mut text),
-                Column::Keywords => escape(&mut text, &row.head.keyword_names()),
-                column => row.head.cell(*column).write(&mut text, b"", escape),
-            }
+            write(&mut text, *column);
             *span = (start, text.len());
             text.push(b',');
         }
         SharedValues { text, spans }
     }
 
-    fn span(&self, column: Column) -> (usize, usize) {
+    /// Where a column begins and ends.
+    pub(super) fn span(&self, column: Column) -> (usize, usize) {
         self.spans.get(column as usize).copied().unwrap_or_default()
     }
-}
 
-impl Row<'_> {
-    /// Writes the values of columns that follow each other and are shared.
-    pub(super) fn write_shared(
-        &self,
-        out: &mut Vec<u8>,
-        columns: &RangeInclusive<Column>,
-        escape: fn(&mut Vec<u8>, &str),
-    ) {
-        let head = self.head;
-        let values = head.values.get_or_init(|| Box::new(SharedValues::of(self, escape)));
-        let slice = |from, to| values.text.get(from..to).unwrap_or_default();
-        let (mut start, end) = (values.span(*columns.start()).0, values.span(*columns.end()).1);
-        if head.provider.is_some()
-            && head.provider_name.is_none()
-            && columns.contains(&Column::Provider)
-        {
-            let provider = values.span(Column::Provider).0;
-            out.extend_from_slice(slice(start, provider));
-            escape(out, self.provider_name().unwrap_or_default());
-            start = provider;
-        }
-        out.extend_from_slice(slice(start, end));
+    /// The bytes between two places.
+    pub(super) fn slice(&self, from: usize, to: usize) -> &[u8] {
+        self.text.get(from..to).unwrap_or_default()
     }
 }
