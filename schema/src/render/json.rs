@@ -53,7 +53,10 @@ impl Json<'_> {
 
     #[inline(always)]
     fn quote(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(if self.csv { &b"\"\""[..] } else { b"\"" });
+        out.push(b'"');
+        if self.csv {
+            out.push(b'"');
+        }
     }
 
     /// Something in quotes that has none itself.
@@ -69,13 +72,15 @@ impl Json<'_> {
         self.quoted(out, |out| {
             let start = out.len();
             write(out);
-            self.escape(out, start);
+            if self.csv {
+                self.escape(out, start);
+            }
         });
     }
 
     /// Escapes for CSV what follows `start`. In JSON, quotes within a text follow a backslash.
     fn escape(self, out: &mut Vec<u8>, start: usize) {
-        if !self.csv || !out.get(start..).is_some_and(|text| text.contains(&b'\\')) {
+        if !out.get(start..).is_some_and(|text| text.contains(&b'\\')) {
             return;
         }
         let text = out.split_off(start);
