@@ -9,6 +9,9 @@ use etl_format::read::{Options, Trace};
 use etl_format::write::record::PerfInfo;
 use etl_format::write::{File, FileHeader, Session, SessionConfig};
 
+/// First and last timestamp.
+type Span = (Option<i64>, Option<i64>);
+
 /// A trace of two processors with many buffers of each. The second one is slower.
 fn trace(mode: LogFileMode) -> Vec<u8> {
     let header = FileHeader {
@@ -39,7 +42,7 @@ fn trace(mode: LogFileMode) -> Vec<u8> {
 
 /// The trace without some of its buffers, and the times in which they were written according to
 /// those that are left: of each processor the neighbours.
-fn without(mut bytes: Vec<u8>, missing: &[usize]) -> (Vec<u8>, Vec<(Option<i64>, Option<i64>)>) {
+fn without(mut bytes: Vec<u8>, missing: &[usize]) -> (Vec<u8>, Vec<Span>) {
     let buffers = Trace::open(bytes.as_slice(), &Options::default()).unwrap().buffers().to_vec();
     let mut left = buffers.clone();
     for &index in missing.iter().rev() {
@@ -66,7 +69,7 @@ fn without(mut bytes: Vec<u8>, missing: &[usize]) -> (Vec<u8>, Vec<(Option<i64>,
     (bytes, neighbours)
 }
 
-fn gaps(bytes: &[u8]) -> Vec<(Option<i64>, Option<i64>)> {
+fn gaps(bytes: &[u8]) -> Vec<Span> {
     let mut recording = Recording::open([(bytes, "made")]).unwrap();
     let machine = Analysis::new().run(&mut recording, &mut ()).unwrap();
     let losses = machine.losses().iter().filter(|loss| loss.what == LossKind::BuffersMissing);
