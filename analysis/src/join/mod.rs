@@ -394,7 +394,7 @@ impl Joiner {
         }
     }
 
-    fn show_first(&mut self, machine: &Machine, observer: &mut impl Observer) {
+    fn show_first<O: Observer>(&mut self, machine: &Machine, observer: &mut O) {
         let Some(mut held) = self.held.pop_front() else { return };
         self.shown += 1;
         if held.lacks_stack() && held.sample().is_none() {
@@ -411,6 +411,8 @@ impl Joiner {
         });
         match held.sample() {
             Some(address) => observer.sample(machine, &Sample { event, address, frames }),
+            // An event that is held for its time alone is not asked for.
+            None if !O::JOINS.has(Joins::Kernel) => {}
             None => observer.stack(machine, &Stack { event, frames }),
         }
         self.stacks.release(&held);

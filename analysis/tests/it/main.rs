@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod losses;
+
 use std::io::Cursor;
 
 use etl_analysis::{
-    Analysis, Change, EventKind, EventRef, Life, Machine, Observer, OwnerCounts, Recording, Sample,
-    Stack,
+    Analysis, Change, EventKind, EventRef, Joins, Life, Machine, Observer, OwnerCounts, Recording,
+    Sample, Stack,
 };
 use etl_format::constants::PointerSize;
 use etl_format::read::Order;
@@ -86,11 +88,15 @@ impl Trace {
     }
 
     fn analyze(self) -> (Machine, Seen) {
+        self.analyze_for()
+    }
+
+    fn analyze_for<O: Observer + Default>(self) -> (Machine, O) {
         let bytes = self.finish();
-        let mut seen = Seen::default();
+        let mut observer = O::default();
         let mut recording = Recording::open([(bytes.as_slice(), "made")]).unwrap();
-        let machine = Analysis::new().names(true).run(&mut recording, &mut seen).unwrap();
-        (machine, seen)
+        let machine = Analysis::new().names(true).run(&mut recording, &mut observer).unwrap();
+        (machine, observer)
     }
 }
 
@@ -124,6 +130,22 @@ impl Observer for Seen {
         assert!(matches!(stack.event.kind, EventKind::Kernel { .. }));
         let (kernel, user) = (stack.frames.kernel.to_vec(), stack.frames.user.to_vec());
         self.stacks.push((stack.event.time, kernel, user, stack.frames.is_partial));
+    }
+}
+
+/// What an observer of samples is shown.
+#[derive(Debug, Default)]
+struct SeenOfSamples(Seen);
+
+impl Observer for SeenOfSamples {
+    const JOINS: Joins = Joins::Samples;
+
+    fn sample(&mut self, machine: &Machine, sample: &Sample<'_>) {
+        self.0.sample(machine, sample);
+    }
+
+    fn stack(&mut self, machine: &Machine, stack: &Stack<'_>) {
+        self.0.stack(machine, stack);
     }
 }
 
@@ -242,6 +264,20 @@ fn events_without_a_thread_are_found_by_time() {
     assert_eq!(seen.stacks.len(), 2);
     assert!(seen.stacks.contains(&(3_000, vec![], vec![0x5000], false)));
     assert_eq!(seen.samples, [(3_000, None, 0x1000)]);
+}
+
+#[test]
+fn observers_of_samples_are_not_shown_the_stacks_of_events_at_the_same_time() {
+    let mut trace = Trace::new();
+    trace.thread(0x0501, TID, 2_000);
+    trace.event(0x0f43, 2, 3_000, &[&[0; 24]]);
+    trace.sample(3_000, 0x1000, 16);
+    // This is the stack of the event without a thread; the sample has its own.
+    trace.stack(0x1820, 3_001, 3_000, TID, &[0x5000]);
+    trace.stack(0x1820, 3_002, 3_000, 16, &[0x6000]);
+    let (_, SeenOfSamples(seen)) = trace.analyze_for();
+    assert_eq!(seen.samples, [(3_000, None, 0x1000)]);
+    assert_eq!(seen.stacks, [(3_000, vec![], vec![0x6000], false)]);
 }
 
 #[test]

@@ -63,6 +63,8 @@ pub(crate) struct Member {
     pub(crate) key: Box<[u8]>,
     /// What precedes the name of its value, where it may have one: `,"Name_name":`.
     pub(crate) name_key: Box<[u8]>,
+    /// Whether these have a backslash.
+    pub(crate) is_escaped: bool,
     pub(crate) shown: Shown,
     /// Whether values have names by a map, or as status codes.
     pub(crate) is_named: bool,
@@ -70,7 +72,7 @@ pub(crate) struct Member {
 
 impl Member {
     fn of(field: &Field) -> Self {
-        let key = |end: &[u8]| {
+        let key = |end: &[u8]| -> Box<[u8]> {
             let mut key = b",\"".to_vec();
             json_text(&mut key, &field.name);
             key.extend(end);
@@ -80,7 +82,9 @@ impl Member {
         let is_named = field.map.is_some() || shown.status;
         let may_be_named = is_named || shown.meaning.is_some();
         let name_key = if may_be_named { key(b"_name\":") } else { Box::default() };
-        Member { key: key(b"\":"), name_key, shown, is_named }
+        let key = key(b"\":");
+        let is_escaped = key.contains(&b'\\');
+        Member { key, name_key, is_escaped, shown, is_named }
     }
 }
 

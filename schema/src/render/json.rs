@@ -18,15 +18,19 @@ use std::io::Write;
 /// Arrays are given up to 16 MiB of text in all: their members' names come with every element, so
 /// that a payload could ask for far more.
 pub fn json_fields(out: &mut Vec<u8>, fields: &mut Fields<'_>) {
-    let end = out.len().saturating_add(super::MAX_LEN);
-    fields_to(out, fields, Json { end, hex: false, names: None });
+    fields_to(out, fields, Json::new(out));
 }
 
 /// As [`json_fields`], with the names that the trace has for values, in the same way; addresses,
 /// masks and ids of 64 bits are hexadecimal text, as in [`super::text_fields`].
 pub fn json_fields_with(out: &mut Vec<u8>, fields: &mut Fields<'_>, names: Option<&dyn Names>) {
-    let end = out.len().saturating_add(super::MAX_LEN);
-    fields_to(out, fields, Json { end, hex: true, names });
+    fields_to(out, fields, Json { hex: true, names, ..Json::new(out) });
+}
+
+/// As [`json_fields_with`], as it stands in a quoted value of CSV: each quote twice, and a `\`
+/// before a `u` as `\u{5c}`.
+pub fn json_fields_in_csv(out: &mut Vec<u8>, fields: &mut Fields<'_>, names: Option<&dyn Names>) {
+    fields_to(out, fields, Json { hex: true, names, csv: true, ..Json::new(out) });
 }
 
 /// What the values of a payload share.
@@ -37,6 +41,83 @@ struct Json<'n> {
     /// Whether addresses, masks and ids are hexadecimal.
     hex: bool,
     names: Option<&'n dyn Names>,
+    /// Whether it stands in a quoted value of CSV.
+    csv: bool,
+}
+
+impl Json<'_> {
+    fn new(out: &[u8]) -> Self {
+        let end = out.len().saturating_add(super::MAX_LEN);
+        Json { end, hex: false, names: None, csv: false }
+    }
+
+    #[inline(always)]
+    fn quote(self, out: &mut Vec<u8>) {
+        out.push(b'"');
+        if self.csv {
+            out.push(b'"');
+        }
+    }
+
+    /// Something in quotes that has none itself.
+    #[inline(always)]
+    fn quoted(self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+        self.quote(out);
+        write(out);
+        self.quote(out);
+    }
+
+    /// A text in quotes.
+    fn text(self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+        self.quoted(out, |out| {
+            let start = out.len();
+            write(out);
+            if self.csv {
+                self.escape(out, start);
+            }
+        });
+    }
+
+    /// Escapes for CSV what follows `start`. In JSON, quotes within a text follow a backslash.
+    fn escape(self, out: &mut Vec<u8>, start: usize) {
+        if !out.get(start..).is_some_and(|text| text.contains(&b'\\')) {
+            return;
+        }
+        let text = out.split_off(start);
+        let mut rest = text.iter().peekable();
+        while let Some(byte) = rest.next() {
+            match byte {
+                b'"' => out.extend(b"\"\""),
+                b'\\' if rest.peek() == Some(&&b'u') => out.extend(b"\\u{5c}"),
+                byte => out.push(*byte),
+            }
+        }
+    }
+
+    /// What precedes a value of a member: a comma, a name in quotes, and a colon.
+    #[inline(always)]
+    fn key(self, out: &mut Vec<u8>, member: &Member, key: &[u8]) {
+        match key {
+            key if !self.csv => out.extend_from_slice(key),
+            [b',', b'"', name @ .., b'"', b':'] => {
+                out.push(b',');
+                self.name(out, member, name);
+            }
+            [b'"', name @ .., b'"', b':'] => self.name(out, member, name),
+            _ => {}
+        }
+    }
+
+    #[inline(always)]
+    fn name(self, out: &mut Vec<u8>, member: &Member, name: &[u8]) {
+        let write = |out: &mut Vec<u8>| out.extend_from_slice(name);
+        if member.is_escaped {
+            self.text(out, write)
+        } else {
+            self.quoted(out, write)
+        }
+        out.push(b':');
+    }
 }
 
 fn fields_to(out: &mut Vec<u8>, fields: &mut Fields<'_>, json: Json<'_>) {
@@ -44,26 +125,20 @@ fn fields_to(out: &mut Vec<u8>, fields: &mut Fields<'_>, json: Json<'_>) {
     let start = out.len();
     while let Some((field, member, value)) = fields.next_member() {
         let key = if out.len() == start { member.key.get(1..) } else { Some(&*member.key) };
-        out.extend_from_slice(key.unwrap_or_default());
+        json.key(out, member, key.unwrap_or_default());
         value_to(out, field, &member.shown, value, json);
         let has_names = |meaning| json.names.is_some_and(|names| names.has(meaning));
         if member.is_named || member.shown.meaning.is_some_and(has_names) {
-            names_to(out, field, member, value, json.names);
+            names_to(out, field, member, value, json);
         }
     }
     out.push(b'}');
 }
 
 /// The names of a value as a member of its own: a text, or for an array one for each element.
-fn names_to(
-    out: &mut Vec<u8>,
-    field: &Field,
-    member: &Member,
-    value: Value<'_>,
-    names: Option<&dyn Names>,
-) {
+fn names_to(out: &mut Vec<u8>, field: &Field, member: &Member, value: Value<'_>, json: Json<'_>) {
     let start = out.len();
-    out.extend_from_slice(&member.name_key);
+    json.key(out, member, &member.name_key);
     let meaning = member.shown.meaning;
     let any = match value {
         Value::Array(items) => {
@@ -76,12 +151,12 @@ fn names_to(
                 if i > 0 {
                     out.push(b',');
                 }
-                any |= name_to(out, field, meaning, item, names);
+                any |= name_to(out, field, meaning, item, json);
             }
             out.push(b']');
             any
         }
-        value => name_to(out, field, meaning, value, names),
+        value => name_to(out, field, meaning, value, json),
     };
     if !any {
         out.truncate(start);
@@ -97,22 +172,21 @@ fn name_to(
     field: &Field,
     meaning: Option<Meaning>,
     value: Value<'_>,
-    names: Option<&dyn Names>,
+    json: Json<'_>,
 ) -> bool {
     let start = out.len();
     if let Some(bits) = value.bits(width(field)) {
-        out.push(b'"');
-        let has = match (&field.map, names) {
-            (Some(map), _) => name_with(out, map, bits, json_text),
+        let mut has = false;
+        json.text(out, |out| match (&field.map, json.names) {
+            (Some(map), _) => has = name_with(out, map, bits, json_text),
             (None, names) => {
                 let of_trace = || names.zip(meaning).and_then(|(names, of)| names.name(of, bits));
                 let name = status_name(field, bits).map(Cow::Borrowed).or_else(of_trace);
                 json_text(out, name.as_deref().unwrap_or_default());
-                name.is_some()
+                has = name.is_some();
             }
-        };
+        });
         if has {
-            out.push(b'"');
             return true;
         }
         out.truncate(start);
@@ -125,8 +199,7 @@ fn name_to(
 /// bytes as text. Eight-bit text that is no UTF-8 keeps its other bytes as the characters U+0080 to
 /// U+00FF.
 pub fn json_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
-    let end = out.len().saturating_add(super::MAX_LEN);
-    value_to(out, field, &Shown::of(field), value, Json { end, hex: false, names: None });
+    value_to(out, field, &Shown::of(field), value, Json::new(out));
 }
 
 fn value_to(out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>, json: Json<'_>) {
@@ -135,34 +208,38 @@ fn value_to(out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>, j
         Value::Bool(b) => out.extend(if b { &b"true"[..] } else { b"false" }),
         // As many digits as the field has bits.
         Value::Int(n) if json.hex && shown.status => {
-            quoted(out, |out| hexadecimal(out, n as u64 & 0xffff_ffff));
+            json.quoted(out, |out| hexadecimal(out, n as u64 & 0xffff_ffff));
         }
         Value::Int(n) => signed(out, n),
-        Value::UInt(n) if json.hex && shown.hexadecimal => quoted(out, |out| hexadecimal(out, n)),
+        Value::UInt(n) if json.hex && shown.hexadecimal => {
+            json.quoted(out, |out| hexadecimal(out, n))
+        }
         Value::UInt(n) => decimal(out, n),
-        Value::Pointer(p) => quoted(out, |out| hexadecimal(out, p)),
+        Value::Pointer(p) => json.quoted(out, |out| hexadecimal(out, p)),
         // What JSON has no number for is written as text.
         Value::Float(f) if f.is_finite() => finite(out, f64::from(f), &f),
-        Value::Float(f) => quoted(out, |out| drop(write!(out, "{f}"))),
+        Value::Float(f) => json.quoted(out, |out| drop(write!(out, "{f}"))),
         Value::Double(f) if f.is_finite() => finite(out, f, &f),
-        Value::Double(f) => quoted(out, |out| drop(write!(out, "{f}"))),
-        Value::Char(unit) => utf16(out, "", Utf16::new(&unit.to_le_bytes())),
-        Value::Guid(g) => quoted(out, |out| out.extend(g.to_ascii())),
-        Value::FileTime(t) => quoted(out, |out| filetime(out, t)),
-        Value::SystemTime(t) => quoted(out, |out| system_time(out, t)),
-        Value::Sid(s) => quoted(out, |out| sid(out, s)),
+        Value::Double(f) => json.quoted(out, |out| drop(write!(out, "{f}"))),
+        Value::Char(unit) => json.text(out, |out| utf16(out, "", Utf16::new(&unit.to_le_bytes()))),
+        Value::Guid(g) => json.quoted(out, |out| out.extend(g.to_ascii())),
+        Value::FileTime(t) => json.quoted(out, |out| filetime(out, t)),
+        Value::SystemTime(t) => json.quoted(out, |out| system_time(out, t)),
+        Value::Sid(s) => json.quoted(out, |out| sid(out, s)),
         Value::Utf16(text) => {
             let (path, rest) = split(json.names, until_nul(field, text));
-            utf16(out, path, rest);
+            json.text(out, |out| utf16(out, path, rest));
         }
-        Value::Ansi(bytes) | Value::Utf8(bytes) => ansi(out, shown_bytes(field, bytes)),
-        Value::Binary(bytes) => quoted(out, |out| {
+        Value::Ansi(bytes) | Value::Utf8(bytes) => {
+            json.text(out, |out| ansi(out, shown_bytes(field, bytes)));
+        }
+        Value::Binary(bytes) => json.quoted(out, |out| {
             if field.out != OutType::SocketAddress || !socket_address(out, bytes) {
                 hex_bytes(out, bytes);
             }
         }),
-        Value::Ipv4(a) => quoted(out, |out| drop(write!(out, "{a}"))),
-        Value::Ipv6(a) => quoted(out, |out| drop(write!(out, "{a}"))),
+        Value::Ipv4(a) => json.quoted(out, |out| drop(write!(out, "{a}"))),
+        Value::Ipv6(a) => json.quoted(out, |out| drop(write!(out, "{a}"))),
         Value::Array(items) => {
             out.push(b'[');
             for (i, item) in items.iter().enumerate() {
@@ -193,15 +270,8 @@ fn finite(out: &mut Vec<u8>, value: f64, exact: &dyn std::fmt::Debug) {
     }
 }
 
-fn quoted(out: &mut Vec<u8>, f: impl FnOnce(&mut Vec<u8>)) {
-    out.push(b'"');
-    f(out);
-    out.push(b'"');
-}
-
-/// UTF-16 after another text as a JSON string; a lone surrogate stays what it is.
+/// UTF-16 after another text as the inside of a JSON string; a lone surrogate stays what it is.
 fn utf16(out: &mut Vec<u8>, before: &str, text: Utf16<'_>) {
-    out.push(b'"');
     json_text(out, before);
     // Most text is ASCII, and nearly all of it plain: then eight characters go in one piece.
     let mut rest = text.bytes();
@@ -222,7 +292,6 @@ fn utf16(out: &mut Vec<u8>, before: &str, text: Utf16<'_>) {
             Err(lone) => drop(write!(out, "\\u{lone:04x}")),
         }
     }
-    out.push(b'"');
 }
 
 /// Eight units of UTF-16 as the bytes of a word, if all of them are ASCII.
@@ -242,10 +311,8 @@ const fn ascii(units: [u8; 16]) -> Option<u64> {
 }
 
 fn ansi(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.push(b'"');
     for chunk in bytes.utf8_chunks() {
         json_text(out, chunk.valid());
         chunk.invalid().iter().for_each(|b| json_char(out, char::from(*b)));
     }
-    out.push(b'"');
 }

@@ -22,6 +22,17 @@ proptest! {
     }
 
     #[test]
+    fn json_fields_in_csv_are_those_of_json_with_quotes_doubled(
+        shape in proptest::collection::vec(any::<u8>(), 0..120),
+        content in proptest::collection::vec(any::<u8>(), 0..300),
+    ) {
+        let schema = schema(&mut Choices::new(&shape));
+        let given = values(&schema.fields, &mut Choices::new(&content), PointerSize::P8);
+        let bytes = crate::encode::encode(&schema, &given, PointerSize::P8).unwrap();
+        prop_assert!(are_equal_in_csv(schema, &bytes));
+    }
+
+    #[test]
     fn json_fields_is_valid_and_text_fields_safe_for_any_values(
         shape in proptest::collection::vec(any::<u8>(), 0..120),
         content in proptest::collection::vec(any::<u8>(), 0..300),
@@ -46,6 +57,34 @@ fn filetime_and_system_time_print_iso_8601() {
     assert_eq!(text(|out| filetime(out, 132_404_548_306_935_923)), "2020-07-29T00:07:10.6935923Z");
     let time = SystemTime([2021, 9, 4, 9, 14, 59, 35, 7]);
     assert_eq!(text(|out| system_time(out, time)), "2021-09-09T14:59:35.007");
+}
+
+/// Compares the fields in CSV with those of JSON, whose quotes and backslashes are escaped in the
+/// simplest way.
+fn are_equal_in_csv(schema: EventSchema, bytes: &[u8]) -> bool {
+    let decoder = Decoder::new(schema.into());
+    let fields = || decoder.fields(bytes, PointerSize::P8);
+    let csv = text(|out| json_fields_in_csv(out, &mut fields(), None));
+    let json = text(|out| json_fields_with(out, &mut fields(), None));
+    csv == json.replace("\\u", "\\u{5c}u").replace('"', "\"\"")
+}
+
+#[test]
+fn json_fields_in_csv_escape_names_and_values() {
+    let mut schema = sample();
+    let bytes = payload(&schema);
+    assert!(are_equal_in_csv(schema.clone(), &bytes));
+    for field in &mut schema.fields {
+        field.name = format!("\\u\"\u{1b}{}", field.name).into();
+    }
+    assert!(are_equal_in_csv(schema, &bytes));
+    let field = Field::new("Path", InType::Utf16);
+    let id = Identity::Modern { id: 1, version: 0 };
+    let mut schema = EventSchema::new(Guid::ZERO, id, SchemaSource::Manifest);
+    schema.fields = vec![field];
+    let path: Vec<u8> =
+        "C:\\users\\\"u\u{1b}\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert!(are_equal_in_csv(schema, &path));
 }
 
 fn sample() -> EventSchema {

@@ -4,7 +4,7 @@
 macro_rules! columns {
     ($($column:ident $name:literal,)*) => {
         /// A column that every event can fill.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(super) enum Column { $($column,)* }
 
         impl Column {

@@ -6,6 +6,7 @@ use etl_format::Guid;
 use etl_schema::render::{self, Names, decimal, hexadecimal, signed};
 
 pub(super) use super::column::Column;
+use super::head::Head;
 use super::row::Row;
 
 /// The prefix of a field that has the name of a column.
@@ -23,10 +24,15 @@ pub(super) enum Cell<'a> {
     Text(&'a str),
 }
 
-impl Cell<'_> {
+impl<'a> Cell<'a> {
     #[inline(always)]
     fn number<T: Into<u64>>(value: Option<T>) -> Self {
         value.map_or(Cell::None, |value| Cell::Number(value.into()))
+    }
+
+    #[inline(always)]
+    fn text(text: &'a str) -> Self {
+        if text.is_empty() { Cell::None } else { Cell::Text(text) }
     }
 
     /// Writes the value, with `quote` around what is neither a number nor text.
@@ -64,6 +70,7 @@ impl Cell<'_> {
 
 impl<'a> Row<'a> {
     /// Writes the value of a column, text with `escape`.
+    #[inline]
     pub(super) fn write_column(
         &self,
         out: &mut Vec<u8>,
@@ -89,10 +96,7 @@ impl<'a> Row<'a> {
                 }
             }
             Column::Message => escape(out, self.message(scratch).unwrap_or_default()),
-            Column::Keywords => {
-                let names = self.schema.map_or(&[][..], |schema| &schema.keyword_names);
-                escape(out, &names.join("|"));
-            }
+            Column::Keywords => escape(out, &self.head.keyword_names()),
             column => self.cell(column).write(out, b"", escape),
         }
     }
@@ -100,41 +104,47 @@ impl<'a> Row<'a> {
     /// The value of a column; `None` for those that are lists or are put together elsewhere.
     #[inline(always)]
     pub(super) fn cell(&self, column: Column) -> Cell<'a> {
-        let (record, head, header) = (self.record, self.head, &self.head.header);
+        let record = self.record;
         let guid = |guid: Option<Guid>| guid.map_or(Cell::None, Cell::Guid);
-        let text = |text: &'a str| if text.is_empty() { Cell::None } else { Cell::Text(text) };
         match column {
             Column::File => self.file.map_or(Cell::None, Cell::Text),
             Column::Timestamp => Cell::Signed(record.timestamp()),
             Column::Cpu => Cell::Number(record.processor().into()),
             Column::Pid => Cell::number(self.process_id),
-            Column::ProcessName => text(self.process_name()),
+            Column::ProcessName => Cell::text(self.process_name()),
             Column::Tid => Cell::number(self.thread_id),
-            Column::ThreadName => text(self.thread_name()),
-            Column::ProviderGuid => guid(head.provider),
+            Column::ThreadName => Cell::text(self.thread_name()),
             Column::Provider => self.provider_name().map_or(Cell::None, Cell::Text),
+            Column::Activity => guid(self.activity),
+            Column::RelatedActivity => guid(self.related_activity()),
+            Column::PayloadText => Cell::text(self.payload_text),
+            Column::PayloadSize => Cell::Number(record.payload().len() as u64),
+            column => self.head.cell(column),
+        }
+    }
+}
+
+impl Head {
+    /// The value of a column that all rows of the event have in common; `None` for others.
+    #[inline(always)]
+    pub(super) fn cell(&self, column: Column) -> Cell<'_> {
+        let header = &self.header;
+        match column {
+            Column::ProviderGuid => self.provider.map_or(Cell::None, Cell::Guid),
+            Column::Provider => self.provider_name.map_or(Cell::None, Cell::Text),
             Column::Hook => header.hook.map_or(Cell::None, Cell::Hook),
             Column::Id => Cell::number(header.id),
             Column::Version => Cell::number(header.version),
             Column::Opcode => Cell::number(header.opcode),
-            Column::OpcodeName => text(&head.opcode_name),
+            Column::OpcodeName => Cell::text(&self.opcode_name),
             Column::Task => Cell::number(header.task),
-            Column::TaskName => text(&head.task_name),
+            Column::TaskName => Cell::text(&self.task_name),
             Column::Level => Cell::number(header.level),
-            Column::LevelName => text(&head.level_name),
+            Column::LevelName => Cell::text(&self.level_name),
             Column::Keyword => header.keyword.map_or(Cell::None, Cell::Hex),
-            Column::Activity => guid(self.activity),
-            Column::RelatedActivity => guid(self.related_activity()),
             Column::Channel => Cell::number(header.channel),
-            Column::Event => text(&head.event_name),
-            Column::PayloadText => text(self.payload_text),
-            Column::PayloadSize => Cell::Number(record.payload().len() as u64),
-            Column::Time
-            | Column::Kind
-            | Column::Fields
-            | Column::Payload
-            | Column::Message
-            | Column::Keywords => Cell::None,
+            Column::Event => Cell::text(&self.event_name),
+            _ => Cell::None,
         }
     }
 }

@@ -1,11 +1,14 @@
 //! CSV: the columns that are written, and a record as one line of them.
 
+use std::ops::RangeInclusive;
+
 use etl_schema::Field;
 use etl_schema::decode::{Fields, Value};
 use etl_schema::render::{self, Names, hex_bytes};
 
 use super::columns::{Column, FIELD_PREFIX};
 use super::row::Row;
+use super::shared::{SharedValues, is_shared};
 
 /// Columns that are written when none are selected.
 const DEFAULT_COLUMNS: usize = 24;
@@ -26,6 +29,8 @@ pub struct Columns {
 #[derive(Clone, Debug)]
 enum Selected {
     Known(Column),
+    /// Columns that follow each other, with what all rows of an event have in common.
+    Shared(RangeInclusive<Column>),
     /// A decoded field, by name.
     Field {
         name: String,
@@ -43,9 +48,10 @@ pub struct EmptyColumnName;
 
 impl Default for Columns {
     fn default() -> Self {
+        let mut columns = Columns { columns: Vec::new(), named: false, need_schema: true };
         let known = Column::ALL.iter().skip(1).take(DEFAULT_COLUMNS);
-        let columns = known.map(|column| Selected::Known(*column)).collect();
-        Columns { columns, named: false, need_schema: true }
+        known.for_each(|column| columns.push(*column));
+        columns
     }
 }
 
@@ -55,34 +61,43 @@ impl Columns {
     /// # Errors
     /// For an empty name.
     pub fn new(names: &[String]) -> Result<Self, EmptyColumnName> {
-        let select = |name: &String| {
+        use Column::{
+            Event, Fields, Keywords, LevelName, Message, OpcodeName, PayloadText, TaskName,
+        };
+        let mut columns = Columns { columns: Vec::new(), named: true, need_schema: false };
+        for name in names {
             if name.trim().is_empty() {
                 return Err(EmptyColumnName);
             }
             let known = Column::ALL.iter().find(|column| column.name() == name);
-            Ok(known.map_or_else(
-                || {
-                    let field = name.strip_prefix(FIELD_PREFIX);
-                    Selected::Field {
-                        name: field.unwrap_or(name).to_owned(),
-                        prefixed: field.is_some(),
-                        seen: false,
-                    }
-                },
-                |column| Selected::Known(*column),
-            ))
-        };
-        use Column::{
-            Event, Fields, Keywords, LevelName, Message, OpcodeName, PayloadText, TaskName,
-        };
-        let columns = names.iter().map(select).collect::<Result<Vec<_>, _>>()?;
-        let need_schema = columns.iter().any(|column| match column {
-            Selected::Field { .. } => true,
-            Selected::Known(Event | Fields | Message | PayloadText | Keywords) => true,
-            Selected::Known(OpcodeName | TaskName | LevelName) => true,
-            Selected::Known(_) => false,
-        });
-        Ok(Columns { columns, named: true, need_schema })
+            columns.need_schema |= match known {
+                None | Some(Event | Fields | Message | PayloadText | Keywords) => true,
+                Some(column) => matches!(column, OpcodeName | TaskName | LevelName),
+            };
+            if let Some(column) = known {
+                columns.push(*column);
+            } else {
+                let field = name.strip_prefix(FIELD_PREFIX);
+                columns.columns.push(Selected::Field {
+                    name: field.unwrap_or(name).to_owned(),
+                    prefixed: field.is_some(),
+                    seen: false,
+                });
+            }
+        }
+        Ok(columns)
+    }
+
+    fn push(&mut self, column: Column) {
+        match self.columns.last_mut() {
+            Some(Selected::Shared(run))
+                if is_shared(column) && *run.end() as usize + 1 == column as usize =>
+            {
+                *run = *run.start()..=column;
+            }
+            _ if is_shared(column) => self.columns.push(Selected::Shared(column..=column)),
+            _ => self.columns.push(Selected::Known(column)),
+        }
     }
 
     /// Whether any of them shows what the trace as a whole says: names, or who ran.
@@ -91,7 +106,7 @@ impl Columns {
         self.columns.iter().any(|column| match column {
             Selected::Field { .. } => true,
             Selected::Known(Pid | ProcessName | Tid | ThreadName | Fields | Message) => true,
-            Selected::Known(_) => false,
+            Selected::Known(_) | Selected::Shared(_) => false,
         })
     }
 
@@ -128,6 +143,11 @@ impl Columns {
             }
             match column {
                 Selected::Known(column) => escape(out, column.name()),
+                Selected::Shared(run) => {
+                    let all = Column::ALL.iter().filter(|column| run.contains(column));
+                    let names: Vec<_> = all.map(|column| column.name()).collect();
+                    out.extend(names.join(",").as_bytes());
+                }
                 Selected::Field { name, prefixed: false, .. } => escape(out, name),
                 Selected::Field { name, .. } => escape(out, &format!("{FIELD_PREFIX}{name}")),
             }
@@ -170,7 +190,9 @@ impl Columns {
                         hex_bytes(out, row.record.payload());
                     }
                 }
+                Selected::Known(Column::Fields) => write_fields(out, row),
                 Selected::Known(column) => row.write_column(out, *column, scratch, escape),
+                Selected::Shared(run) => write_shared(out, row, run),
                 Selected::Field { name, seen, .. } => {
                     let fields = row.fields.as_ref();
                     if let Some((field, value)) = fields.and_then(|fields| find(fields, name)) {
@@ -185,6 +207,42 @@ impl Columns {
                 }
             }
         }
+    }
+}
+
+/// Writes the values of columns that follow each other and are shared.
+fn write_shared(out: &mut Vec<u8>, row: &Row<'_>, columns: &RangeInclusive<Column>) {
+    let head = row.head;
+    let values = head.values.get_or_init(|| {
+        Box::new(SharedValues::new(|out, column| match column {
+            Column::Kind => row.write_kind(out),
+            Column::Keywords => escape(out, &head.keyword_names()),
+            column => head.cell(column).write(out, b"", escape),
+        }))
+    });
+    let (mut start, end) = (values.span(*columns.start()).0, values.span(*columns.end()).1);
+    let is_of_trace = head.provider.is_some() && head.provider_name.is_none();
+    if is_of_trace && columns.contains(&Column::Provider) {
+        let provider = values.span(Column::Provider).0;
+        out.extend_from_slice(values.slice(start, provider));
+        escape(out, row.provider_name().unwrap_or_default());
+        start = provider;
+    }
+    out.extend_from_slice(values.slice(start, end));
+}
+
+/// Writes the fields as a JSON object in quotes, which one without fields does not need.
+fn write_fields(out: &mut Vec<u8>, row: &Row<'_>) {
+    let Some(fields) = &row.fields else { return };
+    let start = out.len();
+    out.push(b'"');
+    let names = row.names();
+    let names = names.as_ref().map(|names| names as &dyn Names);
+    render::json_fields_in_csv(out, &mut fields.clone(), names);
+    if out.get(start..) == Some(b"\"{}") {
+        out.remove(start);
+    } else {
+        out.push(b'"');
     }
 }
 
@@ -208,20 +266,25 @@ fn escape(out: &mut Vec<u8>, text: &str) {
 fn escape_ascii(out: &mut Vec<u8>, text: &str) -> bool {
     let bytes = text.as_bytes();
     let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return true };
-    let printable = bytes.iter().all(|b| matches!(b, b' '..=b'~') && *b != b'\\');
-    if !printable || matches!(first, b' ' | b'=' | b'+' | b'-' | b'@') {
+    // Without an early end, many bytes are compared at a time.
+    let (mut other, mut special) = (false, *last == b' ');
+    for b in bytes {
+        other |= !matches!(b, b' '..=b'~') | (*b == b'\\');
+        special |= matches!(b, b',' | b'"');
+    }
+    if other || matches!(first, b' ' | b'=' | b'+' | b'-' | b'@') {
         return false;
     }
-    if *last != b' ' && !bytes.iter().any(|b| matches!(b, b',' | b'"')) {
+    if !special {
         out.extend_from_slice(bytes);
         return true;
     }
     out.push(b'"');
-    for (index, piece) in text.split('"').enumerate() {
+    for (index, piece) in bytes.split(|b| *b == b'"').enumerate() {
         if index > 0 {
             out.extend_from_slice(b"\"\"");
         }
-        out.extend_from_slice(piece.as_bytes());
+        out.extend_from_slice(piece);
     }
     out.push(b'"');
     true

@@ -1,17 +1,18 @@
 //! What all rows of one event have in common.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use etl_format::Guid;
 use etl_format::read::Record;
 use etl_schema::{EventSchema, Named, SchemaSource, providers};
 
 use super::members::Members;
+use super::shared::SharedValues;
 use crate::head_key::HeadKey;
 use crate::header_fields::HeaderFields;
 
-/// What all rows of one event have in common: its names and numbers, and the members of JSON that
-/// show them.
+/// What all rows of one event have in common: its names and numbers, and what shows them in JSON
+/// and in CSV.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Head {
     key: HeadKey,
@@ -28,6 +29,8 @@ pub(super) struct Head {
     pub(super) task_name: String,
     pub(super) level_name: String,
     pub(super) members: Members,
+    /// Those of CSV, once they are written.
+    pub(super) values: OnceLock<Box<SharedValues>>,
 }
 
 impl Head {
@@ -51,13 +54,17 @@ impl Head {
             schema: schema.cloned(),
             header,
             members: Members::default(),
+            values: OnceLock::new(),
         };
         head.members = Members::of(&head, &record.kind().to_string());
         head
     }
-}
 
-impl Head {
+    /// The names of its keywords, joined.
+    pub(super) fn keyword_names(&self) -> String {
+        self.schema.as_ref().map_or_else(String::new, |schema| schema.keyword_names.join("|"))
+    }
+
     /// Whether it is that of records with this key and schema.
     #[inline]
     fn is_of(&self, key: Option<HeadKey>, schema: Option<&Arc<EventSchema>>) -> bool {

@@ -31,6 +31,7 @@ mod members;
 mod message;
 mod model;
 mod row;
+mod shared;
 mod text;
 mod xml;
 

@@ -109,16 +109,8 @@ fn has_test_attribute(item: TokenStream) -> bool {
 /// one of the variables changes, so that the test is compiled again.
 fn attributes(needs: &[Need]) -> String {
     let mut out = String::new();
-    for name in [
-        "ETLKIT_SHARED",
-        "ETLKIT_PYTHON",
-        "ETLKIT_NODE_MODULES",
-        "ETLKIT_CHROMIUM",
-        "ETLKIT_REQUIRE_SHARED",
-        "ETLKIT_REQUIRE_FOREIGN",
-        "ETLKIT_REQUIRE_NODE",
-        "ETLKIT_REQUIRE_CHROMIUM",
-    ] {
+    let places = ["ETLKIT_SHARED", "ETLKIT_PYTHON", "ETLKIT_NODE_MODULES", "ETLKIT_CHROMIUM"];
+    for name in places.into_iter().chain(needs.iter().map(|need| need.demand)) {
         out.push_str(&format!("const _: Option<&str> = option_env!({name:?});\n"));
     }
     let missing: Vec<&str> = needs
