@@ -65,11 +65,8 @@ const AHEAD: usize = 1 << 14;
 
 const _: () = assert!(core::mem::size_of::<RecordRef>() as u64 <= RecordRef::COST);
 
-/// From so many bytes of filler on, only the first ones are read.
-const SPARSE: usize = 1 << 13;
-
-/// Bytes of filler that are read then.
-const PROBE: usize = 1 << 8;
+/// Bytes of filler that are read in one go, and from how many on they are read apart.
+const PIECE: usize = 1 << 15;
 
 /// A buffer of the trace, held by a reader. `B` is the source's block.
 #[derive(Debug, Default)]
@@ -109,20 +106,31 @@ impl<B: AsRef<[u8]>> Loaded<B> {
     }
 
     /// Reads the bytes of a buffer that [`Loaded::set`] needs: all of them, or those before the
-    /// filler. Then a sparse buffer takes little memory and time.
-    pub fn read<S>(&mut self, source: &mut S, entry: &BufferEntry) -> io::Result<()>
+    /// filler. The filler is read into `scratch`, so that a sparse buffer takes little memory.
+    pub fn read<S>(
+        &mut self,
+        source: &mut S,
+        entry: &BufferEntry,
+        scratch: &mut B,
+    ) -> io::Result<()>
     where
         S: Source<Block = B>,
     {
         let stored = entry.stored as usize;
         let fill = end_of_records(entry.fill);
-        if !entry.compressed && stored.saturating_sub(fill) >= SPARSE {
-            source.read(entry.offset, fill + PROBE, &mut self.raw)?;
-            if ends_at_fill(self.raw.as_ref(), entry.fill) {
-                return Ok(());
+        let sparse = !entry.compressed && stored.saturating_sub(fill) >= PIECE;
+        let used = if sparse { fill } else { stored };
+        source.read(entry.offset, used, &mut self.raw)?;
+        let mut at = used;
+        while at < stored {
+            let len = PIECE.min(stored - at);
+            source.read(entry.offset + at as u64, len, scratch)?;
+            if !walk::is_filler(scratch.as_ref()) {
+                return source.read(entry.offset, stored, &mut self.raw);
             }
+            at += len;
         }
-        source.read(entry.offset, stored, &mut self.raw)
+        Ok(())
     }
 
     /// Takes over the bytes in `self.raw`, which are those of `entry`.
@@ -146,16 +154,14 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         Ok(())
     }
 
-    /// Whether the records of a buffer that is not compressed end at its fill. Else it is too
-    /// small, and they may go on up to the end of the buffer.
+    /// Whether only filler follows the records of a buffer that is not compressed. Else the fill is
+    /// too small, and the records may go on up to the end of the buffer.
     fn check_rest(&mut self, log: &mut Log) -> Result<()> {
         let Loaded { entry, raw, .. } = self;
         let raw = raw.as_ref();
         let from = end_of_records(entry.fill);
         let rest = raw.get(from..).unwrap_or_default();
-        // No filler tells that the last bytes of a record are missing.
-        let whole = (entry.fill as usize).is_multiple_of(RECORD_ALIGNMENT);
-        if whole && walk::is_filler(rest) || ends_at_fill(raw, entry.fill) {
+        if walk::is_filler(rest) {
             return Ok(());
         }
         let at = entry.offset + OFFSET as u64;
@@ -423,13 +429,6 @@ impl<B: AsRef<[u8]>> Loaded<B> {
 /// Where filler may begin in a buffer that is not compressed.
 fn end_of_records(fill: u32) -> usize {
     (fill as usize).max(BUFFER_HEADER_SIZE).next_multiple_of(RECORD_ALIGNMENT)
-}
-
-/// Whether the records of a buffer follow each other up to its fill, and filler follows them. What
-/// is after that filler is no record: a fill that is too small is followed by one, or cuts one.
-fn ends_at_fill(raw: &[u8], fill: u32) -> bool {
-    let rest = raw.get(end_of_records(fill)..).unwrap_or_default();
-    walk::is_filler(rest.get(..PROBE).unwrap_or(rest)) && walk::is_intact(raw, fill as usize)
 }
 
 /// Decompresses the records of a buffer to `fill` bytes, its header included. Returns the bytes

@@ -27,8 +27,9 @@ pub(super) fn find<S: Source>(
         return stale;
     }
     let (mut log, mut loaded) = (Log::new(Mode::Salvage), Loaded::<S::Block>::default());
+    let mut scratch = S::Block::default();
     let mut load = |entry: &BufferEntry, loaded: &mut Loaded<S::Block>, log: &mut Log| {
-        loaded.read(source, entry).is_ok() && loaded.set(*entry, layout, log).is_ok()
+        loaded.read(source, entry, &mut scratch).is_ok() && loaded.set(*entry, layout, log).is_ok()
     };
     // Offsets by the bytes of the records, and the time of the last one.
     let (mut left, mut last) = (HashMap::<Box<[u8]>, u32>::new(), i64::MIN);

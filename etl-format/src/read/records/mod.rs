@@ -104,6 +104,8 @@ pub struct Records<S: Source> {
     stale: Vec<u32>,
     /// Whether these are left out.
     leaves_stale: bool,
+    /// What is read only to be checked.
+    scratch: S::Block,
     /// Buffers that other threads decode.
     prefetcher: Option<Prefetcher<S::Block>>,
 }
@@ -170,6 +172,7 @@ impl<S: Source> Records<S> {
             held: 0,
             ends: vec![i64::MIN; schedule.streams()],
             report: OrderReport::default(),
+            scratch: S::Block::default(),
             prefetcher: None,
             stale,
             leaves_stale: false,
@@ -383,7 +386,7 @@ impl<S: Source> Records<S> {
                 job.sorted?
             }
             _ => {
-                let read = run.loaded.read(source, &entry);
+                let read = run.loaded.read(source, &entry, &mut self.scratch);
                 read.map_err(|e| Error::new(entry.offset, e.into()))?;
                 let Run { loaded, records, log, .. } = run;
                 decode(entry, &self.layout, loaded, records, log, self.schedule.sorts())?

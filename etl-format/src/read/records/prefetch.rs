@@ -102,6 +102,8 @@ pub(super) struct Prefetcher<B> {
     /// The bytes that they take, and the largest number of those.
     bytes: u64,
     max_bytes: u64,
+    /// What is read only to be checked.
+    scratch: B,
     /// Memory to be used again.
     spare: Vec<(Loaded<B>, Vec<RecordRef>)>,
     mode: Mode,
@@ -126,6 +128,7 @@ impl<B: AsRef<[u8]> + Default + Send> Prefetcher<B> {
             under_way: 0,
             bytes: 0,
             max_bytes: layout.limits.held / PARTS,
+            scratch: B::default(),
             spare: Vec::new(),
             mode,
         }
@@ -196,7 +199,7 @@ impl<B: AsRef<[u8]> + Default> Prefetcher<B> {
             }
             let (mut loaded, records) = self.spare.pop().unwrap_or_default();
             // The merge reads the buffer again in its turn and reports the error.
-            if loaded.read(source, &entry).is_err() {
+            if loaded.read(source, &entry, &mut self.scratch).is_err() {
                 continue;
             }
             let log = Log::new(self.mode);

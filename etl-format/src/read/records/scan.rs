@@ -65,13 +65,14 @@ fn scan_here<S: Source>(
     mode: Mode,
     selected: impl Fn(&BufferEntry) -> bool,
 ) -> Result<()> {
-    let mut loaded = Loaded::<S::Block>::default();
+    let (mut loaded, mut scratch) = (Loaded::<S::Block>::default(), S::Block::default());
     for entry in entries.iter_mut().filter(|entry| selected(entry)) {
         let mut least = None;
         if entry.fill as usize > BUFFER_HEADER_SIZE {
             // Reading the records finds these faults again and reports them.
             let mut log = Log::new(mode);
-            loaded.read(source, entry).map_err(|e| Error::new(entry.offset, e.into()))?;
+            let read = loaded.read(source, entry, &mut scratch);
+            read.map_err(|e| Error::new(entry.offset, e.into()))?;
             loaded.set(*entry, layout, &mut log)?;
             let mut last = i64::MIN;
             let mut unordered = false;

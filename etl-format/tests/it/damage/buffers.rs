@@ -3,7 +3,7 @@
 use super::{SIZE, at, broken, lost, strict_fault};
 use crate::common::reading::{file, salvage, time_order};
 use crate::common::{File, patch, run, small};
-use etl_format::read::{Options, Source, Trace};
+use etl_format::read::{Options, Trace};
 
 #[test]
 fn zeroed_buffer_is_damage() {
@@ -143,73 +143,24 @@ fn wrong_fill_is_damage_and_loses_no_record() {
     }
 }
 
-/// Two buffers of 128 KiB with four records each.
-fn sparse() -> (Vec<u8>, usize) {
+#[test]
+fn byte_after_the_records_of_a_sparse_buffer_is_damage() {
     const SIZE: usize = 0x2_0000;
-    let file = File::new(SIZE as u32).buffer(0, &run(1000, 4)).buffer(1, &run(2000, 4));
-    (file.bytes(), SIZE)
-}
-
-#[test]
-fn fill_of_a_sparse_buffer_that_is_too_small_loses_no_record() {
-    let (whole, size) = sparse();
+    let records = [run(1000, 4), run(2000, 4)];
+    let sparse = File::new(SIZE as u32).buffer(0, &records[0]).buffer(1, &records[1]);
+    let whole = sparse.bytes();
     assert_eq!(salvage(&whole).damage, []);
-    let fault = 2 * size as u64 + 0x30;
-    // Before, between and inside the records.
-    for fill in 0x48..0x48 + 4 * 0x28u32 {
+    // Right after the records, anywhere in the filler, and at the end.
+    for place in [0x48 + 4 * 0x28, 0x8000, 0x9001, 0x1_2345, SIZE - 1] {
         let mut bytes = whole.clone();
-        patch(&mut bytes, 2 * size + 4, &fill.to_le_bytes());
-        patch(&mut bytes, 2 * size + 0x30, &fill.to_le_bytes());
-        let outcome = salvage(&bytes);
-        assert_eq!(lost(&outcome, &whole), [], "{fill:#x}");
-        assert_eq!(outcome.damage, [(fault..fault + 4, "invalid", 5, 4)], "{fill:#x}");
-        let from_file = time_order(file(&bytes), &Options::salvage());
-        assert_eq!(from_file.damage, outcome.damage, "{fill:#x}");
-        assert_eq!(strict_fault(&bytes).1, "invalid");
-    }
-}
-
-#[test]
-fn byte_where_another_record_could_begin_is_damage() {
-    let (whole, size) = sparse();
-    let end = 0x48 + 4 * 0x28;
-    for (place, sound) in [(0, false), (0x60, false), (0x1000, true), (size - 1 - end, true)] {
-        let mut bytes = whole.clone();
-        bytes[2 * size + end + place] = 7;
+        bytes[2 * SIZE + place] = 7;
         let outcome = salvage(&bytes);
         assert_eq!(lost(&outcome, &whole), [], "{place:#x}");
-        assert_eq!(outcome.damage.is_empty(), sound, "{place:#x}");
+        let fill = 2 * SIZE as u64 + 0x30;
+        assert_eq!(outcome.damage[0], (fill..fill + 4, "invalid", 5, 4), "{place:#x}");
         let from_file = time_order(file(&bytes), &Options::salvage());
         assert_eq!(from_file.damage, outcome.damage, "{place:#x}");
-    }
-}
-
-#[test]
-fn filler_of_a_sparse_buffer_is_not_read() {
-    let (bytes, size) = sparse();
-    let mut source = Counted { bytes: &bytes, read: 0 };
-    let outcome = time_order(&mut source, &Options::default());
-    assert_eq!((outcome.records.len(), outcome.damage.len()), (9, 0));
-    assert!(source.read < size, "{} bytes", source.read);
-}
-
-/// Counts the bytes that are read.
-struct Counted<'a> {
-    bytes: &'a [u8],
-    read: usize,
-}
-
-impl<'a> Source for Counted<'a> {
-    type Block = &'a [u8];
-
-    fn read(&mut self, offset: u64, len: usize, block: &mut &'a [u8]) -> std::io::Result<()> {
-        self.bytes.read(offset, len, block)?;
-        self.read += block.len();
-        Ok(())
-    }
-
-    fn size(&self) -> Option<u64> {
-        Some(self.bytes.len() as u64)
+        assert_eq!(strict_fault(&bytes).1, "invalid");
     }
 }
 
