@@ -155,19 +155,23 @@ impl<B: AsRef<[u8]>> Loaded<B> {
     }
 
     /// Whether only filler follows the records of a buffer that is not compressed. Else the fill is
-    /// too small, and the records may go on up to the end of the buffer.
+    /// too small, and the records may go on up to the end of the buffer. Filler does not show that
+    /// the last bytes of a record are missing.
     fn check_rest(&mut self, log: &mut Log) -> Result<()> {
         let Loaded { entry, raw, .. } = self;
         let raw = raw.as_ref();
         let from = end_of_records(entry.fill);
         let rest = raw.get(from..).unwrap_or_default();
-        if walk::is_filler(rest) {
+        let fill = entry.fill as usize;
+        let is_filler = walk::is_filler(rest);
+        let is_whole = fill.is_multiple_of(RECORD_ALIGNMENT) || walk::is_intact(raw, fill);
+        if is_filler && is_whole {
             return Ok(());
         }
         let at = entry.offset + OFFSET as u64;
         let expected = "a fill that only filler follows";
         let error = Error::invalid(at, "fill of a buffer", entry.fill.into(), expected);
-        self.fill = raw.len();
+        self.fill = if is_filler { from.min(raw.len()) } else { raw.len() };
         entry.fill = self.fill as u32;
         log.fault(at..at + 4, error)
     }

@@ -368,6 +368,17 @@ pub(crate) fn record_at_head(head: &[u8], fill: usize) -> Option<i64> {
     }
 }
 
+/// Whether the records of a buffer follow each other up to its fill.
+pub(crate) fn is_intact(data: &[u8], fill: usize) -> bool {
+    let mut at = BUFFER_HEADER_SIZE;
+    loop {
+        match record_at(data, at, fill) {
+            Ok(found) => at = next_at(found.at, found.len),
+            Err(stop) => return stop == Stop::End,
+        }
+    }
+}
+
 /// The first timestamp in a buffer; earlier records without one take it over.
 pub(crate) fn first_timestamp(data: &[u8], fill: usize) -> Option<i64> {
     let mut at = BUFFER_HEADER_SIZE;

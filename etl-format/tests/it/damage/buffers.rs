@@ -165,6 +165,26 @@ fn byte_after_the_records_of_a_sparse_buffer_is_damage() {
 }
 
 #[test]
+fn fill_that_lacks_the_last_bytes_of_a_record_loses_none() {
+    for size in [SIZE, 0x2_0000] {
+        let whole = File::new(size as u32).buffer(0, &run(1000, 4)).buffer(1, &run(2000, 4));
+        let whole = whole.bytes();
+        // Before, between and inside the records.
+        for fill in 0x48..0x48 + 4 * 0x28u32 {
+            let mut bytes = whole.clone();
+            patch(&mut bytes, 2 * size + 4, &fill.to_le_bytes());
+            patch(&mut bytes, 2 * size + 0x30, &fill.to_le_bytes());
+            let outcome = salvage(&bytes);
+            assert_eq!(lost(&outcome, &whole), [], "{fill:#x}");
+            let at = 2 * size as u64 + 0x30;
+            assert_eq!(outcome.damage, [(at..at + 4, "invalid", 5, 4)], "{fill:#x}");
+            let from_file = time_order(file(&bytes), &Options::salvage());
+            assert_eq!(from_file.damage, outcome.damage, "{fill:#x}");
+        }
+    }
+}
+
+#[test]
 fn fill_larger_than_the_records_is_damage() {
     let bytes = broken(|b| {
         patch(b, 3 * SIZE + 4, &0x200u32.to_le_bytes());
