@@ -4,12 +4,10 @@
 //! as closely as the file allows: a flag on a buffer assigns it to a processor between two
 //! timestamps; a header's count alone may be of any time of the session.
 
-mod gaps;
-
 use std::collections::HashMap;
 
 use etl_format::constants::LogFileMode;
-use etl_format::read::{BufferEntry, Damage, Note, Source, Trace, Weight};
+use etl_format::read::{BufferEntry, Damage, Note, Source, Trace};
 use serde::Serialize;
 
 /// What was lost.
@@ -22,8 +20,6 @@ pub enum LossKind {
     EventsLost,
     /// A buffer could not be written.
     BuffersLost,
-    /// Buffers were written and are missing, as their numbers show.
-    BuffersMissing,
     /// Bytes of the file are damaged or missing.
     FileDamaged,
     /// The session was not closed: its end is missing.
@@ -39,7 +35,6 @@ impl LossKind {
         match self {
             LossKind::EventsLost => "events were lost",
             LossKind::BuffersLost => "a buffer was lost",
-            LossKind::BuffersMissing => "buffers that were written are missing",
             LossKind::FileDamaged => "the file is damaged",
             LossKind::EndMissing => "the end of the session is missing",
             LossKind::Overwritten => "the oldest buffers of a circular file were overwritten",
@@ -123,9 +118,6 @@ pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i
     if counted.1 > 0 && (located.1 == 0 || relogged && counted.1 > located.1) {
         add(LossKind::BuffersLost, None, (None, None));
     }
-    for (from, to) in missing(trace, &streams) {
-        add(LossKind::BuffersMissing, None, (from.map(&at), to.map(&at)));
-    }
     if trace.overwritten().is_some() {
         let mut known = None;
         for b in streams.iter().filter(|b| !is_first(trace, b)) {
@@ -138,23 +130,6 @@ pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i
         }
     }
     losses
-}
-
-/// The spans of gaps in the numbers of buffers, where such a gap is a loss.
-fn missing<S: Source>(trace: &Trace<S>, buffers: &[&BufferEntry]) -> Vec<gaps::Span> {
-    let mode = trace.header().mode;
-    let lost = trace.notes().iter().filter(|note| note.weight(mode) == Weight::Loss);
-    let gaps: Vec<_> = lost
-        .filter_map(|note| match *note {
-            Note::SequenceGap { first, .. } => Some(first),
-            _ => None,
-        })
-        .collect();
-    // Appended traces have numbers of their own.
-    if trace.notes().iter().any(|note| matches!(note, Note::AnotherHeader { .. })) {
-        return vec![(None, None); gaps.len()];
-    }
-    gaps::spans(buffers, &gaps)
 }
 
 /// Whether a buffer is the one of the file's header, which stays where it is.

@@ -21,7 +21,6 @@ use etl_arrow::tables::{self, Table};
 use etl_arrow::{Kind, Options, Reader, SCHEMA_VERSION};
 use etl_format::Clock;
 use etl_format::read::{FileSource, Options as ReadOptions, Order, OrderCheck, Source, Trace};
-use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_schema::store::SchemaStore;
 use etl_test_support::{needs, trace, traces};
 use etl_tools::context::{Context, machine};
@@ -385,50 +384,6 @@ const UNIX: i64 = 116_444_736_000_000_000;
 #[test]
 fn tables_about_the_machine_have_the_values_of_the_analysis() {
     check_machine(&fs::read(trace(REAL)).unwrap());
-}
-
-/// A relogger's copy of a trace, without one of its buffers.
-fn relogged_without(bytes: &[u8], buffer: usize) -> Vec<u8> {
-    let mut trace = Trace::open(bytes, &ReadOptions::default()).unwrap();
-    let plan = RelogPlan::copying(&mut trace).unwrap();
-    let output = etl_format::write::File::new(Cursor::new(Vec::new()));
-    let mut relogger = Relogger::start(plan, output, None).unwrap();
-    let mut records = trace.records(Order::Time).unwrap();
-    while let Some(record) = records.next_record().unwrap() {
-        relogger.copy(&record).unwrap();
-    }
-    let (output, _) = relogger.finish(&[]).unwrap();
-    let mut relogged = output.into_inner().into_inner();
-    let trace = Trace::open(relogged.as_slice(), &ReadOptions::default()).unwrap();
-    let buffer = trace.buffers()[buffer];
-    let start = buffer.offset as usize;
-    relogged.drain(start..start + buffer.stored as usize);
-    relogged
-}
-
-#[needs(trace = "perfview/net.4.5.2.x64.etl")]
-#[test]
-fn losses_are_those_of_the_report_of_verify() {
-    let bytes = relogged_without(&fs::read(trace(REAL)).unwrap(), 3);
-    let report = etl_verify::Verifier::new().verify(bytes.as_slice(), "t").unwrap();
-    let report: Value = serde_json::from_str(&report.json()).unwrap();
-    // The table has microseconds, the report 100 ns.
-    let micros = |time: &str| time[..time.len() - 2].to_owned();
-    let losses = report["losses"].as_array().unwrap().iter().map(|loss| {
-        let [from, to] = ["from", "to"].map(|key| loss[key].as_str().map(micros));
-        (loss["what"].clone(), from, to, loss["processor"].as_i64())
-    });
-    let rows = rows_of(&bytes, "losses");
-    let of_table = rows.iter().map(|row| {
-        let time = |key| row[key].as_i64().map(|time| micros(&iso(UNIX + 10 * time)));
-        (row["kind"].clone(), time("from"), time("to"), row["processor"].as_i64())
-    });
-    assert_eq!(of_table.collect::<Vec<_>>(), losses.collect::<Vec<_>>());
-    let mut missing = rows.iter().filter(|row| row["kind"] == "buffers_missing");
-    assert!(missing.next().is_some_and(|row| row["to"].is_i64()), "{rows:?}");
-    assert!(missing.next().is_none());
-    let found = report["findings"].as_array().unwrap();
-    assert!(found.iter().any(|finding| finding["rule"] == "file.sequence-gap"));
 }
 
 fn iso(filetime: i64) -> String {

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod losses;
-
 use std::io::Cursor;
 
 use etl_analysis::{

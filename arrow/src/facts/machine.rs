@@ -214,7 +214,6 @@ const fn word(kind: LossKind) -> &'static str {
     match kind {
         LossKind::EventsLost => "events_lost",
         LossKind::BuffersLost => "buffers_lost",
-        LossKind::BuffersMissing => "buffers_missing",
         LossKind::FileDamaged => "file_damaged",
         LossKind::EndMissing => "end_missing",
         LossKind::Overwritten => "overwritten",

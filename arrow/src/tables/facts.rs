@@ -272,8 +272,7 @@ pub const LOSSES: Table = Table {
         Column::new(
             "kind",
             Kind::Word,
-            "`events_lost`, `buffers_lost`, `buffers_missing` (a gap in the numbers of a relogged \
-             or merged file), `file_damaged`, `end_missing` or `overwritten`",
+            "`events_lost`, `buffers_lost`, `file_damaged`, `end_missing` or `overwritten`",
         ),
         Column::new("from", Kind::Time, "Since when; null for the beginning").unit("µs").or_null(),
         Column::new("to", Kind::Time, "Until when; null for the end").unit("µs").or_null(),
