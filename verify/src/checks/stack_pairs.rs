@@ -50,8 +50,10 @@ pub struct StackPairs {
     threads: HashMap<Thread, u32>,
     /// Threads of recent events, by the lowest bits of their id: their index in `last`.
     recent: Vec<Option<(Thread, u32)>>,
-    /// The last event of each thread. The first place is for threads beyond the limit.
+    /// The last event of each thread. The first place is for the last thread beyond the limit.
     last: Vec<Last>,
+    /// That thread.
+    beyond: Option<Thread>,
     /// Events without their stack.
     missing: MissingStacks,
     /// Stacks that follow an event.
@@ -113,8 +115,10 @@ impl StackPairs {
                 next
             }
             None => {
-                if let Some(shared) = self.last.first_mut() {
-                    *shared = Last::default();
+                if self.beyond.replace(thread) != Some(thread)
+                    && let Some(place) = self.last.first_mut()
+                {
+                    *place = Last::default();
                 }
                 return 0;
             }
@@ -226,6 +230,18 @@ mod tests {
         ids().for_each(|tid| pairs.forget(tid));
         owners().for_each(|owner| pairs.stack(owner, (2, 2), 12, false));
         assert_eq!((pairs.paired, pairs.unpaired.count, pairs.strayed.count), (24, 0, 24));
+    }
+
+    #[test]
+    fn threads_beyond_the_limit_pair_one_after_the_other() {
+        let of = |tid| EventOwner { tid, rundown: false, process: 0 };
+        let mut pairs = StackPairs::default();
+        (0..MAX_THREADS as u32).for_each(|tid| pairs.event(of(tid), None, 10));
+        for tid in [1 << 24, 1 << 25, 1 << 24] {
+            pairs.event(of(tid), None, 11);
+            pairs.stack(of(tid), (2, 2), 12, false);
+        }
+        assert_eq!((pairs.paired, pairs.unpaired.count, pairs.strayed.count), (3, 0, 0));
     }
 
     #[test]
