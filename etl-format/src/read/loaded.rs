@@ -169,7 +169,8 @@ impl<B: AsRef<[u8]>> Loaded<B> {
             return Ok(());
         }
         let at = entry.offset + OFFSET as u64;
-        let expected = "a fill that only filler follows";
+        let expected =
+            if is_filler { "the end of a record" } else { "a fill that only filler follows" };
         let error = Error::invalid(at, "fill of a buffer", entry.fill.into(), expected);
         self.fill = if is_filler { from.min(raw.len()) } else { raw.len() };
         entry.fill = self.fill as u32;
