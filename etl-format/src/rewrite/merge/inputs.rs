@@ -1,6 +1,7 @@
 //! Reads all inputs of a merge together in time order.
 
 use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use super::super::losses::Missing;
@@ -160,14 +161,16 @@ impl<S: Source> Inputs<S> {
             }
         }
         let mut converted = Vec::new();
-        while let Some(Reverse((_, input))) = heap.pop() {
+        let mut current = heap.pop();
+        while let Some(Reverse((_, input))) = current {
             let bound = heap.peek().map_or((i64::MAX, usize::MAX), |Reverse(next)| *next);
             // The current input continues until another one is due.
-            while let Some(reader) = self.readers.get_mut(input) {
+            let due = loop {
+                let Some(reader) = self.readers.get_mut(input) else { break None };
                 let Some(record) =
                     reader.records.next_record().map_err(|error| error.in_input(input))?
                 else {
-                    break;
+                    break None;
                 };
                 let first = record.location().buffer_offset == 0;
                 let skipped =
@@ -188,15 +191,20 @@ impl<S: Source> Inputs<S> {
                     };
                     f(&record, &moved, losses.map(|(_, flags)| flags))?;
                 }
-                match self.due(input)? {
-                    None => break,
-                    Some(timestamp) if (timestamp, input) > bound => {
-                        heap.push(Reverse((timestamp, input)));
-                        break;
-                    }
-                    Some(_) => {}
+                let due = self.due(input)?;
+                if due.is_none_or(|timestamp| (timestamp, input) > bound) {
+                    break due;
                 }
-            }
+            };
+            current = match (due, heap.peek_mut()) {
+                // One step for both: the input that is due leaves the heap, the current one joins.
+                (Some(timestamp), Some(mut next)) => {
+                    Some(std::mem::replace(&mut *next, Reverse((timestamp, input))))
+                }
+                (Some(timestamp), None) => Some(Reverse((timestamp, input))),
+                (None, Some(next)) => Some(PeekMut::pop(next)),
+                (None, None) => None,
+            };
         }
         Ok(())
     }
