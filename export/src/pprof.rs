@@ -10,6 +10,8 @@ use etl_analysis::profile::{Frame, ModuleInfo, Profile};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use foldhash::HashMap;
+use foldhash::fast::RandomState;
+use indexmap::IndexSet;
 
 use crate::NANOSECONDS;
 use crate::protobuf::Message;
@@ -106,20 +108,12 @@ pub fn write(profile: &Profile, times: Times, out: impl Write) -> io::Result<()>
 
 /// Texts by number.
 #[derive(Debug, Default)]
-struct Strings {
-    list: Vec<String>,
-    numbers: HashMap<String, u64>,
-}
+struct Strings(IndexSet<Box<str>, RandomState>);
 
 impl Strings {
     fn number(&mut self, text: &str) -> u64 {
-        if let Some(&number) = self.numbers.get(text) {
-            return number;
-        }
-        let number = self.list.len() as u64;
-        self.list.push(text.to_owned());
-        self.numbers.insert(text.to_owned(), number);
-        number
+        let known = self.0.get_index_of(text);
+        known.unwrap_or_else(|| self.0.insert_full(text.into()).0) as u64
     }
 }
 
@@ -247,7 +241,7 @@ impl<W: Write> Writer<W> {
     }
 
     fn strings(&mut self) -> io::Result<()> {
-        for text in &self.strings.list {
+        for text in &self.strings.0 {
             self.field.clear();
             self.field.bytes_of(profile_field::STRING, text.as_bytes());
             self.out.write_all(self.field.bytes())?;

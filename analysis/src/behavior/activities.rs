@@ -12,6 +12,8 @@ use etl_schema::store::SchemaStore;
 use etl_schema::views::clr;
 use etl_schema::{EventSchema, Identity};
 use foldhash::HashMap;
+use foldhash::fast::RandomState;
+use indexmap::IndexSet;
 
 use crate::machine::Machine;
 use crate::observe::{EventRef, Joins, Observer};
@@ -74,8 +76,7 @@ pub struct Activities {
     list: Vec<Activity>,
     /// Indices of activities that did not stop yet, by id, provider and task.
     open: HashMap<(Guid, Guid, u16), Vec<u32>>,
-    numbers: HashMap<Kind, u32>,
-    kinds: Vec<Kind>,
+    kinds: IndexSet<Kind, RandomState>,
     /// By number, as far as they were known at the time of the event.
     names: Vec<Option<Name>>,
     store: SchemaStore,
@@ -89,8 +90,7 @@ impl Activities {
         Activities {
             list: Vec::new(),
             open: HashMap::default(),
-            numbers: HashMap::default(),
-            kinds: Vec::new(),
+            kinds: IndexSet::default(),
             names: Vec::new(),
             store,
         }
@@ -106,7 +106,7 @@ impl Activities {
     /// event `RequestStart`. What no schema names is a GUID and `event 12`.
     #[must_use]
     pub fn name(&self, number: u32) -> (String, String) {
-        let Some(kind) = self.kinds.get(number as usize) else { return Default::default() };
+        let Some(kind) = self.kinds.get_index(number as usize) else { return Default::default() };
         let known = self.names.get(number as usize).and_then(Option::as_ref);
         let (Kind::Modern(provider, ..) | Kind::Named(provider, _)) = *kind;
         // A manifest may come after the events.
@@ -155,14 +155,11 @@ impl Activities {
             Some(schema) if is_named => Kind::Named(header.provider, schema.name.as_ref().into()),
             _ => Kind::Modern(header.provider, id, version),
         };
-        if let Some(&number) = self.numbers.get(&kind) {
-            return number;
+        let (number, is_new) = self.kinds.insert_full(kind);
+        if is_new {
+            self.names.push(schema.map(|schema| self.named(&schema, header.provider)));
         }
-        let number = u32::try_from(self.kinds.len()).unwrap_or(u32::MAX);
-        self.names.push(schema.map(|schema| self.named(&schema, header.provider)));
-        self.kinds.push(kind.clone());
-        self.numbers.insert(kind, number);
-        number
+        u32::try_from(number).unwrap_or(u32::MAX)
     }
 
     fn start(&mut self, record: &Record<'_>, header: &EventHeader, event: &EventRef) {

@@ -8,6 +8,8 @@ use etl_format::read::Record;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::{FieldReader, clr};
 use foldhash::HashMap;
+use foldhash::fast::RandomState;
+use indexmap::IndexSet;
 
 use super::{contention, exceptions, runtime_event};
 use crate::machine::names::text;
@@ -61,8 +63,7 @@ pub struct Occurrence {
 #[derive(Clone, Debug)]
 pub struct Occurrences {
     list: Vec<Occurrence>,
-    texts: Vec<Box<str>>,
-    numbers: HashMap<Box<str>, u32>,
+    texts: IndexSet<Box<str>, RandomState>,
     /// Events with which waits began and their times, by process, thread, and whether the lock is
     /// native.
     waits: HashMap<(usize, u32, bool), (u64, i64)>,
@@ -83,8 +84,7 @@ impl Occurrences {
         let thrown = ["ExceptionType", "ExceptionMessage"];
         Occurrences {
             list: Vec::new(),
-            texts: Vec::new(),
-            numbers: HashMap::default(),
+            texts: IndexSet::default(),
             waits: HashMap::default(),
             thrown: FieldReader::of_event(CLR_RUNTIME, exceptions::THROWN, thrown),
             contention: FieldReader::of_event(CLR_RUNTIME, contention::START, ["ContentionFlags"]),
@@ -100,18 +100,12 @@ impl Occurrences {
     /// The text with a number.
     #[must_use]
     pub fn text(&self, number: u32) -> &str {
-        self.texts.get(number as usize).map_or("", |text| text)
+        self.texts.get_index(number as usize).map_or("", |text| text)
     }
 
     fn number(&mut self, units: &[u8]) -> u32 {
         let text = text(units).into_boxed_str();
-        if let Some(&number) = self.numbers.get(&text) {
-            return number;
-        }
-        let number = u32::try_from(self.texts.len()).unwrap_or(u32::MAX);
-        self.texts.push(text.clone());
-        self.numbers.insert(text, number);
-        number
+        u32::try_from(self.texts.insert_full(text).0).unwrap_or(u32::MAX)
     }
 
     /// Adds what ends with an event, and with which event it began.

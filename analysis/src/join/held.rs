@@ -4,7 +4,8 @@
 //! there, so the events of many seconds may be held. What is held of each is small, and the memory
 //! of stacks is used again.
 
-use foldhash::HashMap;
+use foldhash::fast::RandomState;
+use indexmap::IndexMap;
 
 use crate::observe::{EventKind, EventRef};
 
@@ -62,7 +63,7 @@ impl Held {
             number: self.number,
             file: self.file(),
             time: self.time,
-            kind: kinds.list.get(self.kind as usize).map_or(EventKind::Other, |kind| kind.kind),
+            kind: kinds.0.get_index(self.kind as usize).map_or(EventKind::Other, |(kind, _)| *kind),
             process: wide(self.process),
             tid: self.tid(),
             processor: self.processor,
@@ -232,10 +233,9 @@ impl JoinedStacks {
     }
 }
 
-/// A kind of event.
-#[derive(Debug)]
+/// Events of a kind.
+#[derive(Debug, Default)]
 struct Kind {
-    kind: EventKind,
     /// How many were to be held.
     count: usize,
     /// Whether one had a stack.
@@ -244,28 +244,22 @@ struct Kind {
 
 /// The kinds of the events that were to be held.
 #[derive(Debug, Default)]
-pub(super) struct Kinds {
-    numbers: HashMap<EventKind, u32>,
-    list: Vec<Kind>,
-}
+pub(super) struct Kinds(IndexMap<EventKind, Kind, RandomState>);
 
 impl Kinds {
     /// Counts an event. Returns the number of its kind, and whether stacks of it are still
     /// expected: not after `most` events without any.
     pub fn count(&mut self, kind: EventKind, most: usize) -> (u32, bool) {
-        let next = narrow(Some(self.list.len()));
-        let number = *self.numbers.entry(kind).or_insert(next);
-        if number == next {
-            self.list.push(Kind { kind, count: 0, stacked: false });
-        }
-        let Some(kind) = self.list.get_mut(number as usize) else { return (number, false) };
+        let entry = self.0.entry(kind);
+        let number = narrow(Some(entry.index()));
+        let kind = entry.or_default();
         kind.count = kind.count.saturating_add(1);
         (number, kind.stacked || kind.count <= most)
     }
 
     /// An event of a kind has a stack.
     pub fn has_stack(&mut self, held: &Held) {
-        if let Some(kind) = self.list.get_mut(held.kind as usize) {
+        if let Some((_, kind)) = self.0.get_index_mut(held.kind as usize) {
             kind.stacked = true;
         }
     }

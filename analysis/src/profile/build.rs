@@ -186,7 +186,7 @@ impl SampleCollector {
                 to.weight += node.weight;
             }
         }
-        profile.frames = table.frames;
+        profile.frames = table.frames.into_iter().collect();
         profile.modules = table.modules;
         let places = profile.arrange(&tree);
         let place = |number: &u32| places.get(*number as usize).map_or(NONE, |&at| at as u32);
@@ -220,7 +220,7 @@ fn child(
     let above = tree.get(parent as usize).filter(|above| above.parent != NONE);
     let is_same = above.is_some_and(|above| above.frame == frame);
     let is_open = |frame: usize| {
-        table.frames.get(frame).is_some_and(|f| !f.kind.is_managed() && &*f.method == UNKNOWN)
+        table.frames.get_index(frame).is_some_and(|f| !f.kind.is_managed() && &*f.method == UNKNOWN)
     };
     if is_same && matches!(detail, Detail::Methods | Detail::Lines) && is_open(frame) {
         return parent;

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use etl_schema::views::Pdb;
 use foldhash::HashMap;
+use foldhash::fast::RandomState;
+use indexmap::IndexSet;
 
 use super::code::{FunctionName, SourceLine};
 use crate::symbols::Symbol;
@@ -120,9 +122,8 @@ type ModuleKey = (TextKey, Option<Pdb>, Option<(u64, u64)>, bool);
 /// Frames and modules, each kept once.
 #[derive(Debug, Default)]
 pub(super) struct FrameTable {
-    pub frames: Vec<Frame>,
+    pub frames: IndexSet<Frame, RandomState>,
     pub modules: Vec<ModuleInfo>,
-    numbers: HashMap<Frame, usize>,
     module_numbers: HashMap<ModuleInfo, usize>,
     /// Modules and methods that were asked for before: names are made once.
     known_modules: HashMap<ModuleKey, usize>,
@@ -187,14 +188,7 @@ impl FrameTable {
         let line = line.filter(|_| detail == Detail::Lines || address.is_some());
         let (file, line) = (line.map(|line| Arc::clone(&line.file)), line.map(|line| line.line));
         let frame = Frame { module, method: method.into(), kind, tier, address, file, line };
-        let number = match self.numbers.get(&frame) {
-            Some(&number) => number,
-            None => {
-                self.frames.push(frame.clone());
-                self.numbers.insert(frame, self.frames.len() - 1);
-                self.frames.len() - 1
-            }
-        };
+        let (number, _) = self.frames.insert_full(frame);
         if let Some(key) = known {
             self.known_methods.insert(key, number);
         }

@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use etl_analysis::profile::{Frame, FrameKind, Profile};
 use foldhash::HashMap;
+use foldhash::fast::RandomState;
+use indexmap::IndexSet;
 
 use super::categories::Category;
 use super::json::Json;
@@ -24,20 +26,12 @@ const NO_RESOURCE: &str = "-1";
 
 /// Texts by number.
 #[derive(Debug, Default)]
-pub(super) struct Texts {
-    list: Vec<Box<str>>,
-    numbers: HashMap<Box<str>, u32>,
-}
+pub(super) struct Texts(IndexSet<Box<str>, RandomState>);
 
 impl Texts {
     pub fn number(&mut self, text: &str) -> u64 {
-        if let Some(&number) = self.numbers.get(text) {
-            return number.into();
-        }
-        let number = self.list.len() as u32;
-        self.list.push(text.into());
-        self.numbers.insert(text.into(), number);
-        number.into()
+        let known = self.0.get_index_of(text);
+        known.unwrap_or_else(|| self.0.insert_full(text.into()).0) as u64
     }
 }
 
@@ -96,34 +90,24 @@ type Function = (u64, Option<usize>, Option<u32>);
 /// Functions, each kept once.
 #[derive(Debug, Default)]
 struct Functions {
-    list: Vec<Function>,
-    numbers: HashMap<Function, u32>,
+    list: IndexSet<Function, RandomState>,
     of_frames: Vec<u32>,
     /// Numbers of the paths of source files.
-    sources: Vec<u64>,
+    sources: IndexSet<u64, RandomState>,
 }
 
 impl Functions {
     fn new(profile: &Profile, texts: &mut Texts) -> Self {
         let mut functions = Functions::default();
-        let mut sources: HashMap<u64, u32> = HashMap::default();
         for frame in profile.frames() {
             let name = texts.number(&name(profile, frame));
-            let source = frame.file.as_deref().map(|file| {
-                let (text, next) = (texts.number(file), functions.sources.len() as u32);
-                let source = *sources.entry(text).or_insert(next);
-                if source == next {
-                    functions.sources.push(text);
-                }
-                source
-            });
+            let source = frame
+                .file
+                .as_deref()
+                .map(|file| functions.sources.insert_full(texts.number(file)).0 as u32);
             let module = (frame.kind != FrameKind::Unknown).then_some(frame.module);
-            let next = functions.list.len() as u32;
-            let number = *functions.numbers.entry((name, module, source)).or_insert(next);
-            if number == next {
-                functions.list.push((name, module, source));
-            }
-            functions.of_frames.push(number);
+            let (number, _) = functions.list.insert_full((name, module, source));
+            functions.of_frames.push(number as u32);
         }
         functions
     }
@@ -202,7 +186,7 @@ pub(super) fn write<W: Write>(
         json.end(0)?;
     }
     json.raw(",\n\"stringArray\":[")?;
-    for (at, text) in texts.list.iter().enumerate() {
+    for (at, text) in texts.0.iter().enumerate() {
         json.raw(if at > 0 { "," } else { "" })?;
         json.text(text)?;
     }
