@@ -236,6 +236,22 @@ mod tests {
     }
 
     #[test]
+    fn headers_of_a_very_large_file_are_not_waited_for() {
+        let (mut ahead, read) = file(MAX_WHOLE + 1);
+        for at in (0..MAX_WHOLE).step_by(64 << 20) {
+            ahead.wait_for(at, 0x48);
+        }
+        assert!(read.load(Ordering::SeqCst) <= WINDOW + PIECE as u64);
+        ahead.wait_for(64 << 20, 1 << 18);
+        // It is far from where the thread is: the reader gets it by itself.
+        assert!(read.load(Ordering::SeqCst) <= WINDOW + PIECE as u64);
+        for at in (0..64 << 20).step_by(1 << 20) {
+            ahead.wait_for(at, 1 << 18);
+            assert!(read.load(Ordering::SeqCst) >= at + (1 << 18));
+        }
+    }
+
+    #[test]
     fn thread_ends_with_its_reader() {
         let (ahead, _) = file(SIZE);
         let shared = Arc::downgrade(&ahead.shared);

@@ -31,6 +31,12 @@ impl Missing {
         found.sort_unstable();
         let len = found.last().map_or(0, |(_, end)| *end);
         let absent = header.missing_buffers(found.len() as u64, len);
+        // What is missing of a buffer that is cut off begins where its bytes end.
+        if let Some((_, end)) = found.last_mut()
+            && trace.buffers().iter().any(|buffer| buffer.cut)
+        {
+            *end = end.saturating_add(1);
+        }
         // What was in memory when the session ended is lost: one buffer at least.
         let unwritten = u64::from(trace.notes().contains(&Note::Unclosed));
         // The kernel also numbers buffers that stay empty and are not written.

@@ -20,13 +20,18 @@ pub(crate) struct Shown {
     pub hexadecimal: bool,
     /// Whether they are status codes.
     pub status: bool,
+    /// Whether they are times: intervals of 100 ns since 1601.
+    pub time: bool,
     pub meaning: Option<Meaning>,
 }
 
 impl Shown {
     pub fn of(field: &Field) -> Self {
         let status = is_status(field);
-        Shown { hexadecimal: is_hexadecimal(field), status, meaning: field.meaning() }
+        let time = matches!(field.out, OutType::DateTime | OutType::DateTimeUtc)
+            && matches!(field.in_type(), Some(InType::Int64 | InType::UInt64));
+        let hexadecimal = is_hexadecimal(field);
+        Shown { hexadecimal, status, time, meaning: field.meaning() }
     }
 }
 

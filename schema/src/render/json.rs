@@ -4,7 +4,6 @@ use super::digits::{decimal, hex_bytes, hexadecimal, signed};
 use super::names::{Names, split};
 use super::{
     filetime, name_with, shown_bytes, sid, socket_address, status_name, system_time, until_nul,
-    width,
 };
 use crate::decode::{Fields, Member, Utf16, Value};
 use crate::escape::{are_plain, is_plain, json_char, json_text};
@@ -175,7 +174,7 @@ fn name_to(
     json: Json<'_>,
 ) -> bool {
     let start = out.len();
-    if let Some(bits) = value.bits(width(field)) {
+    if let Some(bits) = super::bits(field, value) {
         let mut has = false;
         json.text(out, |out| match (&field.map, json.names) {
             (Some(map), _) => has = name_with(out, map, bits, json_text),
@@ -210,7 +209,13 @@ fn value_to(out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>, j
         Value::Int(n) if json.hex && shown.status => {
             json.quoted(out, |out| hexadecimal(out, n as u64 & 0xffff_ffff));
         }
+        Value::Int(n) if shown.time => {
+            json.quoted(out, |out| filetime(out, n.cast_unsigned()));
+        }
         Value::Int(n) => signed(out, n),
+        Value::UInt(n) if shown.time => {
+            json.quoted(out, |out| filetime(out, n));
+        }
         Value::UInt(n) if json.hex && shown.hexadecimal => {
             json.quoted(out, |out| hexadecimal(out, n))
         }

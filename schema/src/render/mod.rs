@@ -5,10 +5,12 @@
 
 use crate::decode::{Fields, Sid, Utf16, Value};
 use crate::escape;
-use crate::model::{Field, InType, MapKind, OutType, Shown, ValueMap};
+use crate::model::{Field, MapKind, OutType, Shown, ValueMap};
 use etl_format::constants::PointerSize;
 use etl_format::cursor::Bytes;
+use std::fmt::{Display, LowerExp};
 use std::io::Write;
+use std::net::{SocketAddrV4, SocketAddrV6};
 
 mod digits;
 mod json;
@@ -91,7 +93,7 @@ impl Text<'_> {
     }
 
     fn value(&self, out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>) {
-        let name_of = |out: &mut Vec<u8>| match (&field.map, value.bits(width(field))) {
+        let name_of = |out: &mut Vec<u8>| match (&field.map, bits(field, value)) {
             (Some(map), Some(bits)) => name(out, map, bits),
             _ => false,
         };
@@ -103,7 +105,7 @@ impl Text<'_> {
             && let Some(meaning) = shown.meaning
             && names.has(meaning)
         {
-            let bits = value.bits(width(field));
+            let bits = bits(field, value);
             if let Some(name) = bits.and_then(|bits| names.name(meaning, bits)) {
                 out.push(b'(');
                 escape_line(out, &name);
@@ -129,8 +131,8 @@ impl Text<'_> {
             Value::UInt(n) => unsigned(out, field, shown, n),
             Value::Int(n) => integer(out, field, shown, n),
             Value::Pointer(p) => hexadecimal(out, p),
-            Value::Float(f) => drop(write!(out, "{f}")),
-            Value::Double(f) => drop(write!(out, "{f}")),
+            Value::Float(f) => float(out, f64::from(f), &f, &f),
+            Value::Double(f) => float(out, f, &f, &f),
             Value::Char(unit) => {
                 self.quoted(out, |out| utf16(out, Utf16::new(&unit.to_le_bytes())));
             }
@@ -201,9 +203,10 @@ impl Text<'_> {
     }
 }
 
-/// Bytes of an integer field.
-fn width(field: &Field) -> usize {
-    field.in_type().map_or(8, |ty| ty.width(PointerSize::P8))
+/// The bits of the number in a field, as many as the field has; `None` of what is no number.
+#[must_use]
+pub fn bits(field: &Field, value: Value<'_>) -> Option<u64> {
+    value.bits(field.in_type().map_or(8, |of| of.width(PointerSize::P8)))
 }
 
 /// The text that a field shows: a buffer of fixed length says what is before its first NUL.
@@ -265,7 +268,7 @@ fn unsigned(out: &mut Vec<u8>, field: &Field, shown: &Shown, n: u64) {
         (OutType::Win32Error | OutType::NtStatus | OutType::HResult, _) => {
             status_text(out, n, status_name(field, n));
         }
-        (OutType::DateTime | OutType::DateTimeUtc, Some(InType::UInt64)) => filetime(out, n),
+        _ if shown.time => filetime(out, n),
         _ if shown.hexadecimal => hexadecimal(out, n),
         _ => decimal(out, n),
     }
@@ -283,13 +286,19 @@ pub fn status_name(field: &Field, code: u64) -> Option<&'static str> {
     }
 }
 
+/// Writes a number with a fraction: a very large or small one with an exponent.
+fn float(out: &mut Vec<u8>, value: f64, whole: &dyn Display, exponent: &dyn LowerExp) {
+    let is_plain = !value.is_finite() || value == 0.0 || (1e-5..1e16).contains(&value.abs());
+    let _ = if is_plain { write!(out, "{whole}") } else { write!(out, "{exponent:e}") };
+}
+
 fn integer(out: &mut Vec<u8>, field: &Field, shown: &Shown, n: i64) {
-    let bits = n as u64 & if width(field) == 8 { u64::MAX } else { 0xffff_ffff };
+    let bits = bits(field, Value::Int(n)).unwrap_or_default();
     match (field.out, field.in_type()) {
         (OutType::Win32Error | OutType::NtStatus | OutType::HResult | OutType::Hex, _) => {
             unsigned(out, field, shown, bits);
         }
-        (OutType::DateTime | OutType::DateTimeUtc, Some(InType::Int64)) => filetime(out, bits),
+        _ if shown.time => filetime(out, bits),
         _ => signed(out, n),
     }
 }
@@ -312,13 +321,11 @@ fn utf16(out: &mut Vec<u8>, text: Utf16<'_>) {
     escape::escape_chars(out, text.chars());
 }
 
-/// Eight-bit text: UTF-8 where it is valid, other bytes as `\x..`.
+/// Eight-bit text: UTF-8 where it is valid, other bytes as the characters U+0080 to U+00FF.
 fn ansi(out: &mut Vec<u8>, bytes: &[u8]) {
     for chunk in bytes.utf8_chunks() {
         escape_line(out, chunk.valid());
-        for byte in chunk.invalid() {
-            let _ = write!(out, "\\x{byte:02x}");
-        }
+        escape::escape_chars(out, chunk.invalid().iter().map(|byte| Ok(char::from(*byte))));
     }
 }
 
@@ -340,12 +347,13 @@ pub fn socket_address(out: &mut Vec<u8>, bytes: &[u8]) -> bool {
     const INET6: u16 = 23;
     let port = bytes.u16_at(2).map(u16::swap_bytes);
     let written = match (bytes.u16_at(0), port) {
-        (Some(INET), Some(port)) => bytes
-            .array::<4>(4)
-            .map(|a| write!(out, "{}", std::net::SocketAddrV4::new(a.into(), port))),
+        (Some(INET), Some(port)) => {
+            bytes.array::<4>(4).map(|a| write!(out, "{}", SocketAddrV4::new(a.into(), port)))
+        }
         (Some(INET6), Some(port)) => bytes
             .array::<16>(8)
-            .map(|a| write!(out, "{}", std::net::SocketAddrV6::new(a.into(), port, 0, 0))),
+            .zip(bytes.u32_at(24).or(Some(0)))
+            .map(|(a, scope)| write!(out, "{}", SocketAddrV6::new(a.into(), port, 0, scope))),
         _ => None,
     };
     written.is_some_and(|r| r.is_ok())

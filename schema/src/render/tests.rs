@@ -1,7 +1,7 @@
 use super::*;
 use crate::decode::{Decoder, SystemTime};
 use crate::encode::PayloadBuilder;
-use crate::model::{Count, EventSchema, Identity, Length, MapEntry, SchemaSource};
+use crate::model::{Count, EventSchema, Identity, InType, Length, MapEntry, SchemaSource};
 use crate::testing::choices::{Choices, schema, values};
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
@@ -135,7 +135,7 @@ fn text_value_prints_every_kind_of_value() {
         text(|out| text_fields(out, &mut fields.clone())),
         " Name=\"a\\u{d800}\\\"\\\" Flags=0xb(one|two|0x8) Signed=-1(minus one) \
          Status=0xc0000005(STATUS_ACCESS_VIOLATION) Result=0x80070005(ERROR_ACCESS_DENIED) \
-         Sid=S-1-5-32-544 Socket=127.0.0.1:8080 Host=\"pc\" List=[0xa,0xb] Text=\"x\\xe9\\u{1b}\""
+         Sid=S-1-5-32-544 Socket=127.0.0.1:8080 Host=\"pc\" List=[0xa,0xb] Text=\"xé\\u{1b}\""
     );
     assert_eq!(
         text(|out| json_fields(out, &mut fields.clone())),
@@ -219,4 +219,41 @@ fn whole_numbers_have_the_digits_of_rust() {
         assert_eq!(json(Value::Double(value)), format!("{value:?}"));
         assert_eq!(json(Value::Float(value as f32)).parse(), Ok(value as f32), "{value}");
     }
+}
+
+#[test]
+fn numbers_have_the_width_and_the_meaning_of_their_fields() {
+    let shown = |in_type, out, value| {
+        let field = Field::new("F", in_type).with_out(out);
+        (text(|out| text_value(out, &field, value)), text(|out| json_value(out, &field, value)))
+    };
+    for (of, bytes) in [(InType::Int8, 1), (InType::Int16, 2), (InType::Int32, 4)] {
+        let hexadecimal = format!("0x{}", "ff".repeat(bytes));
+        assert_eq!(shown(of, OutType::Hex, Value::Int(-1)).0, hexadecimal);
+    }
+    const TIME: u64 = 133_500_000_000_000_000;
+    let printed = text(|out| filetime(out, TIME));
+    let quoted = format!("\"{printed}\"");
+    for out in [OutType::DateTime, OutType::DateTimeUtc] {
+        let of = |in_type, value| shown(in_type, out, value);
+        assert_eq!(of(InType::UInt64, Value::UInt(TIME)), (printed.clone(), quoted.clone()));
+        assert_eq!(of(InType::Int64, Value::Int(TIME as i64)), (printed.clone(), quoted.clone()));
+        assert_eq!(of(InType::UInt32, Value::UInt(7)).1, "7");
+    }
+    for (value, expected) in
+        [(0.1, "0.1"), (-1e300, "-1e300"), (1e-7, "1e-7"), (f64::INFINITY, "inf"), (12.0, "12")]
+    {
+        let field = Field::new("F", InType::Double);
+        assert_eq!(text(|out| text_value(out, &field, Value::Double(value))), expected);
+    }
+}
+
+#[test]
+fn socket_address_has_the_scope_of_a_link_local_address() {
+    let mut bytes = vec![23, 0, 1, 0xbb, 0, 0, 0, 0, 0xfe, 0x80];
+    bytes.resize(23, 0);
+    bytes.extend([1, 3, 0, 0, 0]);
+    let of = |bytes: &[u8]| text(|out| assert!(socket_address(out, bytes)));
+    assert_eq!(of(&bytes), "[fe80::1%3]:443");
+    assert_eq!(of(&bytes[..24]), "[fe80::1]:443");
 }

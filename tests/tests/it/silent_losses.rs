@@ -321,6 +321,28 @@ fn every_command_says_what_every_damage_is() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+#[needs(trace = "tx/HTTP_Server.etl")]
+#[test]
+fn a_cut_counts_each_buffer_that_is_not_whole_as_lost() {
+    let whole = std::fs::read(trace("tx/HTTP_Server.etl")).unwrap();
+    let size = number(&whole, 0) as usize;
+    let buffers = whole.len() / size;
+    let here = tempfile::tempdir().unwrap();
+    for (damaged, kept, rest) in
+        [(0, buffers - 4, 100), (0, buffers - 4, 0), (1, buffers - 3, 0), (1, buffers - 4, 100)]
+    {
+        let mut bytes = whole[..kept * size + rest].to_vec();
+        let middle = 5 * size + 500;
+        bytes[middle..middle + damaged * 400].fill(0xa5);
+        for command in ["repair", "slice", "scrub"] {
+            Done::new(here.path(), &[command], true, &bytes);
+            let out = std::fs::read(here.path().join("out.etl")).unwrap();
+            let lost = number(&out, HEADER + 0x20 + 0x114);
+            assert_eq!(lost as usize, damaged + buffers - kept, "{command}, {kept} and {rest}");
+        }
+    }
+}
+
 /// Whether records are missing, and the command ended as if none were.
 fn is_silent_loss(done: &Done, sound: &Done) -> bool {
     done.records < sound.records && done.is_silent(sound)

@@ -1,5 +1,6 @@
 //! CSV: the columns that are written, and a record as one line of them.
 
+use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use etl_schema::Field;
@@ -34,6 +35,8 @@ enum Selected {
     /// A decoded field, by name.
     Field {
         name: String,
+        /// Which one of several of this name, from 0.
+        nth: usize,
         /// Whether the name came with [`FIELD_PREFIX`].
         prefixed: bool,
         /// Whether any event had it.
@@ -80,6 +83,7 @@ impl Columns {
                 let field = name.strip_prefix(FIELD_PREFIX);
                 columns.columns.push(Selected::Field {
                     name: field.unwrap_or(name).to_owned(),
+                    nth: 0,
                     prefixed: field.is_some(),
                     seen: false,
                 });
@@ -118,14 +122,23 @@ impl Columns {
         }
     }
 
-    /// Has a column for a field, in place of the one for all fields.
-    pub(super) fn add_field(&mut self, field: &str) {
-        let is_field = |c: &Selected| matches!(c, Selected::Field { name, .. } if name == field);
+    /// Has a column for each of the fields, in place of the one for all of them.
+    pub(super) fn add_fields(&mut self, fields: &[Field]) {
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        for field in fields {
+            let nth = seen.entry(&field.name).or_default();
+            self.add_field(&field.name, *nth);
+            *nth += 1;
+        }
+    }
+
+    fn add_field(&mut self, field: &str, which: usize) {
+        let is_field = |c: &Selected| matches!(c, Selected::Field { name, nth, .. } if name == field && *nth == which);
         if self.columns.len() >= MAX_COLUMNS || self.columns.iter().any(is_field) {
             return;
         }
         let prefixed = Column::ALL.iter().any(|column| column.name() == field);
-        let column = Selected::Field { name: field.to_owned(), prefixed, seen: true };
+        let column = Selected::Field { name: field.to_owned(), nth: which, prefixed, seen: true };
         let all = |c: &Selected| matches!(c, Selected::Known(Column::Fields));
         if let Some(all) = self.columns.iter_mut().find(|c| all(c)) {
             *all = column;
@@ -148,8 +161,11 @@ impl Columns {
                     let names: Vec<_> = all.map(|column| column.name()).collect();
                     out.extend(names.join(",").as_bytes());
                 }
-                Selected::Field { name, prefixed: false, .. } => escape(out, name),
-                Selected::Field { name, .. } => escape(out, &format!("{FIELD_PREFIX}{name}")),
+                Selected::Field { name, nth, prefixed, .. } => {
+                    let prefix = if *prefixed { FIELD_PREFIX } else { "" };
+                    let again = if *nth > 0 { format!("#{}", *nth + 1) } else { String::new() };
+                    escape(out, &format!("{prefix}{name}{again}"));
+                }
             }
         }
         out.push(b'\n');
@@ -193,9 +209,10 @@ impl Columns {
                 Selected::Known(Column::Fields) => write_fields(out, row),
                 Selected::Known(column) => row.write_column(out, *column, scratch, escape),
                 Selected::Shared(run) => write_shared(out, row, run),
-                Selected::Field { name, seen, .. } => {
+                Selected::Field { name, nth, seen, .. } => {
                     let fields = row.fields.as_ref();
-                    if let Some((field, value)) = fields.and_then(|fields| find(fields, name)) {
+                    let found = fields.and_then(|fields| find(fields, name, *nth));
+                    if let Some((field, value)) = found {
                         *seen = true;
                         let mut text = Vec::new();
                         let names = row.names();
@@ -246,10 +263,11 @@ fn write_fields(out: &mut Vec<u8>, row: &Row<'_>) {
     }
 }
 
-/// The field with this name, exactly if there is one, else whatever the case of its letters.
-fn find<'a>(fields: &Fields<'a>, name: &str) -> Option<(&'a Field, Value<'a>)> {
-    let exact = fields.clone().find(|(field, _)| field.name == name);
-    exact.or_else(|| fields.clone().find(|(field, _)| field.name.eq_ignore_ascii_case(name)))
+/// The `nth` field with this name, exactly if there is one, else whatever the case of its letters.
+fn find<'a>(fields: &Fields<'a>, name: &str, nth: usize) -> Option<(&'a Field, Value<'a>)> {
+    let exact = fields.clone().filter(|(field, _)| field.name == name).nth(nth);
+    let like = || fields.clone().filter(|(field, _)| field.name.eq_ignore_ascii_case(name));
+    exact.or_else(|| like().nth(nth))
 }
 
 /// Writes a field with the quotes that it needs. One that a spreadsheet would take for a formula
@@ -327,16 +345,14 @@ fn escape_chars(out: &mut Vec<u8>, text: impl Iterator<Item = Result<char, u16>>
 /// does, in half or full width, and is not just a number.
 fn is_formula(text: impl Iterator<Item = Result<char, u16>> + Clone) -> bool {
     let begins = |c| matches!(c, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠');
-    let mut number = text.clone().peekable();
-    number.next_if(|c| matches!(c, Ok('-' | '+')));
-    let digits = |c| matches!(c, Ok(c) if char::is_ascii_digit(&c) || c == '.');
-    if number.peek().is_some() && number.all(digits) {
-        return false;
-    }
-    let mut text = text;
+    let mut after = text.clone();
     let space =
         |c: &Result<char, u16>| c.is_ok_and(|c| c.is_whitespace() || render::is_terminal_unsafe(c));
-    text.find(|c| !space(c)).is_some_and(|c| c.is_ok_and(begins))
+    let is_like_one = after.find(|c| !space(c)).is_some_and(|c| c.is_ok_and(begins));
+    is_like_one && {
+        let number: Option<String> = text.map(Result::ok).collect();
+        number.is_none_or(|number| number.parse::<f64>().is_err())
+    }
 }
 
 #[cfg(test)]
@@ -362,6 +378,8 @@ mod tests {
             ("=1+1", "\"'=1+1\""),
             ("@SUM(A1)", "\"'@SUM(A1)\""),
             ("-1.5", "-1.5"),
+            ("-1e300", "-1e300"),
+            ("-inf", "-inf"),
             ("-", "\"'-\""),
             ("-cmd|x", "\"'-cmd|x\""),
             (" =1", "\"' =1\""),

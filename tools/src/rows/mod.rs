@@ -267,7 +267,7 @@ impl<'c> RowWriter<'c> {
         if self.admits(filter, record)
             && let Some((schema, _)) = self.model.store.fields(record)
         {
-            schema.fields.iter().for_each(|field| self.columns.add_field(&field.name));
+            self.columns.add_fields(&schema.fields);
         }
     }
 

@@ -110,7 +110,7 @@ pub(crate) struct Args {
     /// several conditions must hold
     #[arg(long = "where", value_name = "CONDITION", help_heading = "Selection")]
     conditions: Vec<String>,
-    /// Select events whose fields or message contain this text
+    /// Select events with this text in a value of a field or in the message
     #[arg(long, value_name = "TEXT", help_heading = "Selection")]
     grep: Option<String>,
     #[command(flatten)]

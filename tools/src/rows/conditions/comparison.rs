@@ -4,7 +4,7 @@ use core::cmp::Ordering;
 
 use etl_schema::decode::Value;
 use etl_schema::render::{self, Names};
-use etl_schema::{Field, InType, MapKind};
+use etl_schema::{Field, MapKind};
 
 use super::path::Path;
 use super::pattern::Pattern;
@@ -48,7 +48,8 @@ enum Operator {
 }
 
 /// Operators, those first that begin as others do.
-const OPERATORS: [(&str, Operator); 7] = [
+const OPERATORS: [(&str, Operator); 8] = [
+    ("==", Operator::Equal),
     ("!=", Operator::NotEqual),
     ("<=", Operator::AtMost),
     (">=", Operator::AtLeast),
@@ -135,7 +136,8 @@ impl Comparison {
     }
 
     fn order_of(&self, number: i128) -> Option<Ordering> {
-        self.integer.map(|wanted| number.cmp(&wanted))
+        let exact = self.integer.map(|wanted| number.cmp(&wanted));
+        exact.or_else(|| (number as f64).partial_cmp(&self.number?))
     }
 
     /// Whether the condition holds for something with this order to the value, where both are
@@ -221,8 +223,7 @@ fn any_text(
     if plain != printed && is(&plain) {
         return true;
     }
-    let width = if matches!(field.in_type(), Some(InType::Int64)) { 8 } else { 4 };
-    let Some(bits) = value.bits(width) else { return false };
+    let Some(bits) = render::bits(field, value) else { return false };
     if render::status_name(field, bits).is_some_and(&mut *is) {
         return true;
     }
@@ -246,9 +247,9 @@ fn is_name(name: &str, is: &mut dyn FnMut(&str) -> bool) -> bool {
 mod tests {
     use std::borrow::Cow;
 
-    use etl_schema::OutType;
     use etl_schema::decode::Utf16;
     use etl_schema::render::Meaning;
+    use etl_schema::{InType, OutType};
 
     use super::*;
 
@@ -258,6 +259,8 @@ mod tests {
         for (text, subject, operator, value) in [
             ("ProcessId = 4", field("ProcessId"), Operator::Equal, "4"),
             ("A!=b c", field("A"), Operator::NotEqual, "b c"),
+            ("A == b", field("A"), Operator::Equal, "b"),
+            ("A= =b", field("A"), Operator::Equal, "=b"),
             ("Size>=0x10", field("Size"), Operator::AtLeast, "0x10"),
             ("Path ~ *.dll", field("Path"), Operator::Like, "*.dll"),
             ("Empty =", field("Empty"), Operator::Equal, ""),
@@ -284,6 +287,8 @@ mod tests {
         assert!(holds("F=0x10", Value::UInt(16)) && holds("F>9", Value::UInt(10)));
         assert!(!holds("F>9", Value::UInt(9)) && holds("F<-1", Value::Int(-2)));
         assert!(holds("F>=1.5", Value::Double(1.5)) && !holds("F=a", Value::UInt(1)));
+        assert!(holds("F>99.5", Value::UInt(1143)) && !holds("F<99.5", Value::UInt(1143)));
+        assert!(holds("F=255.0", Value::UInt(255)) && holds("F<1e10", Value::Int(-2)));
         assert!(holds("F~S*", Value::Ansi(b"svchost")) && holds("F!=x", Value::Ansi(b"y")));
         assert!(holds("F<=b", Value::Ansi(b"a")) && !holds("F<=b", Value::Ansi(b"c")));
     }

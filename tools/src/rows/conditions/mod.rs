@@ -17,7 +17,7 @@ pub struct Conditions {
     events: Vec<Pattern>,
     /// All must hold.
     fields: Vec<Comparison>,
-    /// What the fields, the message or the readable text must contain, in small letters.
+    /// What a value of a field, the message or the readable text must contain, in small letters.
     text: Option<String>,
 }
 
@@ -71,15 +71,23 @@ impl Conditions {
     }
 }
 
-/// Whether what a row shows of the payload contains a text, whatever the case of its letters.
+/// Whether the values of a row's fields, its message or its readable text contain a text, whatever
+/// the case of its letters.
 fn contains(row: &Row<'_>, text: &str, scratch: &mut Vec<u8>) -> bool {
     let has = |shown: &str| shown.to_lowercase().contains(text);
     if has(row.payload_text) || row.message(scratch).is_some_and(has) {
         return true;
     }
     let Some(fields) = &row.fields else { return false };
-    scratch.clear();
     let names = row.names();
-    render::text_fields_with(scratch, &mut fields.clone(), names.as_ref().map(|n| n as &dyn Names));
-    has(&String::from_utf8_lossy(scratch))
+    let names = names.as_ref().map(|names| names as &dyn Names);
+    let mut shown = String::new();
+    for (field, value) in fields.clone() {
+        render::plain_value_with(field, value, names, scratch, &mut |c| {
+            shown.push(c.unwrap_or(char::REPLACEMENT_CHARACTER));
+        });
+        // No text of a value goes on in the next one.
+        shown.push('\0');
+    }
+    has(&shown)
 }
