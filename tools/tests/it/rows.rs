@@ -1,10 +1,11 @@
 //! One event as a row of each form.
 
-use crate::common::{Made, open, trace};
+use crate::common::{Made, PROVIDER, open, trace};
 use etl_format::read::Order;
 use etl_schema::store::SchemaStore;
+use etl_schema::{Count, EventSchema, Field, Identity, InType, SchemaSource};
 use etl_tools::filter::Filter;
-use etl_tools::rows::{Columns, Format, RowWriter};
+use etl_tools::rows::{Columns, Conditions, Format, RowWriter};
 
 /// GCStart_V1 of the CLR.
 fn file() -> Vec<u8> {
@@ -29,6 +30,73 @@ fn written(writer: impl FnOnce(RowWriter) -> RowWriter, format: Format) -> Strin
     }
     rows.end(&mut out);
     String::from_utf8(out).unwrap()
+}
+
+/// Twelve texts, then a text with a quote and a byte that is no UTF-8, and once more `Text`.
+fn texts() -> (Vec<u8>, SchemaStore) {
+    let id = Identity::Modern { id: 5, version: 0 };
+    let mut schema = EventSchema::new(PROVIDER, id, SchemaSource::Manifest);
+    schema.name = "Texts".into();
+    schema.fields = vec![
+        Field::new("Items", InType::Ansi).with_count(Count::Const(12)),
+        Field::new("Text", InType::Ansi),
+        Field::new("Text", InType::Ansi),
+    ];
+    let mut payload: Vec<u8> =
+        (0..12).flat_map(|at| format!("item{at:02}\0").into_bytes()).collect();
+    payload.extend(b"say \"hi\" caf\xe9\0other\0");
+    let mut store = SchemaStore::default();
+    store.add_schemas([schema]);
+    (trace(&[Made::new(2_000, 5, &payload)]), store)
+}
+
+#[test]
+fn text_is_found_in_any_value_as_it_is() {
+    let (file, store) = texts();
+    let finds = |text: &str| {
+        let mut trace = open(&file);
+        let conditions = Conditions::new::<&str>(&[], &[], Some(text)).unwrap();
+        let rows = RowWriter::new(Format::Text, trace.clock(), store.clone());
+        let mut rows = rows.conditions(conditions);
+        let mut records = trace.records(Order::Time).unwrap();
+        let mut found = false;
+        while let Some(record) = records.next_record().unwrap() {
+            found |= rows.admits(&Filter::of_providers([&*PROVIDER.to_string()]), &record);
+        }
+        found
+    };
+    for text in ["item00", "ITEM11", "say \"hi", "café", "other"] {
+        assert!(finds(text), "{text}");
+    }
+    for text in ["item12", "Items", "item00item01", "caf\\xe9"] {
+        assert!(!finds(text), "{text}");
+    }
+}
+
+#[test]
+fn csv_has_a_column_for_each_field_of_one_name() {
+    let (file, store) = texts();
+    let mut trace = open(&file);
+    let mut rows = RowWriter::new(Format::Csv, trace.clock(), store);
+    let filter = Filter::of_providers([&*PROVIDER.to_string()]);
+    let mut out = Vec::new();
+    for is_header in [true, false] {
+        let mut records = trace.records(Order::Time).unwrap();
+        while let Some(record) = records.next_record().unwrap() {
+            if is_header {
+                rows.learn_columns(&filter, &record);
+            } else {
+                rows.write_if(&filter, &mut out, &record);
+            }
+        }
+        if is_header {
+            rows.begin(&mut out);
+        }
+    }
+    let out = String::from_utf8(out).unwrap();
+    let (header, row) = out.split_once('\n').unwrap();
+    assert!(header.contains(",Items,Text,Text#2,message"), "{header}");
+    assert!(row.contains("item11]\",\"say \"\"hi\"\" café\",other,"), "{row}");
 }
 
 #[test]
