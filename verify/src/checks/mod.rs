@@ -101,6 +101,15 @@ impl Facts {
         }
     }
 
+    /// Whether the trace has a rundown of any process. What a CLR says of itself when a rundown is
+    /// requested is none.
+    pub fn has_rundown(&self) -> bool {
+        let has = |p: &Process| {
+            !p.brackets().is_empty() || p.methods_enumerated() > 0 || p.outside().count > 0
+        };
+        self.processes().iter().any(has)
+    }
+
     /// Whether a process has neither methods nor addresses, and no session is known to have
     /// requested a rundown: a trace of collections alone, for example, is not about code.
     pub fn has_nothing_to_name(&self, process: &Process) -> bool {

@@ -125,9 +125,9 @@ pub(super) const ONE_SIDED: Rule = Rule {
 
 fn one_sided(check: &mut Check<'_>) {
     let facts = check.facts;
-    let message = match (facts.runtime_span(), facts.rundown_span()) {
-        (Some(_), None) => "there are events of the CLR runtime, but no rundown",
-        (None, Some(_)) => "there is a rundown, but no event of the CLR runtime",
+    let message = match (facts.runtime_span(), facts.has_rundown()) {
+        (Some(_), false) => "there are events of the CLR runtime, but no rundown",
+        (None, true) => "there is a rundown, but no event of the CLR runtime",
         _ => return,
     };
     let managed = || facts.processes().iter().filter(|process| process.is_managed());
@@ -168,8 +168,8 @@ fn no_common_process(check: &mut Check<'_>) {
 
 /// Whether files that are merged or checked together have no process with both events of the
 /// runtime and a rundown, although one could have them.
-pub(super) fn are_unrelated(facts: &Facts) -> bool {
-    if !is_joined(facts) || facts.runtime_span().is_none() || facts.rundown_span().is_none() {
+fn are_unrelated(facts: &Facts) -> bool {
+    if !is_joined(facts) || facts.runtime_span().is_none() || !facts.has_rundown() {
         return false;
     }
     let both =

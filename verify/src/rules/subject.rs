@@ -102,7 +102,7 @@ impl Subject {
             Subject::Files => true,
             Subject::Enablements => facts.admission.enabled.iter().any(|e| e.with.is_some()),
             Subject::ManagedCode => any(Process::is_managed),
-            Subject::Rundowns => any(|p| !p.brackets().is_empty() || p.methods_enumerated() > 0),
+            Subject::Rundowns => facts.has_rundown(),
             Subject::Addresses => facts.tallies().iter().any(|tally| tally.frames > 0),
             Subject::Parts => is_joined(facts),
             Subject::ClrStacks => stacks(Origin::ClrStack),

@@ -1,6 +1,6 @@
 //! Processes without a rundown.
 
-use etl_schema::clr::keyword::{END_RUNDOWN, START_RUNDOWN};
+use etl_schema::clr::keyword::{END_RUNDOWN, JIT, LOADER, NGEN, START_RUNDOWN};
 use etl_schema::providers::CLR_RUNDOWN;
 
 use super::by_clr;
@@ -8,7 +8,6 @@ use super::lifetime::{Lifetime, Listing, Verdict, listings};
 use crate::facts::{Facts, Process};
 use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN as END_RUNDOWN_COMMANDS, RECORDING};
-use crate::rules::merge::are_unrelated;
 use crate::rules::{Check, Rule};
 
 /// Why a process with managed code has no rundown.
@@ -29,7 +28,7 @@ fn absence(facts: &Facts, process: &Process, listings: &[Listing]) -> Option<Abs
     if !process.is_managed() || has_rundown {
         return None;
     }
-    if facts.rundown_span().is_some() {
+    if facts.has_rundown() {
         return match Lifetime::of(facts, process).unlisted(listings) {
             Verdict::Missing => Some(Absence::OnlyOthers),
             Verdict::Exited(ended) => Some(Absence::Exited(ended)),
@@ -76,10 +75,9 @@ fn none(check: &mut Check<'_>) {
                 (message, Severity::Note)
             }
             Some(Absence::NoRundown) => {
-                let why = mask_without_rundown(facts).map_or(String::new(), |mask| {
+                let why = mask_without_rundown(facts).map_or(String::new(), |(mask, why)| {
                     format!(
-                        ": the rundown provider was enabled with {mask:#x}, which requests none \
-                         (EndRundown is 0x100, StartRundown is 0x40)"
+                        ": the rundown provider was enabled with {mask:#x}, which requests {why}"
                     )
                 });
                 let message =
@@ -107,12 +105,20 @@ fn why_not_needed(process: &Process) -> &'static str {
     }
 }
 
-/// The mask of the rundown provider, where it is known and requests no rundown.
-fn mask_without_rundown(facts: &Facts) -> Option<u64> {
-    let mut masks = facts.admission.of(CLR_RUNDOWN).map(|(_, with)| with.any).peekable();
-    let first = masks.peek().copied()?;
+/// The mask of the rundown provider, where it is known and requests no rundown of code, and what it
+/// requests.
+fn mask_without_rundown(facts: &Facts) -> Option<(u64, &'static str)> {
+    let masks: Vec<u64> = facts.admission.of(CLR_RUNDOWN).map(|(_, with)| with.any).collect();
+    let first = masks.first().copied()?;
     // A mask of 0 enables all keywords.
-    masks.all(|mask| mask != 0 && mask & (START_RUNDOWN | END_RUNDOWN) == 0).then_some(first)
+    let none_has = |keywords| masks.iter().all(|&mask| mask != 0 && mask & keywords == 0);
+    if none_has(START_RUNDOWN | END_RUNDOWN) {
+        Some((first, "none (EndRundown is 0x100, StartRundown is 0x40)"))
+    } else if none_has(LOADER | JIT | NGEN) {
+        Some((first, "no code (Loader is 0x8, Jit 0x10, NGen 0x20)"))
+    } else {
+        None
+    }
 }
 
 pub(in crate::rules) const PROCESS_EXITED: Rule = Rule {
@@ -156,8 +162,6 @@ pub(in crate::rules) const MISSING: Rule = Rule {
 
 fn missing(check: &mut Check<'_>) {
     let facts = check.facts;
-    // Files of different recordings are reported by `merge.no-common-process`.
-    let unrelated = are_unrelated(facts);
     let listings = listings(facts);
     for process in facts.processes().iter().filter(|process| process.is_managed()) {
         let from = first_event(process);
@@ -165,11 +169,12 @@ fn missing(check: &mut Check<'_>) {
             check.find(message).of(process, timestamp).unless_lost(from, None);
         };
         match absence(facts, process, &listings) {
-            Some(Absence::OnlyOthers) if !unrelated => add(
+            Some(Absence::OnlyOthers) => add(
                 "the process ran managed code, but only other processes have a rundown".to_owned(),
                 from,
             ),
             Some(_) => {}
+            None if process.brackets().is_empty() => {}
             None => {
                 let brackets = by_clr(process);
                 for (instance, clr) in process.clrs() {
