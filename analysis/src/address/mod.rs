@@ -22,5 +22,8 @@ pub(crate) use pending::{MAX_PENDING, Pending, PendingAddresses, Sighting};
 pub use ranges::{Added, History, Range, Ranges, Tag};
 pub(crate) use stack_cache::{CachedStack, Frame, Lookup, Resolved, StackCache};
 
+/// Where the addresses of a 64-bit process end: it has 128 TiB of them.
+pub(crate) const END_OF_USER_SPACE: u64 = 1 << 47;
+
 /// Where addresses of a 64-bit kernel begin; no managed code is there.
 pub(crate) const KERNEL_SPACE: u64 = 0xffff_8000_0000_0000;

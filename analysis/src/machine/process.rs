@@ -19,7 +19,9 @@ use super::listed::Listed;
 use super::names::text;
 use super::runtime::{Bracket, Clr};
 use super::signs::{MethodSign, MethodSigns};
-use crate::address::{KERNEL_SPACE, Origin, PendingAddresses, Ranges, Sighting, Tallies, Tally};
+use crate::address::{
+    END_OF_USER_SPACE, Origin, PendingAddresses, Ranges, Sighting, Tallies, Tally,
+};
 
 /// Why an address does not resolve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -165,6 +167,9 @@ with_accessors! {
             signs: MethodSigns,
             /// Brackets that were not kept, since there were too many.
             brackets_beyond: u64,
+            /// The thread on which a CLR lists what it has, under the provider of loads, since a
+            /// session requested its state; until that thread compiles something.
+            listing: Option<u32>,
             /// Methods being compiled, by id.
             jitting: HashMap<u64, Jitting>,
             /// Ticks of a second.
@@ -195,7 +200,7 @@ impl Process {
     /// A process with this id; nothing else is known yet.
     #[must_use]
     pub fn new(pid: u32) -> Self {
-        Process { pid, end_of_addresses: KERNEL_SPACE, ..Process::default() }
+        Process { pid, end_of_addresses: END_OF_USER_SPACE, ..Process::default() }
     }
 
     /// A process of a recording whose clock has so many ticks in a second.
@@ -206,7 +211,7 @@ impl Process {
     /// Learns from an event how wide its pointers are.
     #[inline]
     pub(super) fn has_pointers(&mut self, wide: bool) {
-        self.end_of_addresses = if wide { KERNEL_SPACE } else { 1 << 32 };
+        self.end_of_addresses = if wide { END_OF_USER_SPACE } else { 1 << 32 };
     }
 
     /// Takes over what an event states of the process; `texts` is whether long ones are kept.

@@ -280,6 +280,11 @@ impl Clr {
         self.method_unloads.iter().map(|(&module, &span)| (module, span))
     }
 
+    /// Whether it has loaded code before.
+    pub(super) fn has_loaded(&self) -> bool {
+        !self.modules.is_empty() || !self.method_modules.is_empty()
+    }
+
     /// Takes in a module of a domain: returns whether the open bracket listed it before.
     pub(super) fn domain_part(&mut self, part: clr::DomainModule, mark: u8) -> bool {
         let before = self.domain_parts.insert((part.module, part.domain), mark);

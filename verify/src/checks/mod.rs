@@ -101,6 +101,11 @@ impl Facts {
         }
     }
 
+    /// Whether the trace was merged, or consists of several files.
+    pub fn is_joined(&self) -> bool {
+        self.files().len() > 1 || self.files().iter().any(|file| file.is_merged())
+    }
+
     /// Whether the trace has a rundown of any process. What a CLR says of itself when a rundown is
     /// requested is none.
     pub fn has_rundown(&self) -> bool {

@@ -101,14 +101,21 @@ impl Raised {
     ) -> Vec<(String, Counted)> {
         let mut ids = Vec::new();
         let mut out = Vec::new();
-        for (event, counted) in events.filter(|(event, _)| !self.raises(*event)) {
+        let is_own =
+            |sign: MethodSign| matches!(sign.change, Change::Rundown(_)) == self.is_rundown;
+        let signs: Vec<_> = signs.filter(|(sign, _)| is_own(*sign)).collect();
+        // Their signs say more of methods: whether their session may have had a lower level.
+        let is_explained = |event: EventKey| {
+            let mut own = signs.iter().filter(|(sign, _)| id(*sign) == event.id).peekable();
+            own.peek().is_some() && own.all(|(sign, _)| self.raises_sign(*sign))
+        };
+        for (event, counted) in events.filter(|&(e, _)| !self.raises(e) && !is_explained(e)) {
             ids.push(event.id);
             let kind = Kind { rundown: self.is_rundown, id: event.id };
             add(&mut out, format!("{} (id {})", kind.name(), event.id), counted);
         }
         for (sign, counted) in signs {
-            let is_own = matches!(sign.change, Change::Rundown(_)) == self.is_rundown;
-            if is_own && !ids.contains(&id(sign)) && !self.raises_sign(sign) {
+            if !ids.contains(&id(sign)) && !self.raises_sign(sign) {
                 add(&mut out, words(sign), counted);
             }
         }

@@ -6,15 +6,11 @@ use etl_format::constants::FILETIME_PER_SECOND;
 use etl_schema::clr::Enumeration;
 
 use super::commands::{MERGE, MERGE_KERNEL, RECORDING, RUNTIME_CLOCK};
+use super::rundown::coverage::{are_unrelated, is_any_missing};
 use super::{Check, Rule, plural};
 use crate::facts::source::Session;
 use crate::facts::{Facts, Process};
 use crate::finding::Severity;
-
-/// Whether the trace was merged, or consists of several files.
-pub(super) fn is_joined(facts: &Facts) -> bool {
-    facts.files().len() > 1 || facts.files().iter().any(|f| f.is_merged())
-}
 
 pub(super) const DIFFERENT_CLOCKS: Rule = Rule {
     id: "merge.different-clocks",
@@ -132,7 +128,7 @@ fn one_sided(check: &mut Check<'_>) {
     };
     let managed = || facts.processes().iter().filter(|process| process.is_managed());
     let is_needless = managed().all(|process| facts.has_nothing_to_name(process));
-    if !is_joined(facts) || resolves_everything(facts) || is_needless {
+    if !facts.is_joined() || resolves_everything(facts) || is_needless {
         return;
     }
     check.find(message.to_owned()).unless_lost(None, None);
@@ -147,7 +143,7 @@ fn resolves_everything(facts: &Facts) -> bool {
 pub(super) const NO_COMMON_PROCESS: Rule = Rule {
     id: "merge.no-common-process",
     statement: "The rundown lists processes of the runtime session.",
-    severity: Severity::Warning,
+    severity: Severity::Error,
     source: "merging",
     protocol: &["M2"],
     meaning: "No process has both runtime events and a rundown: the files are of different \
@@ -162,21 +158,11 @@ fn no_common_process(check: &mut Check<'_>) {
     if !are_unrelated(facts) {
         return;
     }
+    // Where all that the processes loaded was recorded, they need no rundown.
+    let severity =
+        if is_any_missing(facts) { NO_COMMON_PROCESS.severity } else { Severity::Warning };
     let message = "no process has both events of the runtime and a rundown";
-    check.find(message.to_owned()).unless_lost(None, None);
-}
-
-/// Whether files that are merged or checked together have no process with both events of the
-/// runtime and a rundown, although one could have them.
-fn are_unrelated(facts: &Facts) -> bool {
-    if !is_joined(facts) || facts.runtime_span().is_none() || !facts.has_rundown() {
-        return false;
-    }
-    let both =
-        facts.processes().iter().any(|p| p.last_runtime().is_some() && !p.brackets().is_empty());
-    // Processes that ended before the rundown have none in any case.
-    let alive = facts.processes().iter().any(|p| p.last_runtime().is_some() && p.ended().is_none());
-    !both && alive
+    check.find(message.to_owned()).severity(severity).unless_lost(None, None);
 }
 
 pub(super) const NO_IMAGE_IDS: Rule = Rule {
@@ -198,8 +184,8 @@ fn no_image_ids(check: &mut Check<'_>) {
     if hit == 0 || facts.images().identities() > 0 {
         return;
     }
-    let why =
-        if is_joined(facts) { "the merge added no identities" } else { "the trace was not merged" };
+    let is_merged = facts.files().iter().any(|file| file.is_merged());
+    let why = if is_merged { "the merge added no identities" } else { "the trace was not merged" };
     let message = format!(
         "addresses are in {} without an identity: {why}",
         plural(hit as u64, "image", "images")

@@ -1,7 +1,6 @@
 //! What rules look at, and whether a trace has any of it.
 
 use super::Rule;
-use super::merge::is_joined;
 use crate::facts::loss::LossKind;
 use crate::facts::{Facts, Origin, Process};
 
@@ -104,7 +103,7 @@ impl Subject {
             Subject::ManagedCode => any(Process::is_managed),
             Subject::Rundowns => facts.has_rundown(),
             Subject::Addresses => facts.tallies().iter().any(|tally| tally.frames > 0),
-            Subject::Parts => is_joined(facts),
+            Subject::Parts => facts.is_joined(),
             Subject::ClrStacks => stacks(Origin::ClrStack),
             Subject::KernelStacks => stacks(Origin::KernelStack),
             Subject::Kernel => {

@@ -54,6 +54,10 @@ impl Process {
                     clr.is_listed = true;
                 } else {
                     clr.started.get_or_insert(timestamp);
+                    // It starts before it loads anything.
+                    if clr.has_loaded() {
+                        self.listing = Some(tid);
+                    }
                 }
             }
             clr::Event::Method(via, method) => {
@@ -97,6 +101,7 @@ impl Process {
                 let is_shared = self.jitting.contains_key(&id);
                 let jitting = Jitting { since: timestamp, tid, is_shared, is_listed: false };
                 self.jitting.insert(id, jitting);
+                self.listing = self.listing.filter(|listing| *listing != tid);
             }
             clr::Event::IlMap(_) => self.map_seen(from.rundown, timestamp),
             _ => {}
@@ -184,12 +189,14 @@ impl Process {
                 if is_compiled {
                     self.compiled.add(timestamp);
                 }
-                if method.is_jitted() {
+                // What is listed was there before.
+                let is_listed = self.listing == Some(tid);
+                if method.is_jitted() && !is_listed {
                     self.jitted(method.id, timestamp, tid);
                 }
                 self.last_load.insert(tid, timestamp);
                 tag.bits |= Tag::LOADED;
-                let added = self.code.add(start, size, Some(timestamp), tag);
+                let added = self.code.add(start, size, (!is_listed).then_some(timestamp), tag);
                 self.added(added, start, timestamp);
             }
             clr::Change::Unload => {

@@ -9,3 +9,4 @@ mod lifetimes;
 mod mutation;
 mod ring;
 mod seam;
+mod sessions;

@@ -95,10 +95,10 @@ fn none(check: &mut Check<'_>) {
 fn why_not_needed(process: &Process) -> &'static str {
     let mut starts = process.clrs().values().filter_map(|clr| clr.started());
     let before = process.clr_span().is_some_and(|(first, _)| starts.any(|start| first < start));
-    if process.started().is_some() {
-        "it started during the recording, and its loads were recorded"
-    } else if before {
+    if before {
         "a session requested the state of its CLR (capture state), and later loads were recorded"
+    } else if process.started().is_some() {
+        "it started during the recording, and its loads were recorded"
     } else {
         "its CLR started during the recording, or a session requested its state (capture state), \
          and later loads were recorded"
@@ -147,6 +147,26 @@ fn process_exited(check: &mut Check<'_>) {
     }
 }
 
+/// Whether files that are merged or checked together have no process with both events of the
+/// runtime and a rundown, although one could have them.
+pub(in crate::rules) fn are_unrelated(facts: &Facts) -> bool {
+    if !facts.is_joined() || facts.runtime_span().is_none() || !facts.has_rundown() {
+        return false;
+    }
+    let both =
+        facts.processes().iter().any(|p| p.last_runtime().is_some() && !p.brackets().is_empty());
+    // Processes that ended before the rundown have none in any case.
+    let alive = facts.processes().iter().any(|p| p.last_runtime().is_some() && p.ended().is_none());
+    !both && alive
+}
+
+/// Whether a process should be in the rundown, and only others are.
+pub(in crate::rules) fn is_any_missing(facts: &Facts) -> bool {
+    let listings = listings(facts);
+    let is_missing = |p| matches!(absence(facts, p, &listings), Some(Absence::OnlyOthers));
+    facts.processes().iter().any(is_missing)
+}
+
 pub(in crate::rules) const MISSING: Rule = Rule {
     id: "rundown.missing",
     statement: "Every process that ran managed code and was alive during the rundown is in it.",
@@ -162,6 +182,8 @@ pub(in crate::rules) const MISSING: Rule = Rule {
 
 fn missing(check: &mut Check<'_>) {
     let facts = check.facts;
+    // Files of different recordings are reported by `merge.no-common-process`.
+    let unrelated = are_unrelated(facts);
     let listings = listings(facts);
     for process in facts.processes().iter().filter(|process| process.is_managed()) {
         let from = first_event(process);
@@ -169,7 +191,7 @@ fn missing(check: &mut Check<'_>) {
             check.find(message).of(process, timestamp).unless_lost(from, None);
         };
         match absence(facts, process, &listings) {
-            Some(Absence::OnlyOthers) => add(
+            Some(Absence::OnlyOthers) if !unrelated => add(
                 "the process ran managed code, but only other processes have a rundown".to_owned(),
                 from,
             ),

@@ -159,8 +159,10 @@ fn load_without_jit(check: &mut Check<'_>) {
     let facts = check.facts;
     let known = || facts.admission.of(CLR_RUNTIME);
     let limited = known().any(|(e, _)| e.limited);
-    let asks = known().filter(|(_, with)| with.admits(&JITTING));
-    let enabled = asks.map(|(e, _)| e.at.unwrap_or(i64::MIN)).min().filter(|_| !limited);
+    // While another enablement was the only one, loads came alone.
+    let asks = known().all(|(_, with)| with.admits(&JITTING));
+    let enabled = known().map(|(e, _)| e.at.unwrap_or(i64::MIN)).min();
+    let enabled = enabled.filter(|_| asks && !limited);
     for process in facts.processes() {
         let without = process.loads_without_jit();
         if without.first.is_some_and(|first| enabled.is_some_and(|on| on < first)) {
