@@ -87,7 +87,8 @@ pub(in crate::rules) const OVERLAPPING: Rule = Rule {
     source: "the CLR's rundown protocol",
     protocol: &["R5"],
     meaning: "A second rundown began before the first was complete: the first one's Complete event \
-              is missing.",
+              is missing. Where the second one lists less, it is an error: what the first one would \
+              have listed last is missing.",
     remedy: "Request a rundown once, and wait until it is complete:",
     commands: LARGE_END_RUNDOWN,
     check: overlapping,
@@ -95,13 +96,30 @@ pub(in crate::rules) const OVERLAPPING: Rule = Rule {
 
 fn overlapping(check: &mut Check<'_>) {
     for (process, bracket) in brackets(check).filter(|(_, b)| b.nested) {
+        // The one without a Complete, if this one does not list as much.
+        let is_cut = |first: &Bracket| {
+            let is_first = (first.kind, first.instance) == (bracket.kind, bracket.instance)
+                && first.closed.is_none()
+                && first.opened < bracket.opened;
+            let (before, after) = (first.listed, bracket.listed);
+            let is_again = bracket.is_whole()
+                && before.methods <= after.methods
+                && before.modules <= after.modules;
+            is_first && !is_again
+        };
+        let is_cut = process.brackets().iter().any(is_cut);
+        let (severity, less) = match is_cut {
+            true => (Severity::Error, ", and lists less"),
+            false => (OVERLAPPING.severity, ""),
+        };
         let message = format!(
-            "a second {} rundown of CLR {} began before the first was complete",
+            "a second {} rundown of CLR {} began before the first was complete{less}",
             bracket.kind.name(),
             bracket.instance
         );
         let timestamp = bracket.opened.or(bracket.closed);
-        check.find(message).of(process, timestamp).unless_lost(None, timestamp);
+        let found = check.find(message).severity(severity).of(process, timestamp);
+        found.unless_lost(None, timestamp);
     }
 }
 

@@ -363,7 +363,8 @@ fn partial(check: &mut Check<'_>) {
             {
                 continue;
             }
-            let (methods, modules) = whole.iter().fold((0, 0), |(methods, modules), b| {
+            let ends = own.iter().filter(|b| b.kind == Enumeration::End);
+            let (methods, modules) = ends.fold((0, 0), |(methods, modules), b| {
                 (methods + b.listed.methods, modules + b.listed.modules)
             });
             let what = match (methods, modules) {
@@ -373,7 +374,11 @@ fn partial(check: &mut Check<'_>) {
                 _ => continue,
             };
             let message = format!("the end rundown of CLR {instance} lists {what}");
-            check.find(message).of(process, first.opened).unless_lost(first.opened, first.closed);
+            let found = check.find(message).of(process, first.opened);
+            let found = found.unless_lost(first.opened, first.closed);
+            if process.outside().count > 0 {
+                found.undecided("more is listed outside of it, after an Init or Complete was lost");
+            }
         }
     }
 }
