@@ -20,7 +20,7 @@ use etl_format::read::{ExtendedItem, Header, Record};
 use etl_schema::views::{clr, kernel};
 use foldhash::HashMap;
 
-use self::held::{Held, JoinedStacks, Kinds};
+use self::held::{Held, Joined, JoinedStacks, Kinds};
 use crate::files::Timeline;
 use crate::machine::Machine;
 use crate::observe::{EventKind, EventRef, Frames, Joins, Observer, Sample, Stack};
@@ -313,7 +313,12 @@ impl Joiner {
         for place in self.undefined.remove(&key).unwrap_or_default() {
             let Some(index) = self.index_of(place) else { continue };
             let Some(held) = self.held.get_mut(index) else { continue };
-            self.stacks.change(held, |stack| stack.define(key.1, addresses, kernel));
+            // Thousands of stacks may wait for the same key.
+            if self.stacks.addresses > MAX_ADDRESSES {
+                self.stacks.change(held, Joined::cut);
+            } else {
+                self.stacks.change(held, |stack| stack.define(key.1, addresses, kernel));
+            }
         }
         if last {
             self.keys.remove(&key);
@@ -407,7 +412,7 @@ impl Joiner {
         let frames = stack.map_or(Frames::default(), |stack| Frames {
             kernel: &stack.kernel,
             user: &stack.user,
-            is_partial: stack.is_open() || !held.kernel_only && stack.user.is_empty(),
+            is_partial: stack.is_partial() || !held.kernel_only && stack.user.is_empty(),
         });
         match held.sample() {
             Some(address) => observer.sample(machine, &Sample { event, address, frames }),
