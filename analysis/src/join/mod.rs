@@ -35,6 +35,8 @@ const MAX_KEYS: usize = 1 << 18;
 const MAX_THREADS: usize = 1 << 18;
 /// Events after which a stack is not expected any more where none of it has come.
 const WINDOW: usize = 1 << 12;
+/// Events of one time among which that of a stack is looked for: the last of them.
+const MAX_SAME_TIME: usize = 1 << 12;
 /// The place of an event that is not held.
 const NOWHERE: u64 = u64::MAX;
 /// Events of one time that are not held.
@@ -242,7 +244,11 @@ impl Joiner {
         record: &Record<'_>,
         machine: &Machine,
     ) -> Option<usize> {
-        let first = self.first_at(time);
+        let mut first = self.first_at(time);
+        if self.held.get(first + MAX_SAME_TIME).is_some_and(|held| held.time == time) {
+            let end = time.checked_add(1).map_or(self.held.len(), |after| self.first_at(after));
+            first = end.saturating_sub(MAX_SAME_TIME);
+        }
         let there = self.held.range(first..).take_while(|held| held.time == time);
         let rank = |held: &Held| {
             let free = u8::from(!self.stacks.has_part(held, user));
