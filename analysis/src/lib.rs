@@ -36,7 +36,7 @@ pub use observe::{EventKind, EventRef, Frames, Joins, Observer, RecordObserver, 
 pub use owner_counts::OwnerCounts;
 pub use owners::owner;
 pub use run::{Analysis, MachineBuilder, Recording};
-pub use select::{Life as ProcessLife, ProcessSelector, UnknownProcess};
+pub use select::{Life as ProcessLife, Lives as ProcessLives, ProcessSelector, UnknownProcess};
 
 /// The code of the page runs with the documentation tests.
 #[cfg(doctest)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use foldhash::HashMap;
 
-use crate::machine::{Machine, Process};
+use crate::machine::{Holders, Machine, Process};
 
 /// Selects processes of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +31,71 @@ impl Life {
         self.pid == pid
             && self.from.is_none_or(|from| from <= time)
             && self.to.is_none_or(|to| time < to)
+    }
+}
+
+/// Processes by their ids, and the times in which they have them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lives(
+    /// By id and time; those of one id neither overlap nor touch.
+    Vec<Life>,
+);
+
+impl Lives {
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether one of the processes has an id at any time.
+    #[must_use]
+    pub fn ever(&self, pid: u32) -> bool {
+        self.0.binary_search_by_key(&pid, |life| life.pid).is_ok()
+    }
+
+    /// Whether one of the processes has an id at a time.
+    #[must_use]
+    pub fn has(&self, pid: u32, time: i64) -> bool {
+        let after = self.0.partition_point(|life| (life.pid, life.from) <= (pid, Some(time)));
+        let last = after.checked_sub(1).and_then(|at| self.0.get(at));
+        last.is_some_and(|life| life.has(pid, time))
+    }
+}
+
+impl FromIterator<Life> for Lives {
+    fn from_iter<T: IntoIterator<Item = Life>>(lives: T) -> Self {
+        let mut all = Lives::default();
+        all.extend(lives);
+        all
+    }
+}
+
+impl IntoIterator for Lives {
+    type Item = Life;
+    type IntoIter = std::vec::IntoIter<Life>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl Extend<Life> for Lives {
+    fn extend<T: IntoIterator<Item = Life>>(&mut self, lives: T) {
+        let mut all = std::mem::take(&mut self.0);
+        let is_some = |life: &Life| life.from.zip(life.to).is_none_or(|(from, to)| from < to);
+        all.extend(lives.into_iter().filter(is_some));
+        all.sort_unstable();
+        for life in all {
+            match self.0.last_mut() {
+                Some(last)
+                    if last.pid == life.pid && last.to.is_none_or(|to| life.from <= Some(to)) =>
+                {
+                    last.to = last.to.zip(life.to).map(|(a, b)| a.max(b));
+                }
+                _ => self.0.push(life),
+            }
+        }
     }
 }
 
@@ -78,8 +143,8 @@ impl ProcessSelector {
     ///
     /// # Errors
     /// When a name selects no process.
-    pub fn lives(&self, machine: &Machine) -> Result<Vec<Life>, UnknownProcess> {
-        self.lives_of(machine.processes())
+    pub fn lives(&self, machine: &Machine) -> Result<Lives, UnknownProcess> {
+        Ok(self.lives_of(machine.processes())?.into_iter().collect())
     }
 
     fn lives_of(&self, processes: &[Process]) -> Result<Vec<Life>, UnknownProcess> {
@@ -150,15 +215,8 @@ fn by_id(processes: &[Process]) -> HashMap<u32, Vec<usize>> {
 
 /// Adds the children of the selected processes, and theirs.
 fn add_children(processes: &[Process], selected: &mut BTreeSet<usize>) {
-    let by_id = by_id(processes);
-    let started = |index: usize| processes.get(index).and_then(Process::started);
     let mut children: HashMap<usize, Vec<usize>> = HashMap::default();
-    for (index, process) in processes.iter().enumerate() {
-        let Some(same) = process.parent_pid().and_then(|id| by_id.get(&id)) else { continue };
-        // Of the processes with the parent's id, the last that had started by then.
-        let begun = same.partition_point(|&parent| started(parent) <= process.started());
-        let parent = begun.checked_sub(1).and_then(|at| same.get(at)).copied();
-        let parent = parent.filter(|&p| p != index && was_alive(processes.get(p), process));
+    for (index, parent) in parents(processes).into_iter().enumerate() {
         if let Some(parent) = parent {
             children.entry(parent).or_default().push(index);
         }
@@ -168,6 +226,29 @@ fn add_children(processes: &[Process], selected: &mut BTreeSet<usize>) {
         let new = children.remove(&parent).unwrap_or_default();
         unseen.extend(new.into_iter().filter(|&child| selected.insert(child)));
     }
+}
+
+impl Machine {
+    /// For each process the index of the one that started it, where the recording shows which.
+    #[must_use]
+    pub fn parents(&self) -> Vec<Option<usize>> {
+        parents(self.processes())
+    }
+}
+
+fn parents(processes: &[Process]) -> Vec<Option<usize>> {
+    let holders = Holders::new(processes.iter().map(|p| (p.pid(), p.started())));
+    let parent = |(index, process): (usize, &Process)| {
+        let id = process.parent_pid()?;
+        let time = process.started().unwrap_or(i64::MIN);
+        // It may have the id itself by now.
+        let parent = holders
+            .begun(id, time)
+            .filter(|&parent| parent != index)
+            .or_else(|| holders.begun(id, time.checked_sub(1)?))?;
+        (parent != index && was_alive(processes.get(parent), process)).then_some(parent)
+    };
+    processes.iter().enumerate().map(parent).collect()
 }
 
 /// Whether a process had not ended when another one started.
@@ -233,6 +314,32 @@ mod tests {
         let first = |time| both[0].has(8, time);
         assert_eq!([59, 60].map(first), [true, false]);
         assert!(both[1].has(8, 60) && !both[1].has(9, 60));
+    }
+
+    #[test]
+    fn lives_are_found_among_all() {
+        let life = |pid, from, to| Life { pid, from, to };
+        let all = [
+            life(8, Some(60), Some(70)),
+            life(8, None, Some(20)),
+            life(4, Some(10), None),
+            // They overlap, as those of several traces do.
+            life(8, Some(65), Some(90)),
+            life(8, Some(66), Some(67)),
+            life(8, Some(100), Some(95)),
+            life(9, Some(1), Some(5)),
+            life(9, Some(3), None),
+        ];
+        let lives: Lives = all.into_iter().collect();
+        for pid in 3..11 {
+            for time in [i64::MIN, 0, 3, 5, 9, 10, 19, 20, 60, 66, 70, 89, 90, 97, 100, i64::MAX] {
+                let has = all.iter().any(|life| life.has(pid, time));
+                assert_eq!(lives.has(pid, time), has, "{pid} at {time}");
+            }
+            assert_eq!(lives.ever(pid), all.iter().any(|life| life.pid == pid), "{pid}");
+        }
+        let kept = [life(4, Some(10), None), life(8, None, Some(20)), life(8, Some(60), Some(90))];
+        assert_eq!(lives.0[..3], kept);
     }
 
     #[test]

@@ -27,11 +27,11 @@
 //! ```
 
 use etl_schema::views::Pdb;
-use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::Machine;
 use crate::address::{History, Range, Tag};
+use crate::machine::Holders;
 use crate::machine::images::ImageId;
 use crate::machine::names::{ClrKey, ModuleNames, Names, tier_of};
 
@@ -151,12 +151,9 @@ impl Machine {
     /// [`Analysis::names`](crate::Analysis::names) was not asked for.
     #[must_use]
     pub fn symbols(&self) -> Symbols<'_> {
-        let mut by_pid: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-        let mut spaces = Vec::new();
-        for (index, process) in self.processes.iter().enumerate() {
-            by_pid.entry(process.pid).or_default().push(index);
-            spaces.push((process.code.history(), process.images.history()));
-        }
+        let spaces = self.processes.iter().map(|p| (p.code.history(), p.images.history()));
+        let spaces = spaces.collect();
+        let by_pid = Holders::new(self.processes.iter().map(|p| (p.pid, p.started)));
         Symbols { machine: self, by_pid, spaces, kernel: self.kernel_images().history() }
     }
 }
@@ -168,8 +165,8 @@ pub type Times = (Option<i64>, Option<i64>);
 #[derive(Clone, Debug)]
 pub struct Symbols<'a> {
     machine: &'a Machine,
-    /// Indices of processes, in the order in which they had the id.
-    by_pid: BTreeMap<u32, Vec<usize>>,
+    /// Who had the ids of processes.
+    by_pid: Holders<u32>,
     /// Code and images, by process.
     spaces: Vec<(History<'a>, History<'a>)>,
     kernel: History<'a>,
@@ -180,7 +177,7 @@ impl<'a> Symbols<'a> {
     /// there.
     #[must_use]
     pub fn at(&self, pid: u32, address: u64, timestamp: i64) -> Option<Symbol<'a>> {
-        let process = self.process(pid, timestamp);
+        let process = self.by_pid.at(pid, timestamp);
         let space = process.and_then(|index| Some((index, self.spaces.get(index)?)));
         if let Some((index, (code, images))) = space {
             if let Some(range) = code.range(address, timestamp, timestamp) {
@@ -216,16 +213,6 @@ impl<'a> Symbols<'a> {
             let key = (process, clr);
             Some((process, clr, self.module_of(key, id, facts)?, (facts.from, facts.to)))
         })
-    }
-
-    /// The process that had an id at a time.
-    fn process(&self, pid: u32, timestamp: i64) -> Option<usize> {
-        let indices = self.by_pid.get(&pid)?;
-        let had = |index: &&usize| {
-            let process = self.machine.processes.get(**index);
-            process.and_then(|p| p.started).is_none_or(|started| started <= timestamp)
-        };
-        indices.iter().rev().find(had).or(indices.first()).copied()
     }
 
     fn names(&self) -> Option<&'a Names> {

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use etl_analysis::{
-    Analysis, Change, EventRef, Joins, Machine, Observer, ProcessLife, Recording, Sample, Stack,
+    Analysis, Change, EventRef, Joins, Machine, Observer, ProcessLives, Recording, Sample, Stack,
     UnknownProcess, files,
 };
 use etl_format::Clock;
@@ -84,7 +84,7 @@ impl RecordingArgs {
     /// it observes: if there are any, the recording is read for them before.
     pub fn analyze_selected<O: Observer>(
         &self,
-        observer: impl FnOnce(TimeSpan, Option<Vec<ProcessLife>>) -> O,
+        observer: impl FnOnce(TimeSpan, Option<ProcessLives>) -> O,
     ) -> Result<Analyzed<O>, Failure> {
         self.read(&self.files, true, observer)
     }
@@ -93,7 +93,7 @@ impl RecordingArgs {
         &self,
         files: &[PathBuf],
         selects: bool,
-        observer: impl FnOnce(TimeSpan, Option<Vec<ProcessLife>>) -> O,
+        observer: impl FnOnce(TimeSpan, Option<ProcessLives>) -> O,
     ) -> Result<Analyzed<O>, Failure> {
         if files.len() > 1
             && let Some(stdin) = files.iter().find(|f| input::is_stdin(f))

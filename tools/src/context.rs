@@ -14,7 +14,6 @@ use etl_format::read::{Limits, Record, Source};
 use etl_schema::decode::Utf16;
 use etl_schema::providers::SYSTEM_CONFIG_EX;
 use etl_schema::render::{Meaning, Names};
-use foldhash::HashMap;
 
 /// The processes, threads, volumes and code of a trace.
 #[derive(Clone, Debug)]
@@ -22,10 +21,6 @@ pub struct Context<'m> {
     machine: &'m Machine,
     /// Which of the traces of the machine it is about.
     file: usize,
-    /// Indices of processes by their id, in the order of their starts.
-    processes: HashMap<u32, Vec<usize>>,
-    /// Likewise those of threads.
-    threads: HashMap<u32, Vec<usize>>,
     /// Whether any process and any thread has a name.
     named: (bool, bool),
     /// Whether paths keep the devices of volumes.
@@ -60,38 +55,15 @@ pub fn machine<S: Source, N: Into<String>>(
     analysis.names(true).run_split(&mut recording, &mut (), &mut ())
 }
 
-/// The place in a list of starts that had begun at a time: the last one, or else the first.
-fn last_begun(list: &[usize], started: impl Fn(usize) -> Option<i64>, time: i64) -> Option<usize> {
-    let had = |index: &&usize| started(**index).is_none_or(|start| start <= time);
-    list.iter().rev().find(had).or(list.first()).copied()
-}
-
 impl<'m> Context<'m> {
     /// The context of the events of a machine.
     #[must_use]
     pub fn new(machine: &'m Machine) -> Self {
-        let mut processes: HashMap<u32, Vec<usize>> = HashMap::default();
-        let mut threads: HashMap<u32, Vec<usize>> = HashMap::default();
-        for (index, process) in machine.processes().iter().enumerate() {
-            processes.entry(process.pid()).or_default().push(index);
-        }
-        for (index, thread) in machine.threads().iter().enumerate() {
-            threads.entry(thread.tid).or_default().push(index);
-        }
         let named = (
             machine.processes().iter().any(|process| !process.name().is_empty()),
             machine.threads().iter().any(|thread| !thread.name.is_empty()),
         );
-        Context {
-            machine,
-            file: 0,
-            processes,
-            threads,
-            named,
-            raw_paths: false,
-            symbols: None,
-            functions: None,
-        }
+        Context { machine, file: 0, named, raw_paths: false, symbols: None, functions: None }
     }
 
     /// Which of several traces of the machine it is about. Default: the first.
@@ -130,18 +102,13 @@ impl<'m> Context<'m> {
         if !self.named.0 {
             return "";
         }
-        let all = self.machine.processes();
-        let started = |index: usize| all.get(index)?.started();
-        let list = self.processes.get(&pid).map_or(&[][..], Vec::as_slice);
-        let process =
-            last_begun(list, started, self.time(timestamp)).and_then(|index| all.get(index));
+        let process = self.machine.process_at(pid, self.time(timestamp));
+        let process = process.and_then(|index| self.machine.processes().get(index));
         process.map_or("", |process| process.name())
     }
 
     fn thread(&self, tid: u32, timestamp: i64) -> Option<&'m Thread> {
-        let all = self.machine.threads();
-        let started = |index: usize| all.get(index)?.started;
-        all.get(last_begun(self.threads.get(&tid)?, started, self.time(timestamp))?)
+        self.machine.thread_at(tid, self.time(timestamp))
     }
 
     /// Name of the thread that had an id at a timestamp; "" where it has none.

@@ -5,7 +5,9 @@
 //! Level and keyword follow the rule of sessions ([`Enablement`]): level 0 and keyword 0 select
 //! everything, and an event without a level or keyword passes.
 
-use etl_analysis::{Analysis, ProcessLife, ProcessSelector, Recording, UnknownProcess};
+use etl_analysis::{
+    Analysis, ProcessLife, ProcessLives, ProcessSelector, Recording, UnknownProcess,
+};
 use etl_control::enable::Enablement;
 use etl_format::Guid;
 use etl_format::read::{Limits, Record, Records, Source};
@@ -32,7 +34,7 @@ pub struct Filter {
     /// Processes by their ids.
     pub processes: Vec<u32>,
     /// Processes by their ids and the times in which they have them, beside those of `processes`.
-    pub lives: Vec<ProcessLife>,
+    pub lives: ProcessLives,
     /// Threads by their ids.
     pub threads: Vec<u32>,
     /// The raw timestamp of the first events.
@@ -77,7 +79,7 @@ impl Filter {
     pub fn of_no_process() -> Self {
         // No process has this id, which stands for an unknown one.
         let none = ProcessLife { pid: u32::MAX, from: None, to: None };
-        Filter { lives: vec![none], ..Filter::default() }
+        Filter { lives: ProcessLives::from_iter([none]), ..Filter::default() }
     }
 
     /// Adds the processes that a selector selects. Reads the whole trace within `limits`, unless it
@@ -198,8 +200,7 @@ impl Filter {
 
     /// Whether the process that has an id at the time of an event is selected.
     fn wants_process(&self, id: u32, record: &Record<'_>) -> bool {
-        let has = |life: &ProcessLife| life.has(id, record.timestamp());
-        self.processes.contains(&id) || self.lives.iter().any(has)
+        self.processes.contains(&id) || self.lives.has(id, record.timestamp())
     }
 
     /// All conditions but that on the provider.

@@ -37,6 +37,10 @@ const NUMBERS: usize = 10;
 /// The first version of the history of a heap that lists generations in this way.
 const FIRST_HISTORY: u8 = 3;
 
+/// Collections of a CLR that are expected to end. It has two at most: one in the background, and
+/// one that interrupts it.
+const MAX_OPEN: usize = 1 << 6;
+
 /// Heaps of a collection that are kept; the runtime has at most 1024.
 const MAX_HEAPS: usize = 1 << 10;
 
@@ -100,7 +104,7 @@ impl Collection {
     /// Bytes of all generations of all heaps before it.
     #[must_use]
     pub fn heap_before(&self) -> Option<u64> {
-        self.sum(|heap| heap.before.iter().sum())
+        self.sum(|heap| sum(&heap.before))
     }
 
     /// Bytes of free space within the generations of all heaps after it.
@@ -123,8 +127,13 @@ impl Collection {
     /// Bytes of all generations when it ended.
     #[must_use]
     pub fn heap_size(&self) -> Option<u64> {
-        self.heap.map(|heap| heap.iter().sum())
+        self.heap.as_ref().map(sum)
     }
+}
+
+/// Bytes of all generations.
+fn sum(sizes: &[u64; GENERATIONS]) -> u64 {
+    sizes.iter().fold(0, |sum, &size| sum.saturating_add(size))
 }
 
 /// A suspension of the threads of a process.
@@ -300,6 +309,9 @@ impl Collections {
             since_previous: since.and_then(|since| u64::try_from(since).ok()),
             ..Collection::default()
         });
+        if collector.open.len() >= MAX_OPEN {
+            collector.open.remove(0);
+        }
         collector.open.push(index);
         if collector.suspended.is_some() {
             collector.started.get_or_insert(index);
@@ -373,7 +385,7 @@ impl Collections {
             sizes
         };
         collection.heap = Some(sizes(1));
-        collection.promoted = Some(sizes(1 + GENERATIONS).iter().sum());
+        collection.promoted = Some(sum(&sizes(1 + GENERATIONS)));
     }
 
     /// What the collection that runs did to a heap.
@@ -444,5 +456,20 @@ impl Observer for Collections {
 
     fn restart(&mut self) {
         *self = Collections::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_of_sizes_do_not_wrap() {
+        let sizes = [1 << 63, 1 << 63, 0, 0, 7];
+        let heap = HeapHistory { before: sizes, ..HeapHistory::default() };
+        let heaps = vec![heap, heap];
+        let collection = Collection { heap: Some(sizes), heaps, ..Collection::default() };
+        assert_eq!(collection.heap_size(), Some(u64::MAX));
+        assert_eq!(collection.heap_before(), Some(u64::MAX));
     }
 }

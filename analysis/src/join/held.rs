@@ -9,6 +9,14 @@ use indexmap::IndexMap;
 
 use crate::observe::{EventKind, EventRef};
 
+/// Addresses of a stack. A record has at most this many, and a stack one or two records; keys can
+/// stand for many times as many.
+const MAX_FRAMES: usize = 1 << 13;
+/// Keys of a stack that are not defined yet: one for each part, with some to spare.
+const MAX_OPEN_KEYS: usize = 16;
+/// Addresses for which memory is kept when a stack is released.
+const MAX_KEPT: usize = 1 << 9;
+
 /// What stands for no process, thread, address or stack.
 const NONE: u32 = u32::MAX;
 
@@ -115,11 +123,14 @@ pub(super) struct Joined {
     keys: Vec<OpenKey>,
     /// Whether it has a part that lies in the kernel, and one in the process.
     has: [bool; 2],
+    /// Whether the limits left no space for a part.
+    is_cut: bool,
 }
 
 impl Joined {
     /// Adds addresses, innermost first; the kernel begins at `kernel`.
     pub fn add(&mut self, addresses: &[u64], kernel: u64) {
+        let addresses = self.fitting(addresses);
         let of_user = addresses.iter().filter(|&&address| address < kernel).count();
         self.kernel.reserve_exact(addresses.len() - of_user);
         self.user.reserve_exact(of_user);
@@ -131,8 +142,19 @@ impl Joined {
 
     /// Adds a key, which stands for a part in the process or in the kernel.
     pub fn add_key(&mut self, key: u64, user: bool) {
-        self.keys.push(OpenKey { key, kernel: self.kernel.len(), user: self.user.len() });
+        if self.keys.len() < MAX_OPEN_KEYS {
+            self.keys.push(OpenKey { key, kernel: self.kernel.len(), user: self.user.len() });
+        } else {
+            self.is_cut = true;
+        }
         self.mark(user);
+    }
+
+    /// Of these addresses, those for which there is space.
+    fn fitting<'a>(&mut self, addresses: &'a [u64]) -> &'a [u64] {
+        let fitting = addresses.get(..MAX_FRAMES.saturating_sub(self.len())).unwrap_or(addresses);
+        self.is_cut |= fitting.len() < addresses.len();
+        fitting
     }
 
     /// A key stands for these addresses: each part has its place, whichever is defined first.
@@ -143,6 +165,7 @@ impl Joined {
             if (open.kernel, open.user) == before {
                 self.add(addresses, kernel);
             } else {
+                let addresses = self.fitting(addresses);
                 let of_kernel = addresses.iter().copied().filter(|&address| address >= kernel);
                 let of_user = addresses.iter().copied().filter(|&address| address < kernel);
                 self.kernel.splice(open.kernel..open.kernel, of_kernel);
@@ -156,9 +179,25 @@ impl Joined {
         }
     }
 
+    /// Leaves out what is still to come of it.
+    pub fn cut(&mut self) {
+        self.keys.clear();
+        self.is_cut = true;
+    }
+
+    /// Whether a part of it is missing: of a key that is not defined yet, or beyond the limits.
+    pub fn is_partial(&self) -> bool {
+        self.is_open() || self.is_cut
+    }
+
     /// Whether keys are not defined yet.
     pub fn is_open(&self) -> bool {
         !self.keys.is_empty()
+    }
+
+    /// Whether it has what comes last, or nothing more is taken in.
+    fn has_end(&self) -> bool {
+        self.is_cut || !self.user.is_empty()
     }
 
     fn mark(&mut self, user: bool) {
@@ -168,11 +207,13 @@ impl Joined {
     }
 
     fn clear(&mut self) {
-        let Joined { kernel, user, keys, has } = self;
-        kernel.clear();
-        user.clear();
+        let Joined { kernel, user, keys, has, is_cut } = self;
+        for addresses in [kernel, user] {
+            addresses.clear();
+            addresses.shrink_to(MAX_KEPT);
+        }
         keys.clear();
-        *has = [false; 2];
+        (*has, *is_cut) = ([false; 2], false);
     }
 
     /// How many addresses it has.
@@ -222,7 +263,7 @@ impl JoinedStacks {
     /// Whether nothing more is to come of the stack of an event.
     pub fn is_complete(&self, held: &Held) -> bool {
         self.get(held)
-            .is_some_and(|stack| !stack.is_open() && (held.kernel_only || !stack.user.is_empty()))
+            .is_some_and(|stack| !stack.is_open() && (held.kernel_only || stack.has_end()))
     }
 
     /// Whether the stack of an event has a part that lies in the process, or, if not `user`, in the
@@ -306,5 +347,18 @@ mod tests {
         assert_eq!(next.event(&kinds), EventRef { process: None, tid: None, ..event });
         stacks.change(&mut next, |stack| stack.add_key(9, true));
         assert_eq!((stacks.list.len(), stacks.addresses, stacks.is_complete(&next)), (1, 0, false));
+    }
+
+    #[test]
+    fn keys_do_not_multiply_addresses_without_a_limit() {
+        let mut stack = Joined::default();
+        (0..1_000).for_each(|_| stack.add_key(7, true));
+        assert_eq!(stack.keys.len(), MAX_OPEN_KEYS);
+        assert!(stack.is_partial());
+        stack.define(7, &[1; 1_000], 1 << 63);
+        assert_eq!((stack.user.len(), stack.is_open()), (MAX_FRAMES, false));
+        assert!(stack.is_partial());
+        stack.clear();
+        assert!(!stack.is_partial() && stack.user.capacity() <= MAX_KEPT);
     }
 }

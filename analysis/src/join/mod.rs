@@ -20,7 +20,7 @@ use etl_format::read::{ExtendedItem, Header, Record};
 use etl_schema::views::{clr, kernel};
 use foldhash::HashMap;
 
-use self::held::{Held, JoinedStacks, Kinds};
+use self::held::{Held, Joined, JoinedStacks, Kinds};
 use crate::files::Timeline;
 use crate::machine::Machine;
 use crate::observe::{EventKind, EventRef, Frames, Joins, Observer, Sample, Stack};
@@ -35,6 +35,8 @@ const MAX_KEYS: usize = 1 << 18;
 const MAX_THREADS: usize = 1 << 18;
 /// Events after which a stack is not expected any more where none of it has come.
 const WINDOW: usize = 1 << 12;
+/// Events of one time among which that of a stack is looked for: the last of them.
+const MAX_SAME_TIME: usize = 1 << 12;
 /// The place of an event that is not held.
 const NOWHERE: u64 = u64::MAX;
 /// Events of one time that are not held.
@@ -242,7 +244,11 @@ impl Joiner {
         record: &Record<'_>,
         machine: &Machine,
     ) -> Option<usize> {
-        let first = self.first_at(time);
+        let mut first = self.first_at(time);
+        if self.held.get(first + MAX_SAME_TIME).is_some_and(|held| held.time == time) {
+            let end = time.checked_add(1).map_or(self.held.len(), |after| self.first_at(after));
+            first = end.saturating_sub(MAX_SAME_TIME);
+        }
         let there = self.held.range(first..).take_while(|held| held.time == time);
         let rank = |held: &Held| {
             let free = u8::from(!self.stacks.has_part(held, user));
@@ -313,7 +319,12 @@ impl Joiner {
         for place in self.undefined.remove(&key).unwrap_or_default() {
             let Some(index) = self.index_of(place) else { continue };
             let Some(held) = self.held.get_mut(index) else { continue };
-            self.stacks.change(held, |stack| stack.define(key.1, addresses, kernel));
+            // Thousands of stacks may wait for the same key.
+            if self.stacks.addresses > MAX_ADDRESSES {
+                self.stacks.change(held, Joined::cut);
+            } else {
+                self.stacks.change(held, |stack| stack.define(key.1, addresses, kernel));
+            }
         }
         if last {
             self.keys.remove(&key);
@@ -407,7 +418,7 @@ impl Joiner {
         let frames = stack.map_or(Frames::default(), |stack| Frames {
             kernel: &stack.kernel,
             user: &stack.user,
-            is_partial: stack.is_open() || !held.kernel_only && stack.user.is_empty(),
+            is_partial: stack.is_partial() || !held.kernel_only && stack.user.is_empty(),
         });
         match held.sample() {
             Some(address) => observer.sample(machine, &Sample { event, address, frames }),

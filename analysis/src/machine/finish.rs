@@ -54,6 +54,7 @@ impl Machine {
         self.resolver.kernel = kernel;
         self.unresolved
             .sort_unstable_by_key(|u| (std::cmp::Reverse(u.count), u.process, u.address));
+        self.is_finished = true;
     }
 }
 

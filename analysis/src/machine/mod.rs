@@ -5,6 +5,7 @@ mod changes;
 mod counted;
 mod drives;
 mod finish;
+mod holders;
 mod image_lives;
 pub mod images;
 mod kernel_events;
@@ -17,6 +18,7 @@ mod signs;
 mod threads;
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use etl_format::Clock;
 use etl_format::constants::{EventFlags, PointerSize};
@@ -30,6 +32,7 @@ use crate::files::{FileFacts, Timeline};
 use crate::loss::{self, Loss};
 use crate::steps::{ClrHead, Step, StepSink, Words};
 use drives::Volumes;
+pub(crate) use holders::Holders;
 use images::Images;
 use names::Names;
 use resolve::Resolver;
@@ -134,6 +137,10 @@ with_accessors! {
             /// What the last record changed, where an observer wants to know.
             changes: Option<Vec<Change>>,
             by_pid: HashMap<u32, usize>,
+            /// Whether the recording is read to its end.
+            is_finished: bool,
+            /// Who had the ids, from the end of the recording on.
+            holders: OnceLock<IdHolders>,
             /// Indices of the processes that were looked up last, by id.
             recent: DirectMapped<Option<(u32, usize)>>,
             threads: Threads,
@@ -153,6 +160,15 @@ with_accessors! {
             resolver: Resolver,
         }
     }
+}
+
+/// Who had the ids of processes and threads.
+#[derive(Debug)]
+pub(crate) struct IdHolders {
+    processes: Holders<u32>,
+    threads: Holders<u32>,
+    /// By the ids of process and thread.
+    of_processes: Holders<(u32, u32)>,
 }
 
 /// Takes in the steps of the records of a file.
@@ -197,6 +213,8 @@ impl Machine {
             timeline,
             changes: None,
             by_pid: HashMap::default(),
+            is_finished: false,
+            holders: OnceLock::new(),
             recent: DirectMapped::new(RECENT_PROCESSES),
             threads: Threads::default(),
             volumes: Volumes::default(),
@@ -208,10 +226,27 @@ impl Machine {
         }
     }
 
+    /// Who had the ids, once that does not change any more.
+    fn holders(&self) -> Option<&IdHolders> {
+        self.is_finished.then(|| {
+            self.holders.get_or_init(|| {
+                let threads = self.threads.list().iter();
+                IdHolders {
+                    processes: Holders::new(self.processes.iter().map(|p| (p.pid, p.started))),
+                    threads: Holders::new(threads.clone().map(|t| (t.tid, t.started))),
+                    of_processes: Holders::new(threads.map(|t| ((t.pid, t.tid), t.started))),
+                }
+            })
+        })
+    }
+
     /// Index of the process that had an id at a time: of several, the last that had started by
     /// then.
     #[must_use]
     pub fn process_at(&self, pid: u32, time: i64) -> Option<usize> {
+        if let Some(holders) = self.holders() {
+            return holders.processes.at(pid, time);
+        }
         let own = |index: &usize| self.processes.get(*index).is_some_and(|p| p.pid == pid);
         let had = |index: &usize| {
             let process = self.processes.get(*index);
@@ -237,8 +272,38 @@ impl Machine {
     /// The thread that had an id at a time: of several, the last that had started by then.
     #[must_use]
     pub fn thread_at(&self, tid: u32, time: i64) -> Option<&Thread> {
+        if let Some(holders) = self.holders() {
+            return self.threads.list().get(holders.threads.at(tid, time)?);
+        }
         let own = || self.threads.list().iter().filter(|thread| thread.tid == tid);
         own().rfind(|t| t.started.is_none_or(|at| at <= time)).or_else(|| own().next())
+    }
+
+    /// The thread of a process that had an id: of several, the last one. Without a process, the
+    /// last one of all.
+    #[must_use]
+    pub fn thread_of(&self, process: Option<usize>, tid: u32) -> Option<&Thread> {
+        let Some(process) = process else { return self.thread_at(tid, i64::MAX) };
+        let process = self.processes.get(process)?;
+        // The id of the process may be that of others before and after it.
+        let until = process.ended.unwrap_or(i64::MAX);
+        let list = self.threads.list();
+        let thread = match self.holders() {
+            Some(holders) => list.get(holders.of_processes.begun((process.pid, tid), until)?)?,
+            None => {
+                let own = |t: &&Thread| (t.pid, t.tid) == (process.pid, tid);
+                list.iter().filter(own).rfind(|t| t.started.is_none_or(|at| at <= until))?
+            }
+        };
+        let is_earlier = thread.ended.zip(process.started).is_some_and(|(end, start)| end < start);
+        (!is_earlier).then_some(thread)
+    }
+
+    /// Index of the process of a thread of this machine.
+    #[must_use]
+    pub fn process_of(&self, thread: &Thread) -> Option<usize> {
+        // One that was there from the beginning is one of the first process with the id.
+        self.process_at(thread.pid, thread.started.or(thread.ended).unwrap_or(i64::MIN))
     }
 
     /// Index of the process that a thread belongs to now. Thread 0 is the idle one of every
@@ -593,6 +658,7 @@ impl Machine {
         let mut process = Process::with_clock(pid, self.second);
         well_known(pid).clone_into(&mut process.name);
         self.processes.push(process);
+        self.holders.take();
         self.by_pid.insert(pid, self.processes.len() - 1);
         self.processes.len() - 1
     }

@@ -202,7 +202,7 @@ impl SampleCollector {
         for root in &mut profile.roots {
             let process = root.process.and_then(|at| machine.processes().get(at));
             root.process_name = process.map_or("", |p| p.name()).into();
-            let thread = root.tid.and_then(|tid| machine.thread_at(tid, i64::MAX));
+            let thread = root.tid.and_then(|tid| machine.thread_of(root.process, tid));
             root.thread_name = thread.map_or("", |thread| &thread.name).into();
         }
         profile

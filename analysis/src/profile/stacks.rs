@@ -18,6 +18,9 @@ pub(super) struct Owner {
     pub tid: u32,
 }
 
+/// A process, a thread of an unknown process, and an address.
+type Place = (Option<usize>, u32, u64);
+
 /// An address of a process, while nothing changes there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Location {
@@ -30,8 +33,6 @@ pub(super) struct Location {
     to: i64,
     /// The state of the changes for which `to` is known.
     state: u64,
-    /// The location of the address before it.
-    previous: u32,
 }
 
 /// A node of the tree: an address, called from the addresses above it.
@@ -71,7 +72,9 @@ pub(super) struct Stacks {
     pub locations: Vec<Location>,
     pub owners: Vec<Owner>,
     children: HashMap<(u32, u32), u32>,
-    latest: HashMap<(Option<usize>, u32, u64), u32>,
+    latest: HashMap<Place, u32>,
+    /// The locations before the latest ones, by the times from which on nothing changed.
+    earlier: HashMap<(Place, i64), u32>,
     roots: HashMap<Owner, (u32, u32)>,
     recent: Vec<Recent>,
 }
@@ -84,6 +87,7 @@ impl Default for Stacks {
             owners: Vec::new(),
             children: HashMap::default(),
             latest: HashMap::default(),
+            earlier: HashMap::default(),
             roots: HashMap::default(),
             recent: vec![Recent::default(); RECENT],
         }
@@ -174,22 +178,27 @@ impl Stacks {
         let tid = if owner.process.is_some() { 0 } else { owner.tid };
         let key = (owner.process, tid, address);
         let latest = self.latest.get(&key).copied().unwrap_or(NONE);
-        let mut at = latest;
-        while let Some(location) = self.locations.get_mut(at as usize) {
+        let mut since = None;
+        if let Some(location) = self.locations.get_mut(latest as usize) {
             if location.state != state {
                 (_, location.to) = changes.span(owner.process, address, location.time);
                 location.state = state;
             }
             if location.from <= time && time < location.to {
-                return (at, location.to);
+                return (latest, location.to);
             }
-            at = location.previous;
+            since = Some(location.from);
         }
         let (from, to) = changes.span(owner.process, address, time);
+        if let Some(&at) = self.earlier.get(&(key, from)) {
+            return (at, to);
+        }
         let new = index(self.locations.len());
-        let location = Location { root, address, time, from, to, state, previous: latest };
-        self.locations.push(location);
+        self.locations.push(Location { root, address, time, from, to, state });
         self.latest.insert(key, new);
+        if let Some(since) = since {
+            self.earlier.insert((key, since), latest);
+        }
         (new, to)
     }
 }
@@ -230,6 +239,16 @@ mod tests {
         let after = stacks.node(OWNER, [0x1000].into_iter(), 6, &changes);
         assert_eq!(late, before);
         assert_ne!(after, before);
+        // What comes late finds the location of its own time, whichever is the latest.
+        changes.code(0, 0x1000, 16, 7);
+        let mut location = |tid, time| {
+            let owner = Owner { tid, ..OWNER };
+            let node = stacks.node(owner, [0x1000].into_iter(), time, &changes);
+            stacks.nodes[node as usize].location
+        };
+        let last = location(12, 8);
+        let locations = [location(16, 6), location(20, 3), location(24, 9)];
+        assert_eq!((last, locations), (2, [1, 0, 2]));
         // Elsewhere nothing changed.
         let other = stacks.node(OWNER, [0x9000].into_iter(), 4, &changes);
         assert_eq!(stacks.node(OWNER, [0x9000].into_iter(), 6, &changes), other);

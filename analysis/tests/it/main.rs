@@ -292,3 +292,16 @@ fn thread_id_belongs_to_its_process_at_the_time() {
     let begun = Change::Thread(Life::Begun, TID);
     assert_eq!(seen.changes, [begun, Change::Thread(Life::Ended, TID), begun]);
 }
+
+#[test]
+fn stack_is_looked_for_among_the_last_events_of_its_time() {
+    const COUNT: u32 = 5_000;
+    let mut trace = Trace::new();
+    let tids = (1..=COUNT).map(|n| 4 * n);
+    tids.clone().for_each(|tid| trace.sample(2_000, 0x1000, tid));
+    trace.stack(0x1820, 2_001, 2_000, 4, &[0x5000]);
+    trace.stack(0x1820, 2_002, 2_000, 4 * COUNT, &[0x6000]);
+    let (_, seen) = trace.analyze();
+    let found: Vec<u64> = seen.stacks.iter().flat_map(|(_, _, user, _)| user).copied().collect();
+    assert_eq!((seen.samples.len(), found), (COUNT as usize, vec![0x6000]));
+}

@@ -78,8 +78,8 @@ pub(super) fn admits(
     let filter = &options.filter;
     let any = filter.processes.is_empty() && filter.lives.is_empty();
     let is_wanted = |pid: u32| {
-        let lives = |time| filter.lives.iter().any(|life| life.has(pid, time));
-        let ever = || filter.lives.iter().any(|life| life.pid == pid);
+        let lives = |time| filter.lives.has(pid, time);
+        let ever = || filter.lives.ever(pid);
         filter.processes.contains(&pid) || time.map_or_else(ever, lives)
     };
     (any || pid.is_some_and(is_wanted))

@@ -32,6 +32,7 @@ mod packed_inputs;
 mod provider_names;
 mod report_formats;
 mod reports;
+mod reused_ids;
 mod rewriting;
 mod scrub;
 mod slice;

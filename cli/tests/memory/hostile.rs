@@ -232,3 +232,36 @@ pub fn processors(count: u16) -> Hostile {
     }
     Hostile { name: "processors.etl".to_owned(), bytes: file.bytes() }
 }
+
+/// A file of so many samples, each with a stack of a key that only its end defines; with `one`, the
+/// first sample has them all.
+pub fn waiting_keys(count: u64, one: bool) -> Hostile {
+    const KEY: u64 = 77;
+    let of = |n: u64| if one { at(0) } else { at(n) };
+    let samples = (0..count).map(|n| {
+        perfinfo(true, 0x0f2e, of(n), None, &[], &words(&[0xffff_f800_0000_1000, 1 << 32 | 8], []))
+    });
+    let keys = (0..count).map(|n| {
+        let key = words(&[of(n) as u64, 8 << 32 | 100, KEY], []);
+        perfinfo(true, 0x1826, at(count + n), None, &[], &key)
+    });
+    let last = words(&[KEY], (0..8_000).map(|n| 0x7ff0_0000_0000 + 16 * n));
+    let last = perfinfo(true, 0x1824, at(2 * count), None, &[], &last);
+    let records: Vec<_> = samples.take(if one { 1 } else { usize::MAX }).chain(keys).collect();
+    let mut file = File::new(0x1_0000);
+    for records in records.chunks(1_000).chain([&[last][..]]) {
+        file = file.buffer(0, records);
+    }
+    Hostile { name: format!("waiting-keys-{count}-{one}.etl"), bytes: file.bytes() }
+}
+
+/// A file with a buffer of each of so many processors, and one missing between each two.
+pub fn gaps(count: u16) -> Hostile {
+    let mut file = File::new(0x400);
+    file.event.processors = count.into();
+    for number in 0..count {
+        let records = [Event { timestamp: at(number.into()), ..plain(0) }.bytes()];
+        file.buffers.push(Buffer::data(0x400, number, 2 * i64::from(number) + 2, &records));
+    }
+    Hostile { name: "gaps.etl".to_owned(), bytes: file.bytes() }
+}

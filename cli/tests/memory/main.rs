@@ -97,6 +97,19 @@ fn commands_keep_the_budget_that_they_are_given() {
 }
 
 #[test]
+fn reports_keep_the_budget_that_they_are_given() {
+    let options = ["--max-memory", "64M"];
+    let mut found = Vec::new();
+    for (count, one) in [(1_000, true), (4_000, false)] {
+        let hostile = hostile::waiting_keys(count, one);
+        found.extend(beyond(&[&["analyze", "cpu", "t.etl"]], &hostile, &options, 64 * MIB));
+    }
+    let info: &[&str] = &["info", "--format", "json", "t.etl"];
+    found.extend(beyond(&[info], &hostile::gaps(4_000), &options, 64 * MIB));
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
 fn memory_is_tied_to_the_size_of_the_trace() {
     let mut found = Vec::new();
     for name in ["samples", "tiny"] {

@@ -142,8 +142,7 @@ impl<'a> Threads<'a> {
         let (process, tid) = thread;
         let index = process;
         let process = process.and_then(|at| self.machine.processes().get(at));
-        let of = tid.and_then(|tid| self.machine.thread_at(tid, i64::MAX));
-        let of: Option<&Thread> = of.filter(|of| process.is_none_or(|p| p.pid() == of.pid));
+        let of: Option<&Thread> = tid.and_then(|tid| self.machine.thread_of(index, tid));
         let label = match (of.map_or("", |of| &*of.name), tid) {
             ("", Some(tid)) => format!("Thread {tid}"),
             ("", None) => "unknown thread".to_owned(),

@@ -182,8 +182,8 @@ impl Behavior {
             let span = (time.nanos(of.started), of.ended.map(|at| time.nanos(at)));
             tracks.slice(packets, (owner, Row::Collections), span, &name, &values);
             let (Some(heap), Some(ended)) = (of.heap, of.ended) else { continue };
+            let total = of.heap_size().unwrap_or(0);
             let at = time.nanos(ended);
-            let total = heap.iter().sum();
             tracks.bytes(packets, (owner, Count::Heap), at, total);
             for (generation, bytes) in (0..).zip(heap) {
                 let count = (owner, Count::Generation(generation));

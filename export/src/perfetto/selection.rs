@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use etl_analysis::{Machine, ProcessLife};
+use etl_analysis::{Machine, ProcessLives};
 
 /// Which processes, threads and times are exported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    lives: Option<Vec<ProcessLife>>,
+    lives: Option<ProcessLives>,
     threads: Vec<u32>,
     span: (Option<i64>, Option<i64>),
 }
@@ -21,7 +21,7 @@ impl Selection {
 
     /// Only these processes, while they have their ids.
     #[must_use]
-    pub fn processes(self, lives: Vec<ProcessLife>) -> Self {
+    pub fn processes(self, lives: ProcessLives) -> Self {
         Selection { lives: Some(lives), ..self }
     }
 
@@ -79,7 +79,7 @@ impl Selection {
     /// Whether the process that has an id at a time is selected.
     fn admits_id(&self, pid: u32, time: i64) -> bool {
         let Some(lives) = &self.lives else { return true };
-        lives.iter().any(|life| life.has(pid, time))
+        lives.has(pid, time)
     }
 
     /// Whether a thread is selected, by its id and that of its process.

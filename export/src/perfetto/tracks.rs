@@ -72,6 +72,10 @@ impl Count {
     }
 }
 
+/// Lanes of a row. A slice without an end keeps its lane, so there may be as many as events; those
+/// beyond share the last lane, where they overlap.
+const MAX_LANES: usize = 1 << 10;
+
 /// A process by its id, its CLR where it may have several, and a thread. Perfetto knows processes
 /// by their ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -125,13 +129,7 @@ impl Tracks {
         values: &Values<'_>,
     ) {
         let lanes = self.lanes.entry((owner, row)).or_default();
-        let free = lanes.iter().position(|&ended| ended <= from);
-        let lane = free.unwrap_or(lanes.len());
-        let end = to.unwrap_or(u64::MAX);
-        match lanes.get_mut(lane) {
-            Some(ended) => *ended = end,
-            None => lanes.push(end),
-        }
+        let lane = lane(lanes, (from, to.unwrap_or(u64::MAX)));
         let number = self.number(Track::Slices(owner, row, lane), packets);
         self.begin(event_type::BEGIN, number, row, name, values);
         packets.write(Some(from), packet::TRACK_EVENT, &self.message);
@@ -257,5 +255,32 @@ impl Tracks {
         message.append(&described);
         packets.write(None, packet::TRACK_DESCRIPTOR, &message);
         number
+    }
+}
+
+/// The first lane that is free for a slice, which then takes it. `lanes` has when the last slice
+/// of each ended.
+fn lane(lanes: &mut Vec<u64>, (from, to): (u64, u64)) -> usize {
+    let free = lanes.iter().position(|&ended| ended <= from);
+    let lane = free.unwrap_or(lanes.len()).min(MAX_LANES - 1);
+    match lanes.get_mut(lane) {
+        Some(ended) => *ended = to.max(*ended),
+        None => lanes.push(to),
+    }
+    lane
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_are_used_again_and_have_a_limit() {
+        let mut lanes = Vec::new();
+        let mut lane = |from, to| lane(&mut lanes, (from, to));
+        assert_eq!([lane(1, 5), lane(2, 3), lane(4, 9), lane(5, 6)], [0, 1, 1, 0]);
+        let last = (0..3_000).map(|_| lane(10, u64::MAX)).max();
+        assert_eq!(last, Some(MAX_LANES - 1));
+        assert_eq!(lanes.len(), MAX_LANES);
     }
 }

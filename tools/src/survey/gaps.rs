@@ -8,6 +8,10 @@ use foldhash::HashMap;
 use super::counts::TimeSpan;
 use super::{Gap, Span};
 
+/// Times that are stated. Every gap has one for each processor that wrote buffers, and a trace of
+/// small buffers can have many thousands of both.
+const MAX_SPANS: usize = 1 << 16;
+
 /// The times in which the missing buffers of each gap could have been written.
 pub(super) fn gaps(
     notes: &[Note],
@@ -22,23 +26,75 @@ pub(super) fn gaps(
     for stream in streams.values_mut() {
         stream.sort_by_key(|e| e.sequence_number);
     }
-    let span_of = |e: &&&BufferEntry| buffers.get(&e.offset).copied().flatten();
+    let span_of = |e: &&BufferEntry| buffers.get(&e.offset).copied().flatten();
     let mut gaps = Vec::new();
+    let mut space = MAX_SPANS;
     for note in notes {
         let Note::SequenceGap { first, count, .. } = *note else { continue };
-        let spans = streams
+        let spans: Vec<Span> = streams
             .iter()
+            .take(space)
             .map(|(&processor, stream)| {
-                let before = stream.iter().rev().find(|e| e.sequence_number < first);
-                let after = stream.iter().find(|e| e.sequence_number > first);
+                let before = stream.partition_point(|e| e.sequence_number < first);
+                let after = stream.partition_point(|e| e.sequence_number <= first);
+                let before = before.checked_sub(1).and_then(|at| stream.get(at));
                 Span {
                     processor,
-                    from: before.as_ref().and_then(span_of).map(|(_, last)| utc(last)),
-                    to: after.as_ref().and_then(span_of).map(|(first, _)| utc(first)),
+                    from: before.and_then(span_of).map(|(_, last)| utc(last)),
+                    to: stream.get(after).and_then(span_of).map(|(first, _)| utc(first)),
                 }
             })
             .collect();
-        gaps.push(Gap { first, count, spans });
+        space -= spans.len();
+        let spans_left_out = streams.len() - spans.len();
+        gaps.push(Gap { first, count, spans, spans_left_out });
     }
     gaps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The gaps of a trace with a buffer of each processor, and one missing after each.
+    fn found(processors: u16) -> Vec<Gap> {
+        let numbers = (0..processors).map(|processor| (processor, 2 * i64::from(processor)));
+        let entries: Vec<_> = numbers
+            .clone()
+            .map(|(processor, sequence_number)| {
+                let mut entry = BufferEntry::default();
+                (entry.processor, entry.sequence_number) = (processor, sequence_number);
+                entry.offset = u64::from(processor);
+                entry
+            })
+            .collect();
+        let notes: Vec<_> = numbers
+            .map(|(_, number)| Note::SequenceGap { offset: 0, first: number + 1, count: 1 })
+            .collect();
+        let times = |entry: &BufferEntry| {
+            let time = 10 * entry.sequence_number;
+            (entry.offset, Some((time, time + 5)))
+        };
+        gaps(&notes, &entries, &entries.iter().map(times).collect(), &|time| time.to_string())
+    }
+
+    #[test]
+    fn gaps_lie_between_the_buffers_of_each_processor() {
+        let found = found(2);
+        let spans = |gap: &Gap| -> Vec<_> {
+            gap.spans.iter().map(|span| (span.from.clone(), span.to.clone())).collect()
+        };
+        let at = |time: &str| Some(time.to_owned());
+        assert_eq!(spans(&found[0]), [(at("5"), None), (None, at("20"))]);
+        assert_eq!(spans(&found[1]), [(at("5"), None), (at("25"), None)]);
+        assert_eq!(found[0].spans_left_out, 0);
+    }
+
+    #[test]
+    fn spans_have_a_limit() {
+        let found = found(300);
+        assert_eq!(found.iter().map(|gap| gap.spans.len()).sum::<usize>(), MAX_SPANS);
+        let all = |gap: &Gap| gap.spans.len() + gap.spans_left_out == 300;
+        assert!(found.len() == 300 && found.iter().all(all));
+    }
 }

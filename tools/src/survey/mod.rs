@@ -177,8 +177,17 @@ pub struct Gap {
     pub first: i64,
     /// Number of missing buffers.
     pub count: u64,
-    /// Times by processor.
+    /// Times by processor; in the whole trace 65,536 of them.
     pub spans: Vec<Span>,
+    /// Processors beyond this limit, whose times are not stated.
+    #[serde(skip_serializing_if = "is_none")]
+    pub spans_left_out: usize,
+}
+
+/// Whether nothing was left out.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(left_out: &usize) -> bool {
+    *left_out == 0
 }
 
 /// The time between a processor's buffers before and after a gap.

@@ -11,6 +11,10 @@ use crate::Outcome;
 use crate::error::Failure;
 use crate::table::{Cell, Table};
 
+/// Levels of the tree that are indented: a process may be the last of thousands, each started by
+/// the one before.
+const MAX_INDENT: usize = 64;
+
 /// Prints the processes as a tree: those that a process started follow it.
 pub(super) fn processes_of(args: &ReportArgs) -> Result<Outcome, Failure> {
     let analyzed = args.recording.analyze(|_| ())?;
@@ -31,22 +35,27 @@ pub(super) fn processes_of(args: &ReportArgs) -> Result<Outcome, Failure> {
         ("command_line", "command line"),
     ];
     let mut table = Table::new("processes", "", &columns);
+    let mut threads = vec![0u64; machine.processes().len()];
+    for process in machine.threads().iter().filter_map(|thread| machine.process_of(thread)) {
+        if let Some(count) = threads.get_mut(process) {
+            *count += 1;
+        }
+    }
     for (index, depth) in tree(machine) {
         let Some(process) = machine.processes().get(index) else { continue };
         if selected.as_ref().is_some_and(|selected| !selected.contains(&index)) {
             continue;
         }
-        let threads = machine.threads().iter().filter(|t| t.pid == process.pid()).count();
         let name = if process.name().is_empty() { "?" } else { process.name() };
         table.rows.push(vec![
             Cell::Count(process.pid().into()),
             Cell::count(process.parent_pid()),
             Cell::text(process.name()),
-            Cell::Text(format!("{}{name}", "  ".repeat(depth))),
+            Cell::Text(format!("{}{name}", "  ".repeat(depth.min(MAX_INDENT)))),
             Cell::time(clock, process.started()),
             Cell::time(clock, process.ended()),
             process.exit_status().map_or(Cell::None, |status| Cell::Signed(status.into())),
-            Cell::Count(threads as u64),
+            Cell::Count(threads.get(index).copied().unwrap_or(0)),
             Cell::text(process.user()),
             Cell::count(process.session_id()),
             Cell::text(process.command_line()),
@@ -68,30 +77,27 @@ pub(super) fn processes_of(args: &ReportArgs) -> Result<Outcome, Failure> {
 
 /// Indices of processes, each after the one that started it, with their depths.
 fn tree(machine: &Machine) -> Vec<(usize, usize)> {
-    let all = machine.processes();
-    let parent = |index: usize| {
-        let process = all.get(index)?;
-        let parent =
-            machine.process_at(process.parent_pid()?, process.started()?.saturating_sub(1));
-        // Without its start, the id of the parent may be another process's by now.
-        let known = process.started().is_some();
-        parent.filter(|&parent| parent != index && known)
-    };
-    let parents: Vec<Option<usize>> = (0..all.len()).map(parent).collect();
+    let parents = machine.parents();
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); parents.len()];
+    for (index, parent) in parents.iter().enumerate() {
+        if let Some(children) = parent.and_then(|parent| children.get_mut(parent)) {
+            children.push(index);
+        }
+    }
     let mut order = Vec::new();
-    let mut seen = vec![false; all.len()];
+    let mut seen = vec![false; parents.len()];
     let mut open: Vec<(usize, usize)> = Vec::new();
     // Those that are their own ancestors come last, as roots.
-    let roots = (0..all.len()).filter(|&index| parents.get(index) == Some(&None));
-    for root in roots.chain(0..all.len()) {
+    let roots = (0..parents.len()).filter(|&index| parents.get(index) == Some(&None));
+    for root in roots.chain(0..parents.len()) {
         open.push((root, 0));
         while let Some((index, depth)) = open.pop() {
             if std::mem::replace(seen.get_mut(index).unwrap_or(&mut true), true) {
                 continue;
             }
             order.push((index, depth));
-            let children = (0..all.len()).rev().filter(|&i| parents.get(i) == Some(&Some(index)));
-            open.extend(children.map(|child| (child, depth + 1)));
+            let children = children.get(index).map_or(&[][..], Vec::as_slice);
+            open.extend(children.iter().rev().map(|&child| (child, depth + 1)));
         }
     }
     order

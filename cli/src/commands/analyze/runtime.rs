@@ -275,7 +275,7 @@ fn lock_waits(
             continue;
         }
         let all = Distribution::new(waits.durations.iter().map(|&d| ticks(clock, d)));
-        let name = machine.thread_at(tid, i64::MAX).map_or("", |thread| &thread.name);
+        let name = machine.thread_of(Some(process), tid).map_or("", |thread| &thread.name);
         let mut row = process_cells(machine, process).to_vec();
         row.extend([
             Cell::Count(tid.into()),

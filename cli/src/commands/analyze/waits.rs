@@ -64,7 +64,7 @@ fn thread_row(
     let reason = times.waits.iter().max_by_key(|(_, waits)| waits.total());
     let reason = reason.map(|(reason, _)| reason_name(waits, *reason)).unwrap_or_default();
     let waker = times.wakers.iter().max_by_key(|(_, (_, ticks))| *ticks);
-    let name = machine.thread_at(key.1, i64::MAX).map_or("", |thread| &thread.name);
+    let name = machine.thread_of(key.0, key.1).map_or("", |thread| &thread.name);
     let mut row = known_process(machine, key.0).to_vec();
     row.extend([
         Cell::Count(key.1.into()),
