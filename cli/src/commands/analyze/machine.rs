@@ -77,7 +77,11 @@ pub(super) fn processes_of(args: &ReportArgs) -> Result<Outcome, Failure> {
 
 /// Indices of processes, each after the one that started it, with their depths.
 fn tree(machine: &Machine) -> Vec<(usize, usize)> {
-    let parents = machine.parents();
+    let mut parents = machine.parents();
+    for (parent, process) in parents.iter_mut().zip(machine.processes()) {
+        // Without its start, the id of the parent may be another process's by now.
+        *parent = parent.filter(|_| process.started().is_some());
+    }
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); parents.len()];
     for (index, parent) in parents.iter().enumerate() {
         if let Some(children) = parent.and_then(|parent| children.get_mut(parent)) {
