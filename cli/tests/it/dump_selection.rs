@@ -2,7 +2,7 @@
 
 use etl_test_support::needs;
 
-use crate::common::{BUFFER, directory, etlkit};
+use crate::common::{BUFFER, directory, etlkit, etlkit_piped, trace};
 use crate::provider_names::{made_up, trace_of};
 
 const HTTP: &str = "tx/HTTP_Server.etl";
@@ -298,4 +298,29 @@ fn events_with_an_empty_name_are_called_by_their_number() {
         serde_json::from_str(&run(&["info", "--format", "json", "t.etl"])).unwrap();
     let names: Vec<_> = info["events"].as_array().unwrap().iter().map(|e| &e["event"]).collect();
     assert!(names.contains(&&"EventID(9)".into()), "{info}");
+}
+
+#[test]
+fn merged_printing_rejects_a_trace_that_is_named_twice() {
+    let here = directory(&[("a.etl", &trace())]);
+    std::fs::hard_link(here.path().join("a.etl"), here.path().join("b.etl")).unwrap();
+    for command in [&["dump", "--merge"][..], &["merge", "-o", "out.etl"]] {
+        let said = etlkit(here.path(), &[command, &["a.etl", "b.etl"]].concat());
+        assert_eq!((said.code, said.out.as_str()), (2, ""));
+        let twice = "error: b.etl: is named twice, first as a.etl\nhint: ";
+        assert!(said.err.starts_with(twice), "{}", said.err);
+    }
+    assert_eq!(etlkit(here.path(), &["dump", "--count", "a.etl", "b.etl"]).out, "12\n");
+}
+
+#[test]
+fn standard_input_is_read_once() {
+    let said = |args: &[&str]| etlkit_piped(&trace(), &[args, &["-", "-"]].concat());
+    assert_eq!(said(&["dump", "--count"]).out, "6\n");
+    let twice = "error: (standard input): only one of the files can be standard input\n";
+    for command in [&["dump", "--count"][..], &["dump", "--merge"], &["info"], &["verify"]] {
+        let said = said(command);
+        assert_eq!(said.code, 2);
+        assert!(said.err.starts_with(twice), "{command:?}: {}", said.err);
+    }
 }

@@ -149,6 +149,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
             }
         });
         let paths = paths.collect::<Result<Vec<_>, _>>()?;
+        input::reject_twice(&paths, "name each trace once, or its events are printed twice")?;
         outcome = merged::print(&session, &paths)?;
         session.end()?;
         if session.matched.get() == 0 {
