@@ -43,8 +43,8 @@ pub struct HeaderFields {
 }
 
 impl HeaderFields {
-    /// The name of an event in its schema, or what its number is called: `EventID(160)`. Events that
-    /// describe themselves may have an empty name. `number` is memory for that name.
+    /// The name of an event in its schema, or what its number is called: `EventID(160)`. Events
+    /// that describe themselves may have an empty name. `number` is memory for that name.
     pub fn event_name<'n>(
         &self,
         schema: Option<&'n EventSchema>,
