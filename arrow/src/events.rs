@@ -159,14 +159,7 @@ impl<'c> EventRows<'c> {
         };
         let (schema, fields) = described.unzip();
         if named {
-            let name = match schema {
-                Some(schema) => &*schema.name,
-                None => {
-                    self.name.clear();
-                    header.write_number_name(&mut self.name, record);
-                    &self.name
-                }
-            };
+            let name = header.event_name(schema, record, &mut self.name);
             if !options.events.admit_name(name) {
                 return false;
             }

@@ -134,18 +134,22 @@ impl FilterArgs {
 
 /// Resolves the names of providers that only the trace can define. A note on standard error reports
 /// each name that neither the trace nor `known` defines.
+///
+/// # Errors
+/// When a record cannot be read.
 pub(crate) fn learn_names<S: Source>(
     filter: &mut Filter,
     trace: &mut Trace<S>,
     known: &SchemaStore,
-) {
+) -> Result<(), etl_format::Error> {
     if filter.names.is_empty() {
-        return;
+        return Ok(());
     }
-    let Ok(mut records) = trace.records(Order::File) else { return };
-    for name in filter.learn_names_of_trace(&mut records, known) {
+    let mut records = trace.records(Order::File)?;
+    for name in filter.learn_names_of_trace(&mut records, known)? {
         stderr_line!("note: unknown provider {name}: neither the trace nor the tables define it");
     }
+    Ok(())
 }
 
 /// The raw timestamps of --from and --to, for a trace with this clock.

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::diagnostics::Condition;
 use crate::error::Failure;
+use crate::escape::one_line;
 use crate::input::{AnySource, Input, InputArgs};
 use crate::output::{self, ReportFormat};
 use crate::progress::Progress;
@@ -66,7 +67,10 @@ pub(crate) fn finish<R: Report>(
 ) -> Result<(), Failure> {
     let output = sink.name();
     let text = match format {
-        ReportFormat::Text => output::text(|out| report.text(file, output, out)),
+        // Names of files may have line breaks.
+        ReportFormat::Text => {
+            output::text(|out| report.text(&one_line(file), &one_line(output), out))
+        }
         ReportFormat::Json => {
             output::json(&Json { schema_version: R::SCHEMA_VERSION, file, output, report })
         }

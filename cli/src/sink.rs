@@ -71,7 +71,7 @@ impl Sink {
         let name = path.display().to_string();
         let failure = |e: io::Error| Failure::io(&name, &e);
         for input in inputs {
-            if !input::is_stdin(input) && is_same(input, path) {
+            if !input::is_stdin(input) && input::is_same(input, path) {
                 return Err(Failure::new(
                     &name,
                     "is one of the inputs, which are never overwritten",
@@ -240,20 +240,6 @@ fn is_standard_output(file: &File) -> bool {
 #[cfg(not(unix))]
 fn is_standard_output(_: &File) -> bool {
     false
-}
-
-/// Whether two paths name the same file. Nothing is opened: opening a named pipe waits for the
-/// program at its other end, and takes what it writes.
-#[cfg(unix)]
-fn is_same(a: &Path, b: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let identity = |path| fs::metadata(path).map(|m| (m.dev(), m.ino()));
-    matches!((identity(a), identity(b)), (Ok(a), Ok(b)) if a == b)
-}
-
-#[cfg(not(unix))]
-fn is_same(a: &Path, b: &Path) -> bool {
-    same_file::is_same_file(a, b).unwrap_or(false)
 }
 
 /// How long a named pipe may have no reader. One that was started just before needs some time.

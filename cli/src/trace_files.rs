@@ -10,12 +10,19 @@ use crate::input;
 pub(crate) type Found = Result<PathBuf, (PathBuf, Failure)>;
 
 /// Replaces directories by the traces in them and in their subdirectories. A directory without a
-/// trace is reported on standard error.
+/// trace is reported on standard error. Standard input is read once.
 pub(crate) fn expand(files: &[PathBuf]) -> Vec<Found> {
     let mut out = Vec::new();
+    let mut stdin = false;
     for file in files {
-        if input::is_stdin(file) || !file.is_dir() {
-            out.push(Ok(file.clone()));
+        let is_stdin = input::is_stdin(file);
+        if is_stdin || !file.is_dir() {
+            let found = match is_stdin && stdin {
+                true => Err((file.clone(), input::stdin_twice())),
+                false => Ok(file.clone()),
+            };
+            stdin |= is_stdin;
+            out.push(found);
             continue;
         }
         let found = traces_in(file);

@@ -165,7 +165,9 @@ impl Event {
     #[getter]
     fn name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         let (record, decoding) = self.parts()?;
-        if let Some((described, _)) = decoding.described(&record) {
+        if let Some((described, _)) = decoding.described(&record)
+            && !described.decoder.schema().name.is_empty()
+        {
             return Ok(described.name(py).clone());
         }
         let name = decoding.lock().rows(|rows| rows.event_name(&record).to_owned());

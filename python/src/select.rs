@@ -187,7 +187,8 @@ impl Selection {
                 let failed = |error: etl_format::Error| Fault::format(name, &error);
                 let trace = Trace::open(input.source(), &files.options()).map_err(failed)?;
                 let mut records = trace.into_records(Order::File).map_err(failed)?;
-                let names = filter.learn_names_of_trace(&mut records, &files::store());
+                let names =
+                    filter.learn_names_of_trace(&mut records, &files::store()).map_err(failed)?;
                 unknown.push(names);
             }
             filters.push(filter);

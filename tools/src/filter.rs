@@ -116,20 +116,23 @@ impl Filter {
 
     /// Resolves names of providers from all records of a trace, because some traces define them at
     /// their end. Returns the names that neither the trace nor `known` defines.
+    ///
+    /// # Errors
+    /// When a record cannot be read.
     pub fn learn_names_of_trace<S: Source>(
         &mut self,
         records: &mut Records<S>,
         known: &SchemaStore,
-    ) -> Vec<String> {
+    ) -> Result<Vec<String>, etl_format::Error> {
         let mut names = SchemaStore::default();
-        while let Ok(Some(record)) = records.next_record() {
+        while let Some(record) = records.next_record()? {
             names.learn(&record);
         }
         self.learn_names(&names);
         let is_unknown = |name: &&String| {
             [&names, known].iter().all(|store| store.providers_named(name).next().is_none())
         };
-        self.names.iter().filter(is_unknown).cloned().collect()
+        Ok(self.names.iter().filter(is_unknown).cloned().collect())
     }
 
     /// Whether every event is selected.

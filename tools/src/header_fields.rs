@@ -6,6 +6,7 @@ use etl_format::Guid;
 use etl_format::constants::offset;
 use etl_format::cursor::Bytes;
 use etl_format::read::{Header, Record};
+use etl_schema::EventSchema;
 use serde::Serializer;
 
 /// Writes group and type of a kernel event as `"0x0f2e"`, or null.
@@ -42,8 +43,26 @@ pub struct HeaderFields {
 }
 
 impl HeaderFields {
+    /// The name of an event in its schema, or what its number is called: `EventID(160)`. Events
+    /// that describe themselves may have an empty name. `number` is memory for that name.
+    pub fn event_name<'n>(
+        &self,
+        schema: Option<&'n EventSchema>,
+        record: &Record<'_>,
+        number: &'n mut String,
+    ) -> &'n str {
+        match schema {
+            Some(schema) if !schema.name.is_empty() => &schema.name,
+            _ => {
+                number.clear();
+                self.write_number_name(number, record);
+                number
+            }
+        }
+    }
+
     /// Writes what an event is called if only its numbers are known: `EventID(160)`.
-    pub fn write_number_name(&self, out: &mut String, record: &Record<'_>) {
+    fn write_number_name(&self, out: &mut String, record: &Record<'_>) {
         let (word, number) = match (self.id, self.opcode) {
             (Some(number), _) if !record.is_event() => ("Message", number),
             (Some(id), _) => ("EventID", id),

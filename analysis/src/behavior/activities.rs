@@ -163,7 +163,9 @@ impl Activities {
     }
 
     fn start(&mut self, record: &Record<'_>, header: &EventHeader, event: &EventRef) {
-        if self.open.len() >= MAX_OPEN {
+        let key = (header.activity, header.provider, header.descriptor.task);
+        // A nested start of an open one is kept, or its stop would end the outer one.
+        if self.open.len() >= MAX_OPEN && !self.open.contains_key(&key) {
             return;
         }
         let name = self.number(record, header);
@@ -178,7 +180,6 @@ impl Activities {
             parent: parent(record, header),
             name,
         });
-        let key = (header.activity, header.provider, header.descriptor.task);
         self.open.entry(key).or_default().push(index);
     }
 
@@ -240,7 +241,50 @@ impl Observer for Activities {
 
 #[cfg(test)]
 mod tests {
-    use super::stem;
+    use super::*;
+    use crate::{Analysis, Recording};
+    use etl_format::constants::{EventProperties, PointerSize};
+    use etl_format::write::record::{Event, EventDescriptor};
+    use etl_format::write::{File, FileHeader, Session, SessionConfig};
+    use std::io::Cursor;
+
+    #[test]
+    fn stops_end_the_inner_start_with_as_many_open_activities_as_are_kept() {
+        let (provider, id) = (Guid::new(1, 0, 0, [0; 8]), Guid::new(2, 0, 0, [0; 8]));
+        let header = FileHeader { timestamp: 1, perf_freq: 10_000_000, ..FileHeader::new() };
+        let file = File::new(Cursor::new(Vec::new()));
+        let mut session = Session::create(file, SessionConfig::new(header)).unwrap();
+        for (timestamp, opcode) in [(10, START), (20, STOP), (30, STOP)] {
+            let event = Event {
+                pointer_size: PointerSize::P8,
+                flags: EventFlags(0),
+                properties: EventProperties(0),
+                thread_id: 8,
+                process_id: 4,
+                timestamp,
+                provider,
+                descriptor: EventDescriptor { id: 7, opcode, ..EventDescriptor::default() },
+                kernel_time: 0,
+                user_time: 0,
+                activity: id,
+                extended: &[],
+                payload: &[],
+            };
+            session.write(0, &event).unwrap();
+        }
+        let bytes = session.close(None).unwrap().0.into_inner().into_inner();
+
+        let mut activities = Activities::new(SchemaStore::default());
+        activities.list.push(Activity::new(id, Guid::ZERO, 0, 1));
+        activities.open.insert((id, provider, 0), vec![0]);
+        for other in 1..MAX_OPEN as u32 {
+            activities.open.insert((Guid::new(other, 1, 0, [0; 8]), provider, 0), Vec::new());
+        }
+        let mut recording = Recording::open([(bytes.as_slice(), "made")]).unwrap();
+        Analysis::new().run(&mut recording, &mut activities).unwrap();
+        let times: Vec<_> = activities.list.iter().map(|a| (a.started, a.stopped)).collect();
+        assert_eq!(times, [(1, Some(30)), (10, Some(20))]);
+    }
 
     #[test]
     fn stem_is_the_name_without_start() {

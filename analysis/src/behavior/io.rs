@@ -203,8 +203,9 @@ impl Io {
         let key = (process, file, operation);
         self.add(key, fields.uint(0).unwrap_or(0));
         if let Some(request) = fields.uint(2)
-            && self.open.len() < MAX_OPEN
+            && (self.open.len() < MAX_OPEN || self.open.contains_key(&request))
         {
+            // A packet that is used again replaces the operation whose end is missing.
             self.open.insert(request, (key, event.time));
         }
     }

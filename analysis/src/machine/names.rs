@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 
 use etl_format::cursor::utf16_nul;
-use etl_schema::decode::Utf16;
+use etl_schema::decode::{Utf16, ansi_text};
 use etl_schema::views::Pdb;
 use etl_schema::views::clr::{self, Method, Module};
 use foldhash::HashMap;
@@ -282,8 +282,8 @@ impl Names {
     /// Takes in the path of a PDB, in the encoding of a linker.
     pub fn pdb(&mut self, pdb: Pdb, path: &[u8]) {
         if !path.is_empty() && !self.pdbs.contains_key(&pdb) {
-            let path = String::from_utf8_lossy(path);
-            let units: Vec<u8> = path.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            let units: Vec<u8> =
+                ansi_text(path).encode_utf16().flat_map(u16::to_le_bytes).collect();
             let path = self.texts.number(&units);
             self.pdbs.insert(pdb, path);
         }

@@ -5,7 +5,7 @@ mod events;
 
 use std::collections::BTreeMap;
 
-use etl_schema::decode::{Sid, Utf16};
+use etl_schema::decode::{Sid, Utf16, ansi_text};
 use etl_schema::render;
 
 use etl_schema::clr::Enumeration;
@@ -217,7 +217,7 @@ impl Process {
     /// Takes over what an event states of the process; `texts` is whether long ones are kept.
     pub(crate) fn learn(&mut self, event: &kernel::Process<'_>, texts: bool) {
         if let Some(name) = event.name().filter(|name| !name.is_empty()) {
-            self.name = String::from_utf8_lossy(name).into_owned();
+            self.name = ansi_text(name).into_owned();
             (self.parent_pid, self.session_id) = (event.parent(), event.session());
         }
         if let Some(user) = event.user().and_then(Sid::parse) {
@@ -243,7 +243,7 @@ impl Process {
     /// Takes over a file name that may be cut, where none is known.
     pub(crate) fn name_if_unknown(&mut self, name: &[u8]) {
         if self.name.is_empty() {
-            self.name = String::from_utf8_lossy(name).into_owned();
+            self.name = ansi_text(name).into_owned();
         }
     }
 

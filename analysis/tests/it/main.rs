@@ -4,6 +4,7 @@
 
 use std::io::Cursor;
 
+use etl_analysis::behavior::io::Io;
 use etl_analysis::{
     Analysis, Change, EventKind, EventRef, Joins, Life, Machine, Observer, OwnerCounts, Recording,
     Sample, Stack,
@@ -148,9 +149,15 @@ impl Observer for SeenOfSamples {
 }
 
 /// A process of the kernel's list, or one that starts or ends.
-fn process(trace: &mut Trace, hook: u16, timestamp: i64, (pid, parent): (u32, u32), name: &str) {
+fn process(
+    trace: &mut Trace,
+    hook: u16,
+    timestamp: i64,
+    (pid, parent): (u32, u32),
+    name: impl AsRef<[u8]>,
+) {
     let ids = [0, 0, pid, parent].map(u32::to_le_bytes).concat();
-    let payload = [&ids[..], &[0; 20], name.as_bytes(), b"\0", b"\0\0"].concat();
+    let payload = [&ids[..], &[0; 20], name.as_ref(), b"\0", b"\0\0"].concat();
     let record = System {
         pointer_size: PointerSize::P8,
         version: 3,
@@ -304,4 +311,37 @@ fn stack_is_looked_for_among_the_last_events_of_its_time() {
     let (_, seen) = trace.analyze();
     let found: Vec<u64> = seen.stacks.iter().flat_map(|(_, _, user, _)| user).copied().collect();
     assert_eq!((seen.samples.len(), found), (COUNT as usize, vec![0x6000]));
+}
+
+#[test]
+fn process_names_keep_bytes_that_are_no_utf8_apart() {
+    let mut trace = Trace::new();
+    process(&mut trace, 0x0301, 2_000, (PID, 4), b"notep\xe9d.exe");
+    process(&mut trace, 0x0301, 2_001, (PID + 4, 4), "notepéd.exe");
+    process(&mut trace, 0x0301, 2_002, (PID + 8, 4), b"notep\xead.exe");
+    let (machine, _) = trace.analyze();
+    let names: Vec<&str> = machine.processes().iter().map(|process| process.name()).collect();
+    assert!(names.ends_with(&["notepéd.exe", "notepéd.exe", "notepêd.exe"]), "{names:?}");
+}
+
+#[test]
+fn reads_of_a_packet_that_is_used_again_count_from_their_own_start() {
+    let read = |trace: &mut Trace, timestamp, request: u64| {
+        let [size, thread, key] = [100, TID, 7].map(u32::to_le_bytes);
+        let (request, zero) = (request.to_le_bytes(), [0; 4]);
+        let parts = [&[0; 8][..], &request, &[1; 8], &key, &zero, &thread, &size, &[0; 8]];
+        trace.event(0x0443, 3, timestamp, &parts);
+    };
+    // As many reads without an end as are awaited, or one less; then one of a millisecond.
+    for requests in [(1 << 16) - 1, 1 << 16] {
+        let mut trace = Trace::new();
+        for request in 0..requests {
+            read(&mut trace, 10_000_000, request);
+        }
+        read(&mut trace, 990_000_000, 5);
+        trace.event(0x044c, 3, 990_010_000, &[&5u64.to_le_bytes(), &[0; 12]]);
+        let (_, io): (_, Io) = trace.analyze_for();
+        let times: Vec<u64> = io.totals().map(|(.., total)| total.latency.total()).collect();
+        assert_eq!(times, [10_000]);
+    }
 }

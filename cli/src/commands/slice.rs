@@ -11,7 +11,7 @@ use crate::Outcome;
 use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
 use crate::filter::{self, FilterArgs};
-use crate::input::Input;
+use crate::input::{self, Input};
 use crate::rewrite::{Report, Rewrite, RewriteArgs};
 
 /// Arguments of `etlkit slice`.
@@ -53,7 +53,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let processes = args.filter.processes(&mut input)?;
     let mut job = Rewrite::start(&mut input, &args.rewrite, [], &args.file)?;
     let mut filter = args.filter.filter(&job.trace.clock(), &processes)?;
-    filter::learn_names(&mut filter, &mut job.trace, &SchemaStore::default());
+    filter::learn_names(&mut filter, &mut job.trace, &SchemaStore::default())
+        .map_err(|error| Failure::trace(&input::display(&args.file), &error))?;
     let keep_state = !args.no_keep_state || args.keep_state;
     let mut progress = job.progress(if keep_state { 2 } else { 1 });
     let select = |record: &Record<'_>, subject: &Subject| filter.admits_subject(record, subject);

@@ -7,21 +7,21 @@ use crate::memory;
 
 /// The most memory that a trace may take unless the user names another: a container of 2 GiB has
 /// it.
-const MEMORY: u64 = 1 << 30;
+const MAX_DEFAULT: u64 = 1 << 30;
 
 /// Memory for the smallest trace.
-const LEAST: u64 = 128 << 20;
+const MIN_DEFAULT: u64 = 128 << 20;
 
 /// A trace needs no more than this many times its size. Compressed traces of Windows decompress to
 /// four to eight times their size, and what is known of each record takes some of its size again.
-const TIMES: u64 = 256;
+const MAX_GROWTH: u64 = 256;
 
 /// Memory that a thread may take for buffers of its own: those that it compresses take 4 MiB, and
 /// as much compressed.
-const THREAD: u64 = 32 << 20;
+const MAX_THREAD_MEMORY: u64 = 32 << 20;
 
 /// The smallest budget: with less, no command can work.
-const SMALLEST: u64 = 32 << 20;
+const MIN_MEMORY: u64 = 32 << 20;
 
 /// A buffer takes at most one of this many parts of the memory for buffers, but those of Windows
 /// always fit: a larger one counts as damage.
@@ -30,7 +30,7 @@ const BUFFER: u32 = 16 << 20;
 
 /// The largest file that is mapped if the memory is limited: the pages of a mapped file count as
 /// memory of the process until the system needs them.
-const MAPPED: u64 = 32 << 20;
+const MAX_MAPPED: u64 = 32 << 20;
 
 /// The arguments of every command that reads a trace.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -73,13 +73,13 @@ impl InputArgs {
 
     /// Whether a file of this size is read in blocks.
     pub fn in_blocks(&self, size: Option<u64>) -> bool {
-        self.no_mmap || self.max_memory.is_some() && size.is_none_or(|size| size > MAPPED)
+        self.no_mmap || self.max_memory.is_some() && size.is_none_or(|size| size > MAX_MAPPED)
     }
 
     /// The memory for traces of `size` bytes together.
     pub fn memory(&self, size: u64) -> u64 {
-        let tied = size.saturating_mul(TIMES).saturating_add(LEAST).min(MEMORY);
-        self.max_memory.unwrap_or(tied).max(SMALLEST)
+        let tied = size.saturating_mul(MAX_GROWTH).saturating_add(MIN_DEFAULT).min(MAX_DEFAULT);
+        self.max_memory.unwrap_or(tied).max(MIN_MEMORY)
     }
 
     /// The part of that for the open buffers of a merge, which reads as many traces at once as fit.
@@ -89,7 +89,7 @@ impl InputArgs {
 
     /// The largest number of threads that may compress buffers.
     pub fn most_threads(&self) -> usize {
-        let threads = self.max_memory.unwrap_or(MEMORY) / THREAD;
+        let threads = self.max_memory.unwrap_or(MAX_DEFAULT) / MAX_THREAD_MEMORY;
         usize::try_from(threads).unwrap_or(usize::MAX).max(1)
     }
 

@@ -4,12 +4,12 @@ mod about;
 mod ahead;
 mod any;
 mod args;
+mod identity;
 mod map;
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use etl_format::read::{FileSource, Limits, Options, Records, Source, Spooled, Trace};
 use etl_tools::input::Bytes;
@@ -24,6 +24,7 @@ pub(crate) use about::About;
 pub(crate) use any::AnySource;
 pub(crate) use args::InputArgs;
 pub(crate) use etl_tools::input::{binary_format, what};
+pub(crate) use identity::{is_same, reject_twice, stdin_twice};
 pub(crate) use map::Mapped;
 
 /// The name of `-` in messages and reports.
@@ -152,20 +153,6 @@ fn is_stdin_pipe(path: &Path) -> bool {
 /// The name of a file in messages and reports.
 pub(crate) fn display(path: &Path) -> String {
     if is_stdin(path) { STDIN.to_owned() } else { path.display().to_string() }
-}
-
-/// Rejects a file that is named twice.
-pub(crate) fn reject_twice(files: &[PathBuf], hint: &str) -> Result<(), Failure> {
-    let mut seen = BTreeSet::new();
-    let twice = files.iter().find(|file| match is_stdin(file) {
-        true => !seen.insert((*file).clone()),
-        // A file that does not exist is reported when it is opened.
-        false => file.canonicalize().is_ok_and(|path| !seen.insert(path)),
-    });
-    match twice {
-        Some(file) => Err(Failure::new(display(file), "is named twice").hint(hint)),
-        None => Ok(()),
-    }
 }
 
 /// An input that is read front to back.

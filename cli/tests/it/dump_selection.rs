@@ -2,7 +2,7 @@
 
 use etl_test_support::needs;
 
-use crate::common::{directory, etlkit};
+use crate::common::{BUFFER, directory, etlkit, etlkit_piped, trace};
 use crate::provider_names::{made_up, trace_of};
 
 const HTTP: &str = "tx/HTTP_Server.etl";
@@ -281,4 +281,46 @@ fn processes_have_the_names_that_their_provider_states() {
     assert!(own > 100 && own == count(&["--process", "outlook.exe"]), "{own}");
     let dumped = etlkit(here.path(), &["dump", path, "--pid", "5864", "--limit", "1"]);
     assert!(dumped.out.contains("  pid devenv.exe (5864) tid "), "{}", dumped.out);
+}
+
+#[test]
+fn events_with_an_empty_name_are_called_by_their_number() {
+    let text: Vec<u8> = "hello\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let mut trace = crate::common::trace_of([7; 16], 9, 0, &text);
+    // The flags of the event: its payload is a string, and it has no name.
+    trace[BUFFER + 0x48 + 4] |= 0x04;
+    let here = directory(&[("t.etl", &trace)]);
+    let run = |args: &[&str]| etlkit(here.path(), args).out;
+    let row = run(&["dump", "--event", "EventID(9)", "--format", "jsonl", "t.etl"]);
+    let row: serde_json::Value = serde_json::from_str(&row).unwrap();
+    assert_eq!((&row["event"], row["fields"].is_object()), (&"EventID(9)".into(), true), "{row}");
+    let info: serde_json::Value =
+        serde_json::from_str(&run(&["info", "--format", "json", "t.etl"])).unwrap();
+    let names: Vec<_> = info["events"].as_array().unwrap().iter().map(|e| &e["event"]).collect();
+    assert!(names.contains(&&"EventID(9)".into()), "{info}");
+}
+
+#[test]
+fn merged_printing_rejects_a_trace_that_is_named_twice() {
+    let here = directory(&[("a.etl", &trace())]);
+    std::fs::hard_link(here.path().join("a.etl"), here.path().join("b.etl")).unwrap();
+    for command in [&["dump", "--merge"][..], &["merge", "-o", "out.etl"]] {
+        let said = etlkit(here.path(), &[command, &["a.etl", "b.etl"]].concat());
+        assert_eq!((said.code, said.out.as_str()), (2, ""));
+        let twice = "error: b.etl: is named twice, first as a.etl\nhint: ";
+        assert!(said.err.starts_with(twice), "{}", said.err);
+    }
+    assert_eq!(etlkit(here.path(), &["dump", "--count", "a.etl", "b.etl"]).out, "12\n");
+}
+
+#[test]
+fn standard_input_is_read_once() {
+    let said = |args: &[&str]| etlkit_piped(&trace(), &[args, &["-", "-"]].concat());
+    assert_eq!(said(&["dump", "--count"]).out, "6\n");
+    let twice = "error: (standard input): only one of the files can be standard input\n";
+    for command in [&["dump", "--count"][..], &["dump", "--merge"], &["info"], &["verify"]] {
+        let said = said(command);
+        assert_eq!(said.code, 2);
+        assert!(said.err.starts_with(twice), "{command:?}: {}", said.err);
+    }
 }

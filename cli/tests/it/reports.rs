@@ -6,7 +6,7 @@ use std::path::Path;
 use etl_test_support::root;
 use serde_json::Value;
 
-use super::common::{directory, etlkit, etlkit_piped};
+use super::common::{directory, etlkit, etlkit_piped, trace};
 
 const KINDS: [&str; 14] = [
     "summary",
@@ -145,4 +145,17 @@ fn a_part_of_the_time_has_its_own_shares() {
     assert!(done.out.contains("\nmissing at this time\n"), "{}", done.out);
     let note = "note: nothing was recorded at this time, but from 0.000 to 2.002 s\n";
     assert_eq!((done.code, &*done.err), (0, note));
+}
+
+#[test]
+fn one_of_a_kind_has_no_plural() {
+    let mut trace = trace();
+    // The number of processors in the header event.
+    trace[0x48 + 0x20 + 0x0c] = 1;
+    let here = directory(&[("t.etl", &trace)]);
+    for command in [&["info", "t.etl"][..], &["analyze", "summary", "t.etl"]] {
+        let said = etlkit(here.path(), command);
+        assert!(said.out.contains(", 1 processor"), "{}", said.out);
+        assert!(!said.out.contains("1 processors"), "{}", said.out);
+    }
 }

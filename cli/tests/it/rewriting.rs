@@ -320,3 +320,18 @@ fn report_json_fields_are_documented() {
         }
     }
 }
+
+/// As `dump` does, which has one line for each event.
+#[cfg(unix)]
+#[test]
+fn reports_escape_line_breaks_in_names_of_files() {
+    let here = directory(&[("a\nb.etl", &trace())]);
+    for command in [&["compress"][..], &["slice", "--id", "1"], &["scrub"], &["repair"]] {
+        let said =
+            etlkit(here.path(), &[command, &["a\nb.etl", "-o", "c\nd.etl", "--force"]].concat());
+        assert_eq!(said.code, 0, "{}", said.err);
+        assert!(said.out.contains("c\\nd.etl"), "{}", said.out);
+        assert!(!said.out.contains("a\nb") && !said.out.contains("c\nd"), "{}", said.out);
+    }
+    assert!(etlkit(here.path(), &["info", "a\nb.etl"]).out.starts_with("a\\nb.etl\n"));
+}

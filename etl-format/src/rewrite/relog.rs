@@ -31,7 +31,7 @@ use crate::write::record::{Moved, Raw, Record};
 use crate::write::{Session, SessionConfig, SessionSummary, Style};
 
 /// Windows' own limit to the size of a buffer.
-const LARGEST: u32 = 16 << 20;
+const MAX_BUFFER: u32 = 16 << 20;
 
 /// The start of the new file: the header event and the other records of buffer 0.
 #[derive(Clone, Debug)]
@@ -84,7 +84,8 @@ impl RelogPlan {
             header.processors.max(most.saturating_add(1)).min(u32::from(PROCESSOR_INDEX_MASK) + 1);
         let largest = buffers.iter().map(|b| b.fill).max().unwrap_or(0);
         // A size beyond the limit of Windows is damage, and would be written as filler.
-        let stated = Some(header.buffer_size).filter(|size| *size <= LARGEST).unwrap_or(0x1_0000);
+        let stated =
+            Some(header.buffer_size).filter(|size| *size <= MAX_BUFFER).unwrap_or(0x1_0000);
         header.buffer_size = stated.max(largest).clamp(1024, 1 << 30).next_multiple_of(1024);
         let from_header_buffer = buffers.first().is_some_and(|b| b.offset == 0 && b.is_header());
         let losses = losses(buffers).collect();

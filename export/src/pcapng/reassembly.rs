@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Bytes that a packet has at most.
-const LONGEST: usize = 0xffff;
+const MAX_PACKET: usize = 0xffff;
 /// Packets that are open at a time: one for each processor and interface is usual.
-const MOST: usize = 1 << 10;
+const MAX_OPEN: usize = 1 << 10;
 
 /// An interface, a processor and a thread.
 type Key = (u32, u16, u32);
@@ -29,7 +29,7 @@ impl Reassembly {
     ) -> Option<Cow<'a, [u8]>> {
         let before = if self.open.is_empty() { None } else { self.open.remove(&key) };
         // Nearly all packets are whole.
-        if before.is_none() && begins && ends && bytes.len() <= LONGEST {
+        if before.is_none() && begins && ends && bytes.len() <= MAX_PACKET {
             return Some(Cow::Borrowed(bytes));
         }
         let mut packet = match (before, begins) {
@@ -45,7 +45,7 @@ impl Reassembly {
                 return None;
             }
         };
-        if packet.len() + bytes.len() > LONGEST {
+        if packet.len() + bytes.len() > MAX_PACKET {
             self.incomplete += 1;
             return None;
         }
@@ -53,7 +53,7 @@ impl Reassembly {
         if ends {
             return Some(Cow::Owned(packet));
         }
-        if self.open.len() < MOST {
+        if self.open.len() < MAX_OPEN {
             self.open.insert(key, packet);
         } else {
             self.incomplete += 1;

@@ -5,7 +5,7 @@ use std::collections::{HashSet, VecDeque};
 use foldhash::fast::FixedState;
 
 /// Packets that are remembered. One passes the network stack in less than a second.
-const MOST: usize = 1 << 16;
+const MAX_PACKETS: usize = 1 << 16;
 
 /// Group and number of the last packets.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ impl Seen {
         if !self.known.insert(packet) {
             return false;
         }
-        if self.order.len() == MOST
+        if self.order.len() == MAX_PACKETS
             && let Some(oldest) = self.order.pop_front()
         {
             self.known.remove(&oldest);
@@ -32,14 +32,14 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST, Seen};
+    use super::{MAX_PACKETS, Seen};
 
     #[test]
     fn packet_is_new_once_among_the_last_ones() {
         let mut seen = Seen::default();
         assert!(seen.is_new((1, 1)) && seen.is_new((1, 2)) && !seen.is_new((1, 1)));
-        assert!((2..=MOST as u64 + 1).all(|group| seen.is_new((group, 1))));
+        assert!((2..=MAX_PACKETS as u64 + 1).all(|group| seen.is_new((group, 1))));
         assert!(seen.is_new((1, 1)));
-        assert_eq!(seen.known.len(), MOST);
+        assert_eq!(seen.known.len(), MAX_PACKETS);
     }
 }

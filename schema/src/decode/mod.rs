@@ -32,7 +32,8 @@ mod views;
 
 pub(crate) use extent::wbem_sid_len;
 pub use fields::{Fields, Note};
-pub use text::Utf16;
+pub(crate) use text::ansi_chars;
+pub use text::{Utf16, ansi_text};
 pub use value::{Sid, SystemTime, Value};
 pub use views::{ArrayView, StructView};
 

@@ -1,8 +1,26 @@
-//! UTF-16 text in a payload, and the search for the end of text.
+//! Text in a payload: UTF-16, eight-bit text, and the search for the end of text.
 
 use etl_format::cursor::Bytes;
 use etl_format::cursor::utf16_nul;
+use std::borrow::Cow;
 use std::fmt;
+
+/// Eight-bit text whose encoding no event states: what is UTF-8 as such, all other bytes as the
+/// characters U+0080 to U+00FF, so that different bytes stay different.
+#[must_use]
+pub fn ansi_text(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.into(),
+        Err(_) => ansi_chars(bytes).collect(),
+    }
+}
+
+/// The characters of [`ansi_text`].
+pub(crate) fn ansi_chars(bytes: &[u8]) -> impl Iterator<Item = char> {
+    bytes.utf8_chunks().flat_map(|chunk| {
+        chunk.valid().chars().chain(chunk.invalid().iter().map(|byte| char::from(*byte)))
+    })
+}
 
 /// UTF-16LE code units in a payload, valid or not.
 ///
@@ -175,6 +193,13 @@ mod tests {
             Utf16::new(&bytes).push_to(&mut text);
             prop_assert_eq!(text, format!("before {}", String::from_utf16_lossy(&units)));
         }
+    }
+
+    #[test]
+    fn ansi_text_keeps_bytes_that_are_no_utf8_apart() {
+        assert_eq!(ansi_text(b"notep\xe9d.exe"), "notep\u{e9}d.exe");
+        assert_eq!(ansi_text("notepéd.exe\u{20ac}".as_bytes()), "notepéd.exe\u{20ac}");
+        assert_eq!(ansi_text(b"\xc3\xa9\xff\xe2\x82"), "é\u{ff}\u{e2}\u{82}");
     }
 
     #[test]

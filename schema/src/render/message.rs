@@ -246,6 +246,8 @@ struct Format {
     zeros: bool,
     prefix: bool,
     width: usize,
+    /// Whether it asks for 64 bits: `I64`, `ll`.
+    is_wide: bool,
     kind: u8,
 }
 
@@ -260,6 +262,7 @@ impl Format {
             zeros: flags.contains('0') && !flags.contains('-'),
             prefix: flags.contains('#'),
             width: width.min(MAX_WIDTH),
+            is_wide: rest.contains("I64") || rest.contains("ll"),
             kind: rest.bytes().last().unwrap_or(b's'),
         }
     }
@@ -267,8 +270,11 @@ impl Format {
     /// Writes a number; `false` when the format asks for none or the value is none.
     fn number(&self, out: &mut Vec<u8>, value: Value<'_>) -> bool {
         let bits = match value {
-            // printf sees 32 bits of a negative number, and all of those that need more.
-            Value::Int(n) if i32::try_from(n).is_ok() => u64::from(n as i32 as u32),
+            // Without a size, printf sees 32 bits of a negative number; all are shown of those that
+            // need more.
+            Value::Int(n) if !self.is_wide && i32::try_from(n).is_ok() => {
+                u64::from(n as i32 as u32)
+            }
             Value::Int(n) => n as u64,
             _ => match value.as_u64() {
                 Some(n) => n,

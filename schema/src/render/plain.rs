@@ -2,7 +2,7 @@
 
 use super::names::{Names, split};
 use super::{Text, shown_bytes, until_nul};
-use crate::decode::{Utf16, Value};
+use crate::decode::{Utf16, Value, ansi_chars};
 use crate::model::{Field, Shown};
 use std::cell::Cell;
 
@@ -53,10 +53,7 @@ fn characters(
         }
         Value::Char(unit) => Utf16::new(&unit.to_le_bytes()).chars().for_each(sink),
         Value::Ansi(bytes) | Value::Utf8(bytes) => {
-            for chunk in shown_bytes(field, bytes).utf8_chunks() {
-                chunk.valid().chars().for_each(|c| sink(Ok(c)));
-                chunk.invalid().iter().for_each(|b| sink(Ok(char::from(*b))));
-            }
+            ansi_chars(shown_bytes(field, bytes)).for_each(|c| sink(Ok(c)));
         }
         Value::Array(items) => {
             sink(Ok('['));

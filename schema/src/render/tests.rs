@@ -201,6 +201,11 @@ fn message_replaces_inserts() {
         "pc has 000b of    -1|11  | 100%"
     );
     assert_eq!(manifest("%2, %2!s!; %3!x!"), "one|two|0x8, one|two|0x8; ffffffff");
+    // `%3` is -1: of 32 bits, unless the format asks for 64.
+    assert_eq!(
+        manifest("%3!I64x! %3!#llX! %3!I64u! %3!lx! %3!I64d! %2!08I64x!"),
+        "ffffffffffffffff 0xFFFFFFFFFFFFFFFF 18446744073709551615 ffffffff -1 0000000b"
+    );
     assert_eq!(manifest("a%nb%tc"), "a\nb\tc");
     assert_eq!(manifest("end%0 not shown"), "end");
     assert_eq!(manifest("%99 %q %"), "%99 %q %");

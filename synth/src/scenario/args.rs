@@ -1,6 +1,7 @@
 //! The arguments and properties of a node, read by type, with an error for each that is missing, of
 //! another type, or unknown.
 
+use core::fmt::Display;
 use core::ops::RangeInclusive;
 
 use etl_format::Guid;
@@ -52,22 +53,36 @@ impl FromEntry for i64 {
     fn from_entry(reader: &mut Reader<'_>, entry: &KdlEntry, what: &str) -> Option<Self> {
         match entry.value() {
             KdlValue::Integer(n) if i64::try_from(*n).is_ok() => i64::try_from(*n).ok(),
-            _ => i64::try_from(u64::from_entry(reader, entry, what)?).ok(),
+            _ => {
+                let value = u64::from_entry(reader, entry, what)?;
+                at_most(reader, entry, what, value, i64::MAX)
+            }
         }
     }
+}
+
+/// The number as one of a smaller type, or an error that names the largest one.
+fn at_most<T: TryFrom<u64> + Display>(
+    reader: &mut Reader<'_>,
+    entry: &KdlEntry,
+    what: &str,
+    value: u64,
+    max: T,
+) -> Option<T> {
+    let small = T::try_from(value).ok();
+    if small.is_none() {
+        let help = format!("at most {max}");
+        let message = format!("{what} is too large");
+        reader.error(entry.span(), message, value.to_string(), Some(&help));
+    }
+    small
 }
 
 macro_rules! small_numbers {
     ($($type:ty),*) => { $(impl FromEntry for $type {
         fn from_entry(reader: &mut Reader<'_>, entry: &KdlEntry, what: &str) -> Option<Self> {
             let value = u64::from_entry(reader, entry, what)?;
-            let small = <$type>::try_from(value).ok();
-            if small.is_none() {
-                let help = format!("at most {}", <$type>::MAX);
-                let message = format!("{what} is too large");
-                reader.error(entry.span(), message, value.to_string(), Some(&help));
-            }
-            small
+            at_most(reader, entry, what, value, <$type>::MAX)
         }
     })* };
 }

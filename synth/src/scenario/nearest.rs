@@ -3,9 +3,9 @@
 use strsim::levenshtein;
 
 /// Names in a help text.
-const MOST: usize = 4;
+const MAX_NAMES: usize = 4;
 /// Characters of a word that is looked for within names.
-const FEWEST_WITHIN: usize = 3;
+const MIN_WITHIN: usize = 3;
 
 /// The nearest names to a word, the nearest first: those that contain it, then those that differ
 /// from it in less than half of their characters. Case does not matter.
@@ -15,7 +15,7 @@ pub(super) fn nearest<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> V
     let mut found: Vec<(bool, usize, &str)> = names
         .filter_map(|name| {
             let other = name.to_lowercase();
-            let contains = length >= FEWEST_WITHIN && other.contains(&word);
+            let contains = length >= MIN_WITHIN && other.contains(&word);
             let distance = levenshtein(&word, &other);
             let is_near = contains || distance * 2 < length;
             is_near.then_some((!contains, distance, name))
@@ -23,7 +23,7 @@ pub(super) fn nearest<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> V
         .collect();
     found.sort_unstable();
     found.dedup();
-    found.into_iter().take(MOST).map(|(.., name)| name).collect()
+    found.into_iter().take(MAX_NAMES).map(|(.., name)| name).collect()
 }
 
 #[cfg(test)]

@@ -14,6 +14,10 @@ const ERRORS: &[(&str, &str)] = &[
     ("braces where there is nothing inside", "end \"2s\" { stop \"s\" }"),
     ("no number", "repeat \"many\" { session \"s\" }"),
     ("a number that is too large", "process \"a.exe\" pid=99999999999"),
+    (
+        "a signed number that is too large",
+        "session \"s\" { fault \"skew\" ticks=9223372036854775808 }",
+    ),
     ("no time", "end \"2 lightyears\""),
     ("neither yes nor no", "process \"a.exe\" { clr \"core\" { domain \"d\" late=\"perhaps\" } }"),
     ("no such word", "process \"a.exe\" bits=\"16\""),

@@ -107,12 +107,6 @@ impl Bytes {
         }
     }
 
-    /// Bytes in memory.
-    #[must_use]
-    pub fn of_memory(bytes: Vec<u8>) -> Self {
-        Bytes::Whole(Spooled::Memory(bytes))
-    }
-
     /// The first `len` bytes, and all of them.
     fn peek(self, len: usize) -> io::Result<(Vec<u8>, Self)> {
         match self {

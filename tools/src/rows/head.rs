@@ -37,10 +37,8 @@ impl Head {
     fn new(key: HeadKey, record: &Record<'_>, schema: Option<&Arc<EventSchema>>) -> Self {
         let header = HeaderFields::of(record);
         let mut event_name = String::new();
-        match schema {
-            Some(schema) => event_name.push_str(&schema.name),
-            None => header.write_number_name(&mut event_name, record),
-        }
+        let described = schema.map(|schema| &**schema);
+        let event_name = header.event_name(described, record, &mut event_name).to_owned();
         let names = schema.map_or([""; 3], |schema| own_names(schema, &header));
         let [opcode_name, task_name, level_name] = names.map(str::to_owned);
         let mut head = Head {

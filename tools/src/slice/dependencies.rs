@@ -15,7 +15,8 @@ use super::subject::Subject;
 /// Processes whose images every process sees: image events of the kernel name the idle process.
 const KERNEL_PROCESSES: [u32; 2] = [0, 4];
 
-/// Entries of each kind that are remembered; beyond, everything of the kind is kept.
+/// Entries of each kind that are remembered. Beyond, everything of a kind that is needed is kept;
+/// further threads have no known process.
 const MAX_ENTRIES: usize = 1 << 20;
 
 /// The event with the manifest of an `EventSource`.

@@ -14,8 +14,8 @@
 //! decode alike.
 //!
 //! The trace is read twice: for the needed state, and to write. Memory grows with processes,
-//! threads, stack keys and providers, each up to 2^20 (beyond, everything of the kind is kept), and
-//! with the 2^20 latest selected events.
+//! threads, stack keys and providers, each up to 2^20, and with the 2^20 latest selected events;
+//! `docs/slice.md` says what is kept beyond.
 
 mod clr;
 mod dependencies;

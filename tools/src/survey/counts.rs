@@ -186,6 +186,8 @@ struct Kind {
     /// By what the store knows an event that does not describe itself.
     schema: Option<(Guid, etl_schema::Identity)>,
     names: Names,
+    /// What the number of the event is called, for those without a name.
+    number_name: String,
     count: u64,
     span: TimeSpan,
     /// Counts of events that describe themselves, by name: they share an identity.
@@ -207,19 +209,15 @@ impl Names {
 
 impl Kind {
     fn new(record: &Record<'_>, store: &SchemaStore) -> Self {
-        let names = match store.decoder(record) {
-            Some(decoder) => Names::of(decoder.schema()),
-            None => {
-                let mut event = String::new();
-                HeaderFields::of(record).write_number_name(&mut event, record);
-                Names { event, ..Names::default() }
-            }
-        };
+        let mut number_name = String::new();
+        HeaderFields::of(record).event_name(None, record, &mut number_name);
+        let names = store.decoder(record).map(|decoder| Names::of(decoder.schema()));
         Kind {
             identity: record.identity(),
             provider: providers::name_in_traits(record).map(str::to_owned),
             schema: schema_identity(record),
-            names,
+            names: names.unwrap_or_default(),
+            number_name,
             count: 0,
             span: None,
             by_name: HashMap::new(),
@@ -232,7 +230,10 @@ impl Kind {
             return 0;
         }
         let Some(decoder) = store.decoder(record) else { return 0 };
-        let name = &*decoder.schema().name;
+        let name = match &*decoder.schema().name {
+            "" => &self.number_name,
+            name => name,
+        };
         if let Some(count) = self.by_name.get_mut(name) {
             *count += 1;
         } else if *listed < MAX_IDENTITIES {
@@ -316,7 +317,10 @@ impl Counts {
             let identity = &kind.identity;
             // What describes an event may follow it in the trace.
             let learned = kind.schema.and_then(|(guid, of)| self.store.learned_schema(guid, of));
-            let names = learned.map_or_else(|| kind.names.clone(), Names::of);
+            let mut names = learned.map_or_else(|| kind.names.clone(), Names::of);
+            if names.event.is_empty() {
+                names.event.clone_from(&kind.number_name);
+            }
             let provider = self.provider_name(identity, kind);
             let mut left = kind.count;
             for (name, count) in &kind.by_name {

@@ -2,7 +2,7 @@
 
 use crate::common::{Made, open, trace};
 use etl_control::enable::Enablement;
-use etl_format::read::Order;
+use etl_format::read::{Mode, Options, Order, Records};
 use etl_tools::filter::Filter;
 
 /// Ids of the admitted events. Event 1 has keyword 0, event N level 4 and keyword N - 1.
@@ -63,6 +63,19 @@ fn unknown_provider_names_are_returned() {
     let mut filter = Filter::of_providers(["No-Such-Provider"]);
     assert_eq!(filter.names, ["No-Such-Provider"]);
     let known = etl_schema::store::SchemaStore::default();
-    let unknown = filter.learn_names_of_trace(&mut trace.records(Order::File).unwrap(), &known);
+    let mut records = trace.records(Order::File).unwrap();
+    let unknown = filter.learn_names_of_trace(&mut records, &known).unwrap();
     assert_eq!(unknown, ["No-Such-Provider"]);
+}
+
+/// What cannot be read may define the name: it is not reported as unknown.
+#[test]
+fn provider_names_of_a_damaged_trace_are_not_unknown() {
+    let mut file = trace(&[Made::new(2_000, 1, b"")]);
+    file.truncate(file.len() - 0x800);
+    let options = Options { mode: Mode::Strict, ..Options::default() };
+    let mut records = Records::stream(file.as_slice(), &options).unwrap();
+    let mut filter = Filter::of_providers(["No-Such-Provider"]);
+    let known = etl_schema::store::SchemaStore::default();
+    assert!(filter.learn_names_of_trace(&mut records, &known).is_err());
 }

@@ -13,6 +13,7 @@ use super::{
     span_facts, ticks,
 };
 use crate::Outcome;
+use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::recording::Between;
 use crate::table::{Cell, Table};
@@ -170,7 +171,7 @@ pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
     }
     let mut report = report("gc", &analyzed);
     report.facts.extend(span_facts(machine));
-    report.headline.push(format!("{} collections", list.rows.len()));
+    report.headline.push(plural(list.rows.len() as u64, "collection", "collections"));
     // Which thread suspended the others is not kept.
     let has_pauses = args.has_thread(None);
     let other_pauses = collections.other_pauses().filter(|((p, _), _)| has_pauses && admits(*p));

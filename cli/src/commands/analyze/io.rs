@@ -9,6 +9,7 @@ use etl_analysis::behavior::network::Network;
 
 use super::{PROCESS, ReportArgs, known_process, process_cells, processes, report, span_facts};
 use crate::Outcome;
+use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::recording::Between;
 use crate::table::{Cell, Column, Table};
@@ -161,7 +162,7 @@ pub(super) fn network(args: &ReportArgs) -> Result<Outcome, Failure> {
     table.rows = rows.into_iter().map(|(_, row)| row).collect();
     let mut report = report("network", &analyzed);
     report.facts.extend(span_facts(machine));
-    report.headline.push(format!("{} connections", table.rows.len()));
+    report.headline.push(plural(table.rows.len() as u64, "connection", "connections"));
     if network.connections().is_empty() {
         report
             .missing

@@ -8,6 +8,7 @@ use etl_analysis::behavior::thread_pool::{Pool, PoolChange, PoolEvent, ThreadPoo
 use super::runtime::columns;
 use super::{ReportArgs, process_cells, processes, report, span_facts, ticks};
 use crate::Outcome;
+use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::recording::Between;
 use crate::table::{Cell, Table};
@@ -60,7 +61,9 @@ pub(super) fn threadpool(args: &ReportArgs) -> Result<Outcome, Failure> {
     }
     let mut report = report("threadpool", &analyzed);
     report.facts.extend(span_facts(machine));
-    report.headline.push(format!("{} pools, {} changes of threads", pools.len(), list.rows.len()));
+    let count = plural(pools.len() as u64, "pool", "pools");
+    let changed = plural(list.rows.len() as u64, "change", "changes");
+    report.headline.push(format!("{count}, {changed} of threads"));
     let mut sums = Table::new("pools", "pools", &columns(&SUMS));
     for &(key, of) in &pools {
         let mut row = process_cells(machine, key.0).to_vec();

@@ -13,6 +13,7 @@ use etl_tools::context::FunctionNames;
 use super::waits::{StackArgs, ensure_stacks};
 use super::{PROCESS, ReportArgs, process_cells, processes, report, span_facts, ticks};
 use crate::Outcome;
+use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::recording::Between;
 use crate::symbols::{Functions, SymbolArgs};
@@ -94,7 +95,8 @@ pub(super) fn jit(args: &ReportArgs) -> Result<Outcome, Failure> {
     }
     let mut report = report("jit", &analyzed);
     report.facts.extend(span_facts(machine));
-    report.headline.push(format!("{} methods compiled at run time", table.rows.len()));
+    let methods = plural(table.rows.len() as u64, "method", "methods");
+    report.headline.push(format!("{methods} compiled at run time"));
     if compiled.list().is_empty() {
         report.missing.push(
             "events of compiled methods: enable Microsoft-Windows-DotNETRuntime with the keywords \
@@ -243,7 +245,8 @@ pub(super) fn contention(args: &ContentionArgs) -> Result<Outcome, Failure> {
         report.tables.push(stacks.table(&profile)?);
         (report, waits, outcome)
     };
-    report.headline.push(format!("{} threads waited for locks", table.rows.len()));
+    let threads = plural(table.rows.len() as u64, "thread", "threads");
+    report.headline.push(format!("{threads} waited for locks"));
     if table.rows.is_empty() {
         report.missing.push(
             "waits for locks, or their events: enable Microsoft-Windows-DotNETRuntime with the \

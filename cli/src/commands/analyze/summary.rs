@@ -16,6 +16,7 @@ use super::{
     selected_time, span_facts, ticks,
 };
 use crate::Outcome;
+use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::output;
 use crate::recording::Between;
@@ -172,8 +173,8 @@ fn totals(report: &mut TableReport, hardware: &Hardware, rows: &Rows, time: u64)
         let paused = all.paused as f64 / 1e4;
         let share = all.paused as f64 / time.max(1) as f64 * 100.0;
         lines.push(format!(
-            "{} collections paused for {paused:.3} ms, {share:.2} % of the time",
-            all.collections
+            "{} paused for {paused:.3} ms, {share:.2} % of the time",
+            plural(all.collections, "collection", "collections")
         ));
     }
     let pairs = [
@@ -195,7 +196,8 @@ fn headline(machine: &Machine, hardware: &Hardware, profile: &Profile) -> Vec<St
     let seconds = duration(clock, first, last) as f64 / 1e7;
     let mut lines = Vec::new();
     if let Some(header) = machine.files().first().map(|file| &file.header) {
-        let mut line = format!("{}, {} processors", header.windows(), header.processors);
+        let processors = plural(header.processors.into(), "processor", "processors");
+        let mut line = format!("{}, {processors}", header.windows());
         if let Some(megahertz) = hardware.megahertz() {
             line += &format!(" of {megahertz} MHz");
         }
@@ -208,7 +210,8 @@ fn headline(machine: &Machine, hardware: &Hardware, profile: &Profile) -> Vec<St
         lines.push(line);
     }
     let start = etl_format::clock::iso_utc(clock.filetime(first));
-    lines.push(format!("{seconds:.3} s from {start}, {} events", machine.records()));
+    let events = plural(machine.records(), "event", "events");
+    lines.push(format!("{seconds:.3} s from {start}, {events}"));
     let kinds: BTreeMap<LossKind, usize> =
         machine.losses().iter().fold(BTreeMap::new(), |mut kinds, loss| {
             *kinds.entry(loss.what).or_default() += 1;

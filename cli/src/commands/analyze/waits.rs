@@ -14,6 +14,7 @@ use super::{
     PROCESS, ReportArgs, known_process, processes, profile_options, report, span_facts, ticks,
 };
 use crate::Outcome;
+use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::recording::{Analyzed, Between, RecordingArgs};
 use crate::symbols::SymbolArgs;
@@ -324,7 +325,7 @@ fn threads(args: &ReportArgs) -> Result<Outcome, Failure> {
     table.rows = rows.into_iter().map(|(_, row)| row).collect();
     let mut report = report("waits", &analyzed);
     report.facts.extend(span_facts(machine));
-    report.headline.push(format!("{} threads ran", table.rows.len()));
+    report.headline.push(plural(table.rows.len() as u64, "thread ran", "threads ran"));
     ensure_switches(&mut report, waits);
     let reasons = reasons(machine.clock(), machine, waits, by_reason);
     report.tables = vec![table, reasons, wakers(machine, admitted.into_iter())];

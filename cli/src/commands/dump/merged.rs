@@ -123,7 +123,8 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
         let progress = Progress::of_trace(trace, 1, true);
         let printer = Printer::new(session, Some(&name), processes, &clock, progress)?;
         let mut printer = printer.with_context(context.as_ref());
-        crate::filter::learn_names(&mut printer.filter, trace, printer.rows.store());
+        crate::filter::learn_names(&mut printer.filter, trace, printer.rows.store())
+            .map_err(|error| Failure::trace(&name, &error))?;
         printer.flush()?;
         let records = trace.records(Order::Time).map_err(|e| Failure::trace(&name, &e))?;
         rows.push(Next { records, printer, clock, row: Vec::new() });

@@ -149,6 +149,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
             }
         });
         let paths = paths.collect::<Result<Vec<_>, _>>()?;
+        input::reject_twice(&paths, "name each trace once, or its events are printed twice")?;
         outcome = merged::print(&session, &paths)?;
         session.end()?;
         if session.matched.get() == 0 {
@@ -304,7 +305,9 @@ impl<'a> Dump<'a> {
     fn ordered<S: Source>(&self, trace: &mut Trace<S>) -> Result<Outcome, Failure> {
         let progress = Progress::of_trace(trace, 1, true);
         let mut printer = self.printer(&trace.clock(), progress)?;
-        filter::learn_names(&mut printer.filter, trace, printer.rows.store());
+        if let Err(error) = filter::learn_names(&mut printer.filter, trace, printer.rows.store()) {
+            return printer.fail(self.name, &error);
+        }
         let mut records = match trace.records(Order::Time) {
             Ok(records) => records,
             Err(error) => return printer.fail(self.name, &error),

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use crate::diagnostics::plural;
 use crate::escape::one_line;
 use crate::missing_header;
 use crate::output::size;
@@ -26,12 +27,15 @@ pub(super) fn render(report: &Report) -> String {
 
 fn write(report: &Report, out: &mut String) -> fmt::Result {
     let s = &report.survey;
-    writeln!(out, "{}", report.file)?;
+    writeln!(out, "{}", one_line(&report.file))?;
     let mut row = |name: &str, value: &str| writeln!(out, "  {name:<12}{value}");
     if s.header {
         let bits = s.pointer_size.map(|bytes| bytes * 8);
-        let processors = value(s.processors);
-        row("system", &format!("{}, {processors} processors, {}-bit", text(&s.os), value(bits)))?;
+        let processors = match s.processors {
+            Some(count) => plural(count.into(), "processor", "processors"),
+            None => format!("{UNKNOWN} processors"),
+        };
+        row("system", &format!("{}, {processors}, {}-bit", text(&s.os), value(bits)))?;
         let (session, file) = (one_line(text(&s.logger_name)), one_line(text(&s.log_file_name)));
         row("session", &format!("\"{session}\" in {file}"))?;
         let (version, mode) = (text(&s.log_version), text(&s.mode));

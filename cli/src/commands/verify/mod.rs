@@ -178,8 +178,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         return Ok(Outcome::Success);
     }
     if args.files.iter().filter(|file| input::is_stdin(file)).count() > 1 {
-        return Err(Failure::new("-", "only one of the files can be standard input")
-            .hint("write the others to files"));
+        return Err(input::stdin_twice());
     }
     let settings = settings(args)?;
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;

@@ -85,15 +85,15 @@ impl<S: Source> Records<S> {
     ) -> Result<()> {
         let (send, batches) = mpsc::sync_channel::<T>(MAX_BATCHES);
         let (give_back, spare) = mpsc::channel::<T>();
-        let is_full = AtomicBool::new(false);
-        let is_full = &is_full;
+        let is_over_budget = AtomicBool::new(false);
+        let is_over_budget = &is_over_budget;
         std::thread::scope(|scope| {
             let others = self.threads.saturating_sub(2);
             let helper = self.start_helper(scope, others);
             let guard = StopThreadsGuard(self);
             scope.spawn(move || {
                 while let Some(mut batch) = next_batch(&batches, helper.as_ref()) {
-                    if !is_full.load(Ordering::Relaxed) {
+                    if !is_over_budget.load(Ordering::Relaxed) {
                         process(&mut batch);
                     }
                     // The reader does not take back the last ones.
@@ -117,7 +117,7 @@ impl<S: Source> Records<S> {
             let end = read();
             // What waits in the queue may take as much memory as the budget has.
             let has_memory = |e: &Error| !matches!(e.kind, ErrorKind::Budget { .. });
-            is_full.store(!end.as_ref().err().is_none_or(has_memory), Ordering::Relaxed);
+            is_over_budget.store(!end.as_ref().err().is_none_or(has_memory), Ordering::Relaxed);
             send.send(batch).ok();
             end
         })

@@ -6,6 +6,7 @@
 //! real traces.
 
 use crate::Error;
+use crate::decode::ansi_text;
 use crate::model::{Count, EventSchema, Field, Identity, InType, Length, SchemaSource, Text};
 use etl_format::Guid;
 use etl_format::cursor::Cursor;
@@ -59,7 +60,7 @@ fn truncated(c: &Cursor<'_>, what: &'static str) -> Error {
 }
 
 fn text(bytes: &[u8]) -> Text {
-    String::from_utf8_lossy(bytes).into_owned().into()
+    ansi_text(bytes).into_owned().into()
 }
 
 /// Up to 28 bits, seven to a byte, the highest first; missing bytes are zero.

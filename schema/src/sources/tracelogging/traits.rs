@@ -1,5 +1,6 @@
 //! Provider traits: name, group and decode GUID of a TraceLogging provider.
 
+use crate::decode::ansi_text;
 use etl_format::Guid;
 use etl_format::cursor::{Bytes, Cursor};
 use std::borrow::Cow;
@@ -29,7 +30,7 @@ impl<'a> ProviderTraits<'a> {
         let data = data.get(..usize::from(size)).unwrap_or(data);
         let mut c = Cursor::new(data);
         c.take(2)?;
-        let name = String::from_utf8_lossy(c.ansiz()?);
+        let name = ansi_text(c.ansiz()?);
         let mut traits = ProviderTraits { name, ..ProviderTraits::default() };
         while let Some(size) = c.u16() {
             let Some(body) = usize::from(size).checked_sub(2).and_then(|n| c.take(n)) else {

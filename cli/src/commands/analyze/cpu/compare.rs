@@ -50,11 +50,11 @@ pub(super) fn run(args: &Args, before: &Path) -> Result<Outcome, Failure> {
     let files = [PathBuf::from(before)];
     let (earlier, names) = args.symbols.collect_files(recording, &files, observer)?;
     let selected = names.apply(profile_options(recording, &earlier, options.clone())?);
-    let profiles_before = earlier.observer.profile(&earlier.machine, &selected);
+    let profile_before = earlier.observer.profile(&earlier.machine, &selected);
     let (later, names) = args.symbols.collect(recording, observer)?;
     let selected = names.apply(profile_options(recording, &later, options)?);
     let profile_after = later.observer.profile(&later.machine, &selected);
-    let profiles = [&profiles_before, &profile_after];
+    let profiles = [&profile_before, &profile_after];
 
     let mut rows = Rows::new();
     for (at, profile) in profiles.into_iter().enumerate() {
