@@ -527,6 +527,43 @@ fn events_of_a_kind_have_their_fields_as_columns() {
     assert_eq!(words(&typed, "Reason_name"), names);
 }
 
+/// All that describe themselves share the schema of the description.
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
+#[test]
+fn events_of_a_kind_are_those_of_their_provider() {
+    let bytes = fs::read(trace(REAL)).unwrap();
+    let events = all(&bytes, "events");
+    let providers = words(&events, "provider").into_iter().zip(words(&events, "event"));
+    let expected = counts(providers.filter(|(_, name)| name.as_deref() == Some("ManifestData")));
+    assert!(expected.len() > 2, "{expected:?}");
+    for ((provider, name), count) in expected {
+        let provider = provider.unwrap();
+        let typed = all(&bytes, &format!("{provider}.{}", name.unwrap()));
+        assert_eq!(rows(&typed) as u64, count, "{provider}");
+    }
+}
+
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
+#[test]
+fn sums_of_operations_are_those_of_the_selected_time() {
+    let bytes = fs::read(trace(REAL)).unwrap();
+    let mut trace = Trace::open(bytes.as_slice(), &ReadOptions::salvage()).unwrap();
+    let mut records = trace.records(Order::Time).unwrap().without_stale_records();
+    let mut times = Vec::new();
+    while let Some(record) = records.next_record().unwrap() {
+        times.push(record.timestamp());
+    }
+    let middle = times[times.len() / 2];
+    let part = |from, to| {
+        let filter = Filter { from, to, ..Filter::default() };
+        sum(&read(&bytes, "io", Options::new("t").filter(filter)), "operations")
+    };
+    let (before, after, whole) =
+        (part(None, Some(middle)), part(Some(middle), None), part(None, None));
+    assert!(before > 0 && after > 0, "{before} {after}");
+    assert_eq!(before + after, whole);
+}
+
 /// A source that counts the bytes that are read.
 struct Counting {
     source: FileSource<Cursor<Vec<u8>>>,

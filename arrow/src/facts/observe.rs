@@ -61,7 +61,7 @@ impl<'f, 'o> Facts<'f, 'o> {
                 ["NewThreadId", "OldThreadId", "OldThreadState", "OldThreadWaitReason"],
             ),
             collections: rows.wants(&GCS).then(Collections::new),
-            io: rows.wants(&IO).then(Io::new),
+            io: rows.wants(&IO).then(|| Io::new().between(options.filter.from, options.filter.to)),
             packets: packets.then(|| (options.store.clone(), Packets::new())),
             switches: rows.wants(&CONTEXT_SWITCHES),
             rows,
