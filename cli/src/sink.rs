@@ -128,6 +128,12 @@ impl Sink {
         &self.name
     }
 
+    /// Whether it is standard output, a pipe or a device.
+    #[cfg(feature = "parquet")]
+    pub fn is_stream(&self) -> bool {
+        matches!(self.target, Target::Stream { .. })
+    }
+
     /// The file to write to and to read back, at its beginning.
     pub fn file(&mut self) -> &mut File {
         match &mut self.target {

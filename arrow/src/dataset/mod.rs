@@ -225,7 +225,7 @@ impl Dataset {
         if wants(TYPED) {
             let tables = recorded.typed()?;
             recorded.write_typed(&tables, &mut |table, batch| {
-                files.write(&format!("{TYPED}/{}", files::word(&table.name)), &batch)
+                files.write(&format!("{TYPED}/{}", files::typed_folder(&table.name)), &batch)
             })?;
         }
         Ok(())

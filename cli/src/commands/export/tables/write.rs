@@ -5,6 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use etl_arrow::dataset::{self, Added, Codec, Dataset, Hash};
+use etl_arrow::tables::Table;
 use etl_arrow::{Options, ipc};
 use etl_format::read::{self, FileHeader, Note};
 use etl_schema::store::SchemaStore;
@@ -206,7 +207,22 @@ fn print(report: &Report, format: ReportFormat) -> Result<(), Failure> {
     Ok(output::print(&text)?)
 }
 
+/// Rows of the tables about the machine are no events: such options would select nothing of them.
+fn ensure_selection(args: &ArrowArgs) -> Result<(), Failure> {
+    let is_of_events = Table::named(&args.table).is_none_or(|table| table.name == "events");
+    let by_name = (!args.event.is_empty()).then_some("--event");
+    match args.filter.options_of_headers().chain(by_name).next() {
+        Some(option) if !is_of_events => {
+            let message = format!("the rows of the table {} are no events", args.table);
+            Err(Failure::new(option, message)
+                .hint("use --process, --pid, --tid, --from or --to; or the table events"))
+        }
+        _ => Ok(()),
+    }
+}
+
 pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
+    ensure_selection(args)?;
     let mut sink = Sink::create(&args.sink, [args.file.as_path()])?;
     let mut input = Input::open(&args.file, &in_blocks(&args.input))?;
     let processes = args.filter.processes(&mut input)?;
@@ -231,10 +247,8 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
         .threads(args.threads.count())
         .names(!args.no_names);
     let to = sink.name().to_owned();
-    let form = match Path::new(&to).extension() {
-        Some(extension) if extension != "arrows" => ipc::Form::File,
-        _ => ipc::Form::Stream,
-    };
+    let is_stream = sink.is_stream() || Path::new(&to).extension().is_some_and(|e| e == "arrows");
+    let form = if is_stream { ipc::Form::Stream } else { ipc::Form::File };
     let mut out = BufWriter::new(sink.file());
     let rows = ipc::write(input.source(), &args.table, options, form, &mut out)
         .map_err(|error| failure(&name, &error))?;
