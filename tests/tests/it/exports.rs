@@ -167,12 +167,41 @@ fn pprof_files_have_the_stacks_of_the_truth() {
     of_all_kinds().for_each(|recorded| compare_pprof(&recorded));
 }
 
-fn compare_pprof(recorded: &Recorded) {
-    let file = recorded.export(&["pprof"]);
+/// A pprof file, as a reader of others sees it.
+fn read_pprof(file: &Path) -> Value {
     let script = root().join("tests/foreign/pprof.cjs");
     let output = Command::new("node").arg(script).arg(node_packages()).arg(file).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let read: Value = serde_json::from_slice(&output.stdout).unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Without an interval each sample would stand for no time.
+#[needs(node)]
+#[test]
+fn pprof_files_without_an_interval_count_samples() {
+    let recorded = Recorded::new();
+    let sliced = recorded.folder.path().join("samples.etl");
+    let out = recorded.folder.path().join("samples.pprof");
+    // The opcode of samples: nothing states the interval.
+    for (words, from, to) in [
+        (&["slice", "--opcode", "46"][..], &recorded.traces[0], &sliced),
+        (&["export", "pprof"], &sliced, &out),
+    ] {
+        let paths = [from.as_os_str(), "-o".as_ref(), to.as_os_str()].map(Into::into);
+        let words = ["etlkit"].iter().chain(words).map(Into::into);
+        let said = run_captured(words.chain(paths));
+        assert_eq!(said.code, 0, "{}", String::from_utf8_lossy(&said.err));
+    }
+    let read = read_pprof(&out);
+    assert_eq!(read["types"], serde_json::json!(["samples/count"]));
+    let stacks = read["stacks"].as_object().unwrap();
+    let total: u64 = stacks.values().map(|values| values[0].as_u64().unwrap()).sum();
+    assert_eq!(total, recorded.samples.len() as u64);
+    assert!(stacks.values().all(|values| values.as_array().unwrap().len() == 1));
+}
+
+fn compare_pprof(recorded: &Recorded) {
+    let read = read_pprof(&recorded.export(&["pprof"]));
     assert_eq!(read["types"], serde_json::json!(["samples/count", "cpu/nanoseconds"]));
     assert_eq!((&read["period"], &read["problems"]), (&1_000_000.into(), &serde_json::json!([])));
     let mut expected: BTreeMap<String, u64> = BTreeMap::new();
