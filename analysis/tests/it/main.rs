@@ -8,9 +8,9 @@ use etl_analysis::{
     Analysis, Change, EventKind, EventRef, Joins, Life, Machine, Observer, OwnerCounts, Recording,
     Sample, Stack,
 };
-use etl_format::constants::PointerSize;
+use etl_format::constants::{PointerSize, group_guid};
 use etl_format::read::Order;
-use etl_format::write::record::{PerfInfo, System};
+use etl_format::write::record::{Full, PerfInfo, System};
 use etl_format::write::{File, FileHeader, Session, SessionConfig};
 
 const KERNEL: u64 = 0xffff_8000_0000_0000;
@@ -210,6 +210,46 @@ fn counting_by_owner_finds_the_processes_of_the_whole_analysis() {
     assert_eq!(lives(&machine), lives(&whole));
     assert_eq!(machine.threads(), whole.threads());
     assert!(machine.threads().iter().any(|thread| &*thread.name == "worker"));
+}
+
+/// Some relogged traces have the kernel's events as classic ones.
+#[test]
+fn classic_events_of_the_kernel_describe_the_machine() {
+    let mut trace = Trace::new();
+    let mut classic = |group: u8, opcode: u8, version, timestamp, payload: &[u8]| {
+        let record = Full {
+            pointer_size: PointerSize::P8,
+            opcode,
+            level: 0,
+            version,
+            thread_id: 4,
+            process_id: 4,
+            timestamp,
+            class: group_guid(group).unwrap(),
+            kernel_time: 0,
+            user_time: 0,
+            payload,
+        };
+        trace.session.write(0, &record).unwrap();
+    };
+    let ids = [0, 0, PID, 4].map(u32::to_le_bytes).concat();
+    let process = [&ids[..], &[0; 20], b"app.exe\0\0\0"].concat();
+    classic(0x03, 1, 3, 2_000, &process);
+    let thread = [&PID.to_le_bytes()[..], &TID.to_le_bytes(), &[0; 64]].concat();
+    classic(0x05, 1, 3, 2_001, &thread);
+    // A load has the class of images, though not the hook of one.
+    let path: Vec<u8> = "C:\\app.exe\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let place = [0x14_0000_u64, 0x1000].map(u64::to_le_bytes).concat();
+    let image = [&place[..], &PID.to_le_bytes(), &[0; 36], &path].concat();
+    classic(0x14, 10, 2, 2_002, &image);
+    classic(0x03, 2, 3, 2_010, &process);
+    let (machine, _) = trace.analyze();
+    let process = machine.processes().iter().find(|process| process.pid() == PID).unwrap();
+    assert_eq!((process.name(), process.parent_pid()), ("app.exe", Some(4)));
+    assert_eq!((process.started(), process.ended()), (Some(2_000), Some(2_010)));
+    assert!(machine.threads().iter().any(|thread| (thread.tid, thread.pid) == (TID, PID)));
+    let paths: Vec<_> = machine.image_lives().map(|life| life.path.to_owned()).collect();
+    assert_eq!(paths, ["C:\\app.exe"]);
 }
 
 #[test]
