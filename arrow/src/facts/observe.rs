@@ -283,10 +283,7 @@ impl<'f, 'o> Facts<'f, 'o> {
                 Cell::bits(gc.promoted),
                 Cell::bits(gc.heap_size()),
             ];
-            match gc.heap {
-                Some(sizes) => cells.extend(sizes.map(|size| Cell::bits(Some(size)))),
-                None => cells.extend([Cell::Null; 5]),
-            }
+            cells.extend(gc.sizes().map(Cell::bits));
             cells.push(Cell::bits(Some(gc.allocated)));
             self.rows.add(&GCS, &cells);
         }
