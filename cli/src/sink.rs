@@ -302,7 +302,7 @@ fn stream_failure(name: &str, error: &io::Error, bytes: u64) -> Failure {
     if error.kind() != io::ErrorKind::BrokenPipe {
         return Failure::io(name, error);
     }
-    let message = format!("output pipe closed after {bytes} bytes; the trace is truncated");
+    let message = format!("output pipe closed after {bytes} bytes; the output is truncated");
     Failure::new(name, message).hint("write the trace to a file with -o, and read the file")
 }
 
