@@ -185,6 +185,12 @@ impl Dataset {
         Ok(Added::Written { trace, rows, bytes })
     }
 
+    /// Removes the folder of unfinished traces, if it is empty. Call it once all traces were added.
+    pub fn finish(&self) {
+        // A folder that is not empty stays.
+        let _ = fs::remove_dir(self.root.join(UNFINISHED));
+    }
+
     fn write<S: Source>(
         &self,
         source: S,

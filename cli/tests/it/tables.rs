@@ -258,6 +258,20 @@ fn other_readers_see_all_events_of_both_forms_of_arrow_and_of_parquet() {
 }
 
 #[test]
+fn traces_that_cannot_be_added_are_counted_and_leave_nothing() {
+    let here = tempfile::tempdir().unwrap();
+    fs::write(here.path().join("a.etl"), "no trace").unwrap();
+    fs::write(here.path().join("b.etl"), "this is not one, either").unwrap();
+    let made = etlkit(here.path(), &["export", "parquet", "a.etl", "b.etl", "-o", "set"]);
+    assert_eq!((made.code, &*made.out), (2, "set: 0 of 2 traces added\n"), "{}", made.err);
+    assert!(!here.path().join("set").exists());
+    synth(here.path(), "tracelogging", &[]);
+    let made = etlkit(here.path(), &["export", "parquet", "traces", "a.etl", "-o", "set"]);
+    assert!(made.out.ends_with("set: 1 of 2 traces added\n"), "{}", made.out);
+    assert!(!here.path().join("set/.unfinished").exists());
+}
+
+#[test]
 fn tables_that_are_not_there_are_named() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();

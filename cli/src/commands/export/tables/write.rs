@@ -60,6 +60,7 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
     if files.is_empty() && failures.is_empty() {
         return Err(trace_files::none_found());
     }
+    let was_there = args.output.exists();
     let dataset = open(args)?;
     let store = args.schemas.store()?;
     let input = in_blocks(&args.input);
@@ -104,7 +105,12 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
             _ => TraceReport { file, trace: None, rows: 0, bytes: 0 },
         });
     }
-    print(&report, args.format)?;
+    dataset.finish();
+    if !was_there {
+        // It stays unless it is empty: no trace could be added.
+        let _ = std::fs::remove_dir(&args.output);
+    }
+    print(&report, failures.len(), args.format)?;
     let last = failures.pop();
     failures.iter().for_each(|failure| stderr_line!("error: {failure}"));
     last.map_or(Ok(outcome), Err)
@@ -190,7 +196,7 @@ fn failure(name: &str, error: &etl_arrow::Error) -> Failure {
     }
 }
 
-fn print(report: &Report, format: ReportFormat) -> Result<(), Failure> {
+fn print(report: &Report, failed: usize, format: ReportFormat) -> Result<(), Failure> {
     if format == ReportFormat::Json {
         return Ok(output::print(&output::json(report))?);
     }
@@ -203,7 +209,8 @@ fn print(report: &Report, format: ReportFormat) -> Result<(), Failure> {
         text += &format!("{file}: {what}\n");
     }
     let new = report.traces.iter().filter(|trace| trace.trace.is_some()).count();
-    text += &format!("{}: {new} of {} traces added\n", report.dataset, report.traces.len());
+    let all = report.traces.len() + failed;
+    text += &format!("{}: {new} of {all} traces added\n", report.dataset);
     Ok(output::print(&text)?)
 }
 
