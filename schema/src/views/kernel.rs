@@ -218,7 +218,11 @@ impl<'a> Fields<'a> {
             Header::Full(header) => header.version as u8,
             _ => return None,
         };
-        let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
+        let relogged = if record.is_kernel() { None } else { EVENTS.decoder(hook, version) };
+        let pointers = match relogged {
+            Some(decoder) => decoder.pointers_of(record),
+            None => record.pointer_size().unwrap_or(PointerSize::P8),
+        };
         Fields::new(hook, version, record.payload(), pointers)
     }
 

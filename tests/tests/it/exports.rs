@@ -1,9 +1,14 @@
 //! What `etlkit export` writes, read by others, against the truth of a simulated machine.
 
 use std::collections::BTreeMap;
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use etl_format::constants::hook;
+use etl_format::read::{Options, Order, Trace};
+use etl_format::rewrite::{RelogPlan, Relogger};
+use etl_format::write::File;
 use etl_test_support::{needs, node_packages, root};
 use etl_tests::foreign;
 use etlkit::run_captured;
@@ -179,20 +184,23 @@ fn read_pprof(file: &Path) -> Value {
 #[needs(node)]
 #[test]
 fn pprof_files_without_an_interval_count_samples() {
-    let recorded = Recorded::new();
-    let sliced = recorded.folder.path().join("samples.etl");
-    let out = recorded.folder.path().join("samples.pprof");
-    // The opcode of samples: nothing states the interval.
-    for (words, from, to) in [
-        (&["slice", "--opcode", "46"][..], &recorded.traces[0], &sliced),
-        (&["export", "pprof"], &sliced, &out),
-    ] {
-        let paths = [from.as_os_str(), "-o".as_ref(), to.as_os_str()].map(Into::into);
-        let words = ["etlkit"].iter().chain(words).map(Into::into);
-        let said = run_captured(words.chain(paths));
-        assert_eq!(said.code, 0, "{}", String::from_utf8_lossy(&said.err));
+    let mut recorded = Recorded::new();
+    let file = std::fs::read(&recorded.traces[0]).unwrap();
+    let mut trace = Trace::open(file.as_slice(), &Options::salvage()).unwrap();
+    let plan = RelogPlan::copying(&mut trace).unwrap();
+    let mut relog = Relogger::start(plan, File::new(Cursor::new(Vec::new())), None).unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
+    let states_interval = |hook| (hook::SET_INTERVAL..=hook::COLLECTION_END).contains(&hook);
+    while let Some(record) = records.next_record().unwrap() {
+        if !record.hook().is_some_and(states_interval) {
+            relog.copy(&record).unwrap();
+        }
     }
-    let read = read_pprof(&out);
+    let copy = recorded.folder.path().join("copy.etl");
+    let bytes = relog.finish(&[]).unwrap().0.into_inner().into_inner();
+    std::fs::write(&copy, bytes).unwrap();
+    recorded.traces = vec![copy];
+    let read = read_pprof(&recorded.export(&["pprof"]));
     assert_eq!(read["types"], serde_json::json!(["samples/count"]));
     let stacks = read["stacks"].as_object().unwrap();
     let total: u64 = stacks.values().map(|values| values[0].as_u64().unwrap()).sum();
