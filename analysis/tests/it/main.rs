@@ -212,13 +212,19 @@ fn counting_by_owner_finds_the_processes_of_the_whole_analysis() {
     assert!(machine.threads().iter().any(|thread| &*thread.name == "worker"));
 }
 
-/// Some relogged traces have the kernel's events as classic ones.
+/// Some relogged traces have the kernel's events as classic ones. A program of 32 bits logs those of
+/// a 64-bit machine as records of 32 bits.
 #[test]
 fn classic_events_of_the_kernel_describe_the_machine() {
+    check_classic_events(PointerSize::P8);
+    check_classic_events(PointerSize::P4);
+}
+
+fn check_classic_events(pointer_size: PointerSize) {
     let mut trace = Trace::new();
     let mut classic = |group: u8, opcode: u8, version, timestamp, payload: &[u8]| {
         let record = Full {
-            pointer_size: PointerSize::P8,
+            pointer_size,
             opcode,
             level: 0,
             version,
@@ -302,6 +308,31 @@ fn events_without_a_thread_are_found_by_time() {
     assert_eq!(seen.stacks.len(), 2);
     assert!(seen.stacks.contains(&(3_000, vec![], vec![0x5000], false)));
     assert_eq!(seen.samples, [(3_000, None, 0x1000)]);
+}
+
+/// The threads of events with stacks.
+#[derive(Debug, Default)]
+struct Threads(Vec<Option<u32>>);
+
+impl Observer for Threads {
+    const JOINS: Joins = Joins::Kernel;
+
+    fn stack(&mut self, _: &Machine, stack: &Stack<'_>) {
+        self.0.push(stack.event.tid);
+    }
+}
+
+#[test]
+fn events_without_a_thread_have_that_of_their_stack() {
+    let mut trace = Trace::new();
+    trace.thread(0x0501, TID, 2_000);
+    trace.event(0x0f43, 2, 3_000, &[&[0; 24]]);
+    // The parts of the stack of one thread; that of another one is no part of it.
+    trace.stack(0x1820, 3_001, 3_000, TID, &[KERNEL]);
+    trace.stack(0x1820, 3_002, 3_000, TID, &[0x5000]);
+    trace.stack(0x1820, 3_003, 3_000, 16, &[0x6000]);
+    let (_, Threads(threads)) = trace.analyze_for();
+    assert_eq!(threads, [Some(TID)]);
 }
 
 #[test]
