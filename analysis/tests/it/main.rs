@@ -212,8 +212,8 @@ fn counting_by_owner_finds_the_processes_of_the_whole_analysis() {
     assert!(machine.threads().iter().any(|thread| &*thread.name == "worker"));
 }
 
-/// Some relogged traces have the kernel's events as classic ones. A program of 32 bits logs those of
-/// a 64-bit machine as records of 32 bits.
+/// Some relogged traces have the kernel's events as classic ones. A program of 32 bits logs those
+/// of a 64-bit machine as records of 32 bits.
 #[test]
 fn classic_events_of_the_kernel_describe_the_machine() {
     check_classic_events(PointerSize::P8);

@@ -53,8 +53,8 @@ impl Codec {
     }
 }
 
-/// A value as the name of a partition, which engines decode: whatever is not plain is the numbers of
-/// its bytes after percent signs, as Hive writes it.
+/// A value as the name of a partition, which engines decode: whatever is not plain is the numbers
+/// of its bytes after percent signs, as Hive writes it.
 fn partition(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

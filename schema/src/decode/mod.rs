@@ -151,8 +151,8 @@ impl Decoder {
     /// The pointer size with which this takes the payload of a record: what the record says, or 8
     /// bytes where it says nothing.
     ///
-    /// A program of 32 bits can log events of the kernel again on 64-bit Windows: then the record is
-    /// one of 32 bits, and its payload is not.
+    /// A program of 32 bits can log events of the kernel again on 64-bit Windows: then the record
+    /// is one of 32 bits, and its payload is not.
     #[must_use]
     pub fn pointers_of(&self, record: &Record<'_>) -> PointerSize {
         let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
