@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use etl_format::Guid;
 use etl_format::read::{Record, Records, Source};
 use etl_schema::decode::{Fields, SystemTime, Value};
 use etl_schema::render::{self, Names};
@@ -167,19 +168,25 @@ fn table_name(store: &SchemaStore, record: &Record<'_>, schema: &EventSchema) ->
     }
 }
 
-/// The tables of schemas that were seen before.
+/// The tables of providers and schemas that were seen before.
 #[derive(Debug, Default)]
 struct Known<T> {
+    /// Providers may share a schema: all that describe themselves share that of the description.
     /// The schema is kept, so that no other one can have its address.
-    by_schema: HashMap<usize, (Arc<EventSchema>, T)>,
+    by_schema: HashMap<(Option<Guid>, usize), (Arc<EventSchema>, T)>,
 }
 
 impl<T> Known<T> {
-    fn get(&mut self, schema: &Arc<EventSchema>, find: impl FnOnce() -> T) -> &T {
+    fn get(
+        &mut self,
+        provider: Option<Guid>,
+        schema: &Arc<EventSchema>,
+        find: impl FnOnce() -> T,
+    ) -> &T {
         if self.by_schema.len() >= MAX_SCHEMAS {
             self.by_schema.clear();
         }
-        let key = Arc::as_ptr(schema).addr();
+        let key = (provider, Arc::as_ptr(schema).addr());
         &self.by_schema.entry(key).or_insert_with(|| (Arc::clone(schema), find())).1
     }
 }
@@ -208,7 +215,7 @@ pub(crate) fn tables_of<S: Source>(
     while let Some(record) = records.next_record().map_err(Error::Trace)? {
         store.learn(&record);
         let Some(schema) = selected(&store, (context, options), &record) else { continue };
-        known.get(schema, || {
+        known.get(record.provider(), schema, || {
             let name = table_name(&store, &record, schema);
             if tables.len() < MAX_KINDS || tables.contains_key(&name) {
                 let table = tables.entry(name).or_insert_with_key(|n| TypedTable::new(n.clone()));
@@ -256,7 +263,7 @@ pub(crate) fn write<S: Source>(
         sequence += 1;
         store.learn(&record);
         let Some(schema) = selected(&store, (context, options), &record) else { continue };
-        let target = known.get(schema, || {
+        let target = known.get(record.provider(), schema, || {
             let at = *index.get(table_name(&store, &record, schema).as_str())?;
             Some((at, tables.values().nth(at)?.places_of(schema)))
         });

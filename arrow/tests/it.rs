@@ -429,6 +429,9 @@ fn tables_agree_with_info_and_analyses() {
     assert_eq!(sum(&gcs, "generation"), generations);
     let pauses: i64 = collections.list().iter().map(|gc| i64::from(gc.pauses)).sum();
     assert_eq!(sum(&gcs, "pauses"), pauses);
+    // The .NET Framework has no heap of pinned objects.
+    assert!(numbers(&gcs, "loh").iter().any(Option::is_some));
+    assert!(numbers(&gcs, "poh").iter().all(Option::is_none));
     let operations = all(&bytes, "io");
     let total: u64 = io.totals().map(|(_, _, _, total)| total.count).sum();
     assert_eq!(sum(&operations, "operations"), total as i64);
@@ -525,6 +528,43 @@ fn events_of_a_kind_have_their_fields_as_columns() {
     let names: Vec<_> =
         of.iter().map(|fields| fields["Reason_name"].as_str().map(str::to_owned)).collect();
     assert_eq!(words(&typed, "Reason_name"), names);
+}
+
+/// All that describe themselves share the schema of the description.
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
+#[test]
+fn events_of_a_kind_are_those_of_their_provider() {
+    let bytes = fs::read(trace(REAL)).unwrap();
+    let events = all(&bytes, "events");
+    let providers = words(&events, "provider").into_iter().zip(words(&events, "event"));
+    let expected = counts(providers.filter(|(_, name)| name.as_deref() == Some("ManifestData")));
+    assert!(expected.len() > 2, "{expected:?}");
+    for ((provider, name), count) in expected {
+        let provider = provider.unwrap();
+        let typed = all(&bytes, &format!("{provider}.{}", name.unwrap()));
+        assert_eq!(rows(&typed) as u64, count, "{provider}");
+    }
+}
+
+#[needs(trace = "perfview/net.4.5.2.x64.etl")]
+#[test]
+fn sums_of_operations_are_those_of_the_selected_time() {
+    let bytes = fs::read(trace(REAL)).unwrap();
+    let mut trace = Trace::open(bytes.as_slice(), &ReadOptions::salvage()).unwrap();
+    let mut records = trace.records(Order::Time).unwrap().without_stale_records();
+    let mut times = Vec::new();
+    while let Some(record) = records.next_record().unwrap() {
+        times.push(record.timestamp());
+    }
+    let middle = times[times.len() / 2];
+    let part = |from, to| {
+        let filter = Filter { from, to, ..Filter::default() };
+        sum(&read(&bytes, "io", Options::new("t").filter(filter)), "operations")
+    };
+    let (before, after, whole) =
+        (part(None, Some(middle)), part(Some(middle), None), part(None, None));
+    assert!(before > 0 && after > 0, "{before} {after}");
+    assert_eq!(before + after, whole);
 }
 
 /// A source that counts the bytes that are read.
@@ -629,7 +669,14 @@ const INTRODUCTION: &str = "\
 A data set is a folder: `TABLE/trace=STEM-HASH/part-0.parquet`, where HASH is the beginning of the
 SHA-256 of the trace. The column `trace` is the name of the folder, as Hive lays partitions out.
 `_traces` has an entry for each trace that is whole. Files have groups of at most 65,536 rows,
-compressed by Snappy.
+compressed by Snappy. At most 64 files of a trace are open at a time: with more tables, as those of
+`--typed`, some have a `part-1.parquet` and further parts. `TABLE/*/*.parquet` are all of a table.
+
+With `--by-provider` the files of `events` are
+`events/trace=STEM-HASH/provider=NAME/part-0.parquet`, and the column `provider` is the name of that
+folder: `%2F` and the like stand for characters that are no letters, digits, `.`, `_` and `-`, which
+engines decode; a name of more than 200 bytes is cut and ends with a hash. Read
+`events/*/*/*.parquet`, or `events/**/*.parquet`.
 
 `trace` distinguishes the rows of several traces. The key of an event is (`trace`, `sequence`).
 
@@ -661,6 +708,10 @@ A field whose values have names has a column `FIELD_name` besides. The versions 
 table; a field that a version does not have is null. Where versions have a field in two types, the
 column has the wider one: BOOLEAN, INTEGER, BIGINT; or DOUBLE for INTEGER and DOUBLE; otherwise
 VARCHAR.
+
+Another build of Windows, or of a provider, may log other versions of an event, so the tables of two
+traces may have other columns. Read them by name: `union_by_name = true` in DuckDB,
+`missing_columns=\"insert\"` in Polars.
 ";
 
 #[test]

@@ -104,6 +104,19 @@ impl FilterArgs {
         &self.id
     }
 
+    /// The options with which events are selected by what their headers have, of those given.
+    #[cfg(feature = "parquet")]
+    pub fn options_of_headers(&self) -> impl Iterator<Item = &'static str> {
+        let given = [
+            ("--provider", !self.provider.is_empty()),
+            ("--id", !self.id.is_empty()),
+            ("--opcode", !self.opcode.is_empty()),
+            ("--level", self.level.is_some()),
+            ("--keyword", self.keyword.is_some()),
+        ];
+        given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
+
     /// Whether processes have to be found in the trace first.
     pub fn needs_processes(&self) -> bool {
         !self.processes.names().is_empty()

@@ -128,6 +128,12 @@ impl Sink {
         &self.name
     }
 
+    /// Whether it is standard output, a pipe or a device.
+    #[cfg(feature = "parquet")]
+    pub fn is_stream(&self) -> bool {
+        matches!(self.target, Target::Stream { .. })
+    }
+
     /// The file to write to and to read back, at its beginning.
     pub fn file(&mut self) -> &mut File {
         match &mut self.target {
@@ -282,7 +288,7 @@ fn stream_failure(name: &str, error: &io::Error, bytes: u64) -> Failure {
     if error.kind() != io::ErrorKind::BrokenPipe {
         return Failure::io(name, error);
     }
-    let message = format!("output pipe closed after {bytes} bytes; the trace is truncated");
+    let message = format!("output pipe closed after {bytes} bytes; the output is truncated");
     Failure::new(name, message).hint("write the trace to a file with -o, and read the file")
 }
 

@@ -89,8 +89,11 @@ pub fn write(profile: &Profile, times: Times, out: impl Write) -> io::Result<()>
         Writer { out: &mut out, strings: Strings::default(), field: Message::default() };
     writer.strings.number("");
     writer.sample_type("samples", "count", profile_field::SAMPLE_TYPE)?;
-    writer.sample_type("cpu", "nanoseconds", profile_field::SAMPLE_TYPE)?;
-    writer.sample_type("cpu", "nanoseconds", profile_field::PERIOD_TYPE)?;
+    // Readers show the last type: without an interval it would be 0 of each sample.
+    if profile.interval().is_some() {
+        writer.sample_type("cpu", "nanoseconds", profile_field::SAMPLE_TYPE)?;
+        writer.sample_type("cpu", "nanoseconds", profile_field::PERIOD_TYPE)?;
+    }
     for (at, module) in profile.modules().iter().enumerate() {
         writer.mapping(at, module, profile)?;
     }
@@ -207,7 +210,9 @@ impl<W: Write> Writer<W> {
                 let mut message = Message::default();
                 message.packed(sample_field::LOCATION, stack.iter().rev().copied());
                 let time = node.exclusive.time.saturating_mul(NANOSECONDS);
-                message.packed(sample_field::VALUE, [node.exclusive.samples, time]);
+                let time = profile.interval().map(|_| time);
+                message
+                    .packed(sample_field::VALUE, [node.exclusive.samples].into_iter().chain(time));
                 for label in &labels {
                     message.message(sample_field::LABEL, label);
                 }

@@ -95,6 +95,8 @@ pub struct Collection {
     pub allocated: u64,
     /// Ticks since the collection before started, in which this was allocated.
     pub since_previous: Option<u64>,
+    /// Whether the runtime reports a heap of pinned objects: .NET 5 and later.
+    has_pinned: bool,
     /// What it did to each heap, where the runtime reports it: .NET Framework 4.6, .NET Core and
     /// later.
     pub heaps: Vec<HeapHistory>,
@@ -116,6 +118,16 @@ impl Collection {
     fn sum(&self, of: impl Fn(&HeapHistory) -> u64) -> Option<u64> {
         let sum = self.heaps.iter().fold(0, |sum: u64, heap| sum.saturating_add(of(heap)));
         (!self.heaps.is_empty()).then_some(sum)
+    }
+
+    /// Bytes of each generation when it ended; of none that the runtime does not report.
+    #[must_use]
+    pub fn sizes(&self) -> [Option<u64>; GENERATIONS] {
+        let mut sizes = self.heap.map_or([None; GENERATIONS], |heap| heap.map(Some));
+        if let (Some(pinned), false) = (sizes.last_mut(), self.has_pinned) {
+            *pinned = None;
+        }
+        sizes
     }
 
     /// Whether it runs beside the process.
@@ -377,6 +389,7 @@ impl Collections {
         let clr = fields.uint(0).unwrap_or(0) as u16;
         let ended = self.collectors.get(&(process, clr)).and_then(|collector| collector.ended);
         let Some(collection) = ended.and_then(|index| self.list.get_mut(index)) else { return };
+        collection.has_pinned = fields.uint(GENERATIONS).is_some();
         let sizes = |first: usize| {
             let mut sizes = [0; GENERATIONS];
             for (at, size) in sizes.iter_mut().enumerate() {

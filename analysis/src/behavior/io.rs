@@ -87,6 +87,7 @@ pub struct Io {
     file: [FieldReader<4>; 2],
     end: FieldReader<1>,
     names: [FieldReader<2>; 4],
+    span: (Option<i64>, Option<i64>),
 }
 
 impl Default for Io {
@@ -116,7 +117,20 @@ impl Io {
             end: FieldReader::of_hook(hook::FILE_OPERATION_END, ["IrpPtr"]),
             names: [hook::FILE_NAME, hook::FILE_CREATE, hook::FILE_DELETE, hook::FILE_RUNDOWN]
                 .map(|hook| FieldReader::of_hook(hook, NAME)),
+            span: (None, None),
         }
+    }
+
+    /// Takes only the operations that began from one timestamp to before another one, in ticks of
+    /// the recording's clock. Their files have the names that any event of the recording states.
+    #[must_use]
+    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
+        Io { span: (from, to), ..self }
+    }
+
+    fn admits(&self, time: i64) -> bool {
+        let (from, to) = self.span;
+        from.is_none_or(|from| from <= time) && to.is_none_or(|to| time < to)
     }
 
     /// Sums by index of the process, path (`None` where no event names the file) and operation.
@@ -229,10 +243,12 @@ impl Observer for Io {
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         let Some(hook) = event.kind.hook() else { return };
         match hook {
-            hook::DISK_READ | hook::DISK_WRITE | hook::DISK_FLUSH => {
+            hook::DISK_READ | hook::DISK_WRITE | hook::DISK_FLUSH if self.admits(event.time) => {
                 self.disk(hook, machine, record, event);
             }
-            hook::FILE_READ | hook::FILE_WRITE => self.file(hook, machine, record, event),
+            hook::FILE_READ | hook::FILE_WRITE if self.admits(event.time) => {
+                self.file(hook, machine, record, event);
+            }
             hook::FILE_OPERATION_END => self.ended(machine, record, event),
             hook::FILE_NAME => self.name(0, hook, record),
             hook::FILE_CREATE => self.name(1, hook, record),
@@ -243,6 +259,7 @@ impl Observer for Io {
     }
 
     fn restart(&mut self) {
-        *self = Io::new();
+        let (from, to) = self.span;
+        *self = Io::new().between(from, to);
     }
 }

@@ -66,6 +66,7 @@ pub struct Waits {
     current: HashMap<u16, u32>,
     switch: FieldReader<4>,
     ready: FieldReader<1>,
+    span: (Option<i64>, Option<i64>),
 }
 
 impl Default for Waits {
@@ -85,7 +86,15 @@ impl Waits {
             current: HashMap::default(),
             switch: FieldReader::of_hook(hook::CSWITCH, switch),
             ready: FieldReader::of_hook(hook::READY_THREAD, ["TThreadId"]),
+            span: (None, None),
         }
+    }
+
+    /// Counts only what threads did from one timestamp to before another one, in ticks of the
+    /// recording's clock: of what crosses these times, the part between them.
+    #[must_use]
+    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
+        Waits { span: (from, to), ..self }
     }
 
     /// What each thread did.
@@ -118,8 +127,10 @@ impl Waits {
         self.current.insert(event.processor, new);
         if old != IDLE {
             let key = Self::key(machine, old);
-            if let Some((_, State::Running { since })) = self.states.get(&old) {
-                self.threads.entry(key).or_default().running += elapsed(*since, time);
+            if let Some((_, State::Running { since })) = self.states.get(&old)
+                && let Some(ran) = elapsed(self.span, *since, time)
+            {
+                self.threads.entry(key).or_default().running += ran;
             }
             let state = if fields.uint(2) == Some(WAITING) {
                 State::Waiting { since: time, reason: fields.uint(3).unwrap_or(0) as u8 }
@@ -132,16 +143,20 @@ impl Waits {
             return None;
         }
         let key = Self::key(machine, new);
-        let times = self.threads.entry(key).or_default();
-        times.switches += 1;
+        if elapsed(self.span, time, time).is_some() {
+            self.threads.entry(key).or_default().switches += 1;
+        }
         match self.states.insert(new, (key, State::Running { since: time })) {
             Some((_, State::Ready { since, waited })) => {
-                times.ready.add(elapsed(since, time));
+                if let Some(ready) = elapsed(self.span, since, time) {
+                    self.threads.entry(key).or_default().ready.add(ready);
+                }
                 Some((key, waited?))
             }
             // Without an event that it is ready, it waited until it ran.
             Some((_, State::Waiting { since, reason })) => {
-                let waited = elapsed(since, time);
+                let waited = elapsed(self.span, since, time)?;
+                let times = self.threads.entry(key).or_default();
                 times.waits.entry(reason).or_default().add(waited);
                 Some((key, waited))
             }
@@ -159,8 +174,9 @@ impl Waits {
         let tid = self.ready.read(record)?.uint(0)?;
         let (key, state) = self.states.get_mut(&(tid as u32))?;
         let State::Waiting { since, reason } = *state else { return None };
-        let waited = elapsed(since, event.time);
-        *state = State::Ready { since: event.time, waited: Some(waited) };
+        let waited = elapsed(self.span, since, event.time);
+        *state = State::Ready { since: event.time, waited };
+        let waited = waited?;
         let times = self.threads.entry(*key).or_default();
         times.waits.entry(reason).or_default().add(waited);
         let waker = Self::key(machine, *self.current.get(&event.processor)?);
@@ -177,8 +193,14 @@ impl Waits {
     }
 }
 
-fn elapsed(since: i64, time: i64) -> u64 {
-    u64::try_from(time.saturating_sub(since)).unwrap_or(0)
+/// The ticks of what lasted from `since` to `time`, as far as they are in a span; `None` if it did
+/// not happen there.
+fn elapsed((from, to): (Option<i64>, Option<i64>), since: i64, time: i64) -> Option<u64> {
+    let begin = from.map_or(since, |from| from.max(since));
+    let end = to.map_or(time, |to| to.min(time));
+    let is_inside = if since < time { begin < end } else { begin == since };
+    let is_inside = is_inside && to.is_none_or(|to| begin < to);
+    is_inside.then(|| u64::try_from(end.saturating_sub(begin)).unwrap_or(0))
 }
 
 impl Observer for Waits {
@@ -197,7 +219,8 @@ impl Observer for Waits {
     }
 
     fn restart(&mut self) {
-        *self = Waits::new();
+        let (from, to) = self.span;
+        *self = Waits::new().between(from, to);
     }
 }
 
@@ -225,6 +248,12 @@ impl StackedWaits {
     #[must_use]
     pub fn new(of: WaitStack) -> Self {
         StackedWaits { waits: Waits::new(), costs: StackCosts::new(), of }
+    }
+
+    /// As [`Waits::between`]: waits that cross the times count with the part between them.
+    #[must_use]
+    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
+        StackedWaits { waits: self.waits.between(from, to), ..self }
     }
 
     /// The waits without their stacks.
@@ -267,6 +296,7 @@ impl Observer for StackedWaits {
     }
 
     fn restart(&mut self) {
-        *self = StackedWaits::new(self.of);
+        let (from, to) = self.waits.span;
+        *self = StackedWaits::new(self.of).between(from, to);
     }
 }

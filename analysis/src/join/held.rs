@@ -95,6 +95,14 @@ impl Held {
         self.stack == NONE
     }
 
+    /// Sets its thread and its process, if it has none: its stack states them.
+    pub fn ran_on(&mut self, tid: u32, process: impl FnOnce() -> Option<usize>) {
+        if self.tid == NONE {
+            self.tid = tid;
+        }
+        self.belongs_to(process);
+    }
+
     /// Sets its process, if it has none.
     pub fn belongs_to(&mut self, process: impl FnOnce() -> Option<usize>) {
         if self.process == NONE {

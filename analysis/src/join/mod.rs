@@ -265,7 +265,7 @@ impl Joiner {
         };
         let ranked = there.enumerate().filter_map(|(at, held)| Some((rank(held)?, first + at)));
         let index = ranked.max().map(|(_, index)| index)?;
-        self.held.get_mut(index)?.belongs_to(|| machine.process_of_thread(tid));
+        self.held.get_mut(index)?.ran_on(tid, || machine.process_of_thread(tid));
         Some(index)
     }
 

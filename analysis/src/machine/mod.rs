@@ -433,7 +433,7 @@ impl Machine {
             match header.class {
                 IMAGE_ID => self.images.identity(record, self.names.as_mut()),
                 SYSTEM_CONFIG_EX => self.volumes.record(header.opcode, record.payload()),
-                kernel_class::PROCESS | kernel_class::THREAD => {
+                kernel_class::PROCESS | kernel_class::THREAD | kernel_class::IMAGE => {
                     let fields = |hook| kernel::Fields::of(record, hook);
                     if let Some(event) = kernel::hook_of(record).and_then(fields)
                         && let Some(event) = event.event()

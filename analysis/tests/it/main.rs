@@ -9,9 +9,9 @@ use etl_analysis::{
     Analysis, Change, EventKind, EventRef, Joins, Life, Machine, Observer, OwnerCounts, Recording,
     Sample, Stack,
 };
-use etl_format::constants::PointerSize;
+use etl_format::constants::{PointerSize, group_guid};
 use etl_format::read::Order;
-use etl_format::write::record::{PerfInfo, System};
+use etl_format::write::record::{Full, PerfInfo, System};
 use etl_format::write::{File, FileHeader, Session, SessionConfig};
 
 const KERNEL: u64 = 0xffff_8000_0000_0000;
@@ -219,6 +219,52 @@ fn counting_by_owner_finds_the_processes_of_the_whole_analysis() {
     assert!(machine.threads().iter().any(|thread| &*thread.name == "worker"));
 }
 
+/// Some relogged traces have the kernel's events as classic ones. A program of 32 bits logs those
+/// of a 64-bit machine as records of 32 bits.
+#[test]
+fn classic_events_of_the_kernel_describe_the_machine() {
+    check_classic_events(PointerSize::P8);
+    check_classic_events(PointerSize::P4);
+}
+
+fn check_classic_events(pointer_size: PointerSize) {
+    let mut trace = Trace::new();
+    let mut classic = |group: u8, opcode: u8, version, timestamp, payload: &[u8]| {
+        let record = Full {
+            pointer_size,
+            opcode,
+            level: 0,
+            version,
+            thread_id: 4,
+            process_id: 4,
+            timestamp,
+            class: group_guid(group).unwrap(),
+            kernel_time: 0,
+            user_time: 0,
+            payload,
+        };
+        trace.session.write(0, &record).unwrap();
+    };
+    let ids = [0, 0, PID, 4].map(u32::to_le_bytes).concat();
+    let process = [&ids[..], &[0; 20], b"app.exe\0\0\0"].concat();
+    classic(0x03, 1, 3, 2_000, &process);
+    let thread = [&PID.to_le_bytes()[..], &TID.to_le_bytes(), &[0; 64]].concat();
+    classic(0x05, 1, 3, 2_001, &thread);
+    // A load has the class of images, though not the hook of one.
+    let path: Vec<u8> = "C:\\app.exe\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let place = [0x14_0000_u64, 0x1000].map(u64::to_le_bytes).concat();
+    let image = [&place[..], &PID.to_le_bytes(), &[0; 36], &path].concat();
+    classic(0x14, 10, 2, 2_002, &image);
+    classic(0x03, 2, 3, 2_010, &process);
+    let (machine, _) = trace.analyze();
+    let process = machine.processes().iter().find(|process| process.pid() == PID).unwrap();
+    assert_eq!((process.name(), process.parent_pid()), ("app.exe", Some(4)));
+    assert_eq!((process.started(), process.ended()), (Some(2_000), Some(2_010)));
+    assert!(machine.threads().iter().any(|thread| (thread.tid, thread.pid) == (TID, PID)));
+    let paths: Vec<_> = machine.image_lives().map(|life| life.path.to_owned()).collect();
+    assert_eq!(paths, ["C:\\app.exe"]);
+}
+
 #[test]
 fn kernel_and_user_part_are_joined_in_time_order() {
     let mut trace = Trace::new();
@@ -269,6 +315,31 @@ fn events_without_a_thread_are_found_by_time() {
     assert_eq!(seen.stacks.len(), 2);
     assert!(seen.stacks.contains(&(3_000, vec![], vec![0x5000], false)));
     assert_eq!(seen.samples, [(3_000, None, 0x1000)]);
+}
+
+/// The threads of events with stacks.
+#[derive(Debug, Default)]
+struct Threads(Vec<Option<u32>>);
+
+impl Observer for Threads {
+    const JOINS: Joins = Joins::Kernel;
+
+    fn stack(&mut self, _: &Machine, stack: &Stack<'_>) {
+        self.0.push(stack.event.tid);
+    }
+}
+
+#[test]
+fn events_without_a_thread_have_that_of_their_stack() {
+    let mut trace = Trace::new();
+    trace.thread(0x0501, TID, 2_000);
+    trace.event(0x0f43, 2, 3_000, &[&[0; 24]]);
+    // The parts of the stack of one thread; that of another one is no part of it.
+    trace.stack(0x1820, 3_001, 3_000, TID, &[KERNEL]);
+    trace.stack(0x1820, 3_002, 3_000, TID, &[0x5000]);
+    trace.stack(0x1820, 3_003, 3_000, 16, &[0x6000]);
+    let (_, Threads(threads)) = trace.analyze_for();
+    assert_eq!(threads, [Some(TID)]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a data set knows of its traces.
 
-use std::fmt::{self, Write};
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -21,6 +21,19 @@ const DIGITS: usize = 8;
 /// The SHA-256 hash of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hash([u8; 32]);
+
+impl Hash {
+    /// That of some bytes.
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        Hash(Sha256::digest(bytes).into())
+    }
+
+    /// Its beginning, for names.
+    pub(super) fn short(self) -> String {
+        let all = self.to_string();
+        all.get(..DIGITS).unwrap_or(&all).to_owned()
+    }
+}
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -69,14 +82,10 @@ impl Entry {
             .to_ascii_lowercase()
             .find(".etl")
             .map_or(stem, |at| stem.get(..at).unwrap_or(stem));
-        let hash = hash.to_string();
-        let mut trace = word(stem);
-        // Writing to a string does not fail.
-        let _ = write!(trace, "-{}", hash.get(..DIGITS).unwrap_or_default());
         Entry {
-            trace,
+            trace: format!("{}-{}", word(stem), hash.short()),
             file: file.to_owned(),
-            hash,
+            hash: hash.to_string(),
             selection: selection.to_owned(),
             tables: Vec::new(),
             schema: crate::SCHEMA_VERSION,

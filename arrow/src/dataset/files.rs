@@ -25,6 +25,8 @@ const MAX_OPEN: usize = 64;
 const GROUP: usize = 1 << 16;
 /// Characters of a name.
 const MAX_WORD: usize = 100;
+/// Bytes of a value in the name of a partition: file systems allow 255 for the whole name.
+const MAX_PARTITION: usize = 200;
 
 /// How pages are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,11 +53,51 @@ impl Codec {
     }
 }
 
+/// A value as the name of a partition, which engines decode: whatever is not plain is the numbers
+/// of its bytes after percent signs, as Hive writes it.
+fn partition(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        let from = out.len();
+        if is_plain(c) {
+            out.push(c);
+        } else {
+            for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+                out.push_str(&format!("%{byte:02X}"));
+            }
+        }
+        // The hash of a long name keeps it apart from others that begin so.
+        if out.len() > MAX_PARTITION {
+            out.truncate(from);
+            return format!("{out}-{}", Hash::of(text.as_bytes()).short());
+        }
+    }
+    // Windows drops a dot at the end.
+    match out.strip_suffix('.') {
+        Some(rest) => format!("{rest}%2E"),
+        None => out,
+    }
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "._-".contains(c)
+}
+
 /// A text as the name of a folder: whatever is not plain is an underscore.
 pub(super) fn word(text: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+    let plain = |c: char| if is_plain(c) { c } else { '_' };
     let word: String = text.chars().take(MAX_WORD).map(plain).collect();
     if word.trim_matches('.').is_empty() { "_".to_owned() } else { word }
+}
+
+/// The name of the folder of the events of one kind; the hash of a long one keeps it apart from
+/// others that begin so.
+pub(super) fn typed_folder(table: &str) -> String {
+    let folder = word(table);
+    match table.chars().nth(MAX_WORD) {
+        Some(_) => format!("{folder}-{}", Hash::of(table.as_bytes()).short()),
+        None => folder,
+    }
 }
 
 /// A table that is written: its parts so far, and the one that is open.
@@ -134,7 +176,7 @@ impl Files {
             let some = take(batch, &UInt32Array::from(rows))?;
             // As Hive calls the partition of rows without a value.
             let value = if text.is_empty() { "__HIVE_DEFAULT_PARTITION__" } else { text };
-            let partition = format!("{column}={}", word(value));
+            let partition = format!("{column}={}", partition(value));
             self.group(name, &partition, &["trace", column], &some)?;
         }
         Ok(())
@@ -220,4 +262,30 @@ fn without(schema: &Schema, names: &[&str]) -> (SchemaRef, Vec<usize>) {
 /// Some rows of a batch.
 fn take(batch: &RecordBatch, rows: &UInt32Array) -> Result<RecordBatch> {
     Ok(arrow_select::take::take_record_batch(batch, rows)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_have_names_that_are_values_again() {
+        for (value, name) in [
+            ("Contoso.Shop_1-2", "Contoso.Shop_1-2"),
+            ("KernelTraceControl/ImageID", "KernelTraceControl%2FImageID"),
+            ("50% {a=b}", "50%25%20%7Ba%3Db%7D"),
+            ("\u{e9}.", "%C3%A9%2E"),
+        ] {
+            assert_eq!(partition(value), name);
+        }
+    }
+
+    #[test]
+    fn long_names_are_kept_apart() {
+        let long = |last: &str| "\u{e9}".repeat(150) + last;
+        assert_ne!(partition(&long("a")), partition(&long("b")));
+        assert!(partition(&long("a")).len() < 220);
+        assert_ne!(typed_folder(&long("a")), typed_folder(&long("b")));
+        assert_eq!(typed_folder(&"a".repeat(MAX_WORD)), "a".repeat(MAX_WORD));
+    }
 }

@@ -185,6 +185,12 @@ impl Dataset {
         Ok(Added::Written { trace, rows, bytes })
     }
 
+    /// Removes the folder of unfinished traces, if it is empty. Call it once all traces were added.
+    pub fn finish(&self) {
+        // A folder that is not empty stays.
+        let _ = fs::remove_dir(self.root.join(UNFINISHED));
+    }
+
     fn write<S: Source>(
         &self,
         source: S,
@@ -225,7 +231,7 @@ impl Dataset {
         if wants(TYPED) {
             let tables = recorded.typed()?;
             recorded.write_typed(&tables, &mut |table, batch| {
-                files.write(&format!("{TYPED}/{}", files::word(&table.name)), &batch)
+                files.write(&format!("{TYPED}/{}", files::typed_folder(&table.name)), &batch)
             })?;
         }
         Ok(())

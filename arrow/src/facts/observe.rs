@@ -61,7 +61,7 @@ impl<'f, 'o> Facts<'f, 'o> {
                 ["NewThreadId", "OldThreadId", "OldThreadState", "OldThreadWaitReason"],
             ),
             collections: rows.wants(&GCS).then(Collections::new),
-            io: rows.wants(&IO).then(Io::new),
+            io: rows.wants(&IO).then(|| Io::new().between(options.filter.from, options.filter.to)),
             packets: packets.then(|| (options.store.clone(), Packets::new())),
             switches: rows.wants(&CONTEXT_SWITCHES),
             rows,
@@ -283,10 +283,7 @@ impl<'f, 'o> Facts<'f, 'o> {
                 Cell::bits(gc.promoted),
                 Cell::bits(gc.heap_size()),
             ];
-            match gc.heap {
-                Some(sizes) => cells.extend(sizes.map(|size| Cell::bits(Some(size)))),
-                None => cells.extend([Cell::Null; 5]),
-            }
+            cells.extend(gc.sizes().map(Cell::bits));
             cells.push(Cell::bits(Some(gc.allocated)));
             self.rows.add(&GCS, &cells);
         }

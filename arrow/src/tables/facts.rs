@@ -288,7 +288,7 @@ pub const FINDINGS: Table = Table {
     columns: &[
         TRACE,
         Column::new("rule", Kind::Word, "Id of the rule"),
-        Column::new("severity", Kind::Word, "`error`, `warning` or `info`"),
+        Column::new("severity", Kind::Word, "`error`, `warning` or `note`"),
         Column::new("outcome", Kind::Word, "`broken` or `undecided`"),
         PROCESS_ID,
         TIME.or_null(),

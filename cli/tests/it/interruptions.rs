@@ -46,7 +46,7 @@ fn closed_output_pipe_is_an_error() {
                 error.starts_with("error: (standard output): output pipe closed after "),
                 "{error}"
             );
-            assert!(error.ends_with("; the trace is truncated"), "{error}");
+            assert!(error.ends_with("; the output is truncated"), "{error}");
             let after: u64 = error.split(' ').find_map(|word| word.parse().ok()).unwrap();
             assert!(after >= most as u64, "{tool:?} {most}: {error}");
             assert!(said.err.contains("\nhint: "), "{}", said.err);

@@ -1,5 +1,6 @@
 //! Every report of `etlkit analyze`, with every option, on inputs of all kinds.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 
@@ -158,4 +159,83 @@ fn one_of_a_kind_has_no_plural() {
         assert!(said.out.contains(", 1 processor"), "{}", said.out);
         assert!(!said.out.contains("1 processors"), "{}", said.out);
     }
+}
+
+/// The sums of columns, by the others that are named.
+fn sums(
+    report: &Value,
+    table: &str,
+    keys: &[&str],
+    columns: &[&str],
+) -> BTreeMap<String, Vec<f64>> {
+    let mut sums = BTreeMap::<String, Vec<f64>>::new();
+    for row in report[table].as_array().unwrap() {
+        let key: Vec<String> = keys.iter().map(|key| row[key].to_string()).collect();
+        let sum = sums.entry(key.join(" ")).or_insert_with(|| vec![0.0; columns.len()]);
+        for (sum, column) in sum.iter_mut().zip(columns) {
+            *sum += row[column].as_f64().unwrap_or(0.0);
+        }
+    }
+    sums.retain(|_, sums| sums.iter().any(|sum| *sum > 0.0));
+    sums
+}
+
+/// What is before a part, such as the interval of samples, the name of a file or the beginning of a
+/// wait, counts in it.
+#[test]
+fn parts_of_the_time_add_up_to_the_whole() {
+    for (scenario, file, kind, table, keys, columns) in [
+        ("kernel-session", "merged.etl", "summary", "processes", &["pid"][..], &["cpu_us"][..]),
+        (
+            "kernel-session",
+            "merged.etl",
+            "waits",
+            "threads",
+            &["tid"],
+            &["running_us", "switches", "wait_us", "ready_us"],
+        ),
+        ("kernel-session", "merged.etl", "waits", "reasons", &["pid", "reason"], &["wait_us"]),
+        (
+            "kernel-io",
+            "kernel.etl",
+            "io",
+            "files",
+            &["pid", "path", "operation"],
+            &["operations", "bytes", "latencies"],
+        ),
+    ] {
+        let here = recorded(scenario);
+        let part = |args: &[&str]| {
+            let report = json(here.path(), kind, &[args, &[file]].concat());
+            sums(&report, table, keys, columns)
+        };
+        let whole = part(&[]);
+        assert!(whole.len() > 2, "{kind} {table}: {whole:?}");
+        let mut all = BTreeMap::<String, Vec<f64>>::new();
+        for args in [&["--to", "0.35"][..], &["--from", "0.35", "--to", "0.6"], &["--from", "0.6"]]
+        {
+            let part = part(args);
+            assert!(!part.is_empty(), "{kind} {table} {args:?}");
+            for (key, sums) in part {
+                let all = all.entry(key).or_insert_with(|| vec![0.0; columns.len()]);
+                all.iter_mut().zip(sums).for_each(|(all, sum)| *all += sum);
+            }
+        }
+        let keys = |sums: &BTreeMap<String, Vec<f64>>| sums.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(keys(&all), keys(&whole), "{kind} {table}");
+        for (key, whole) in &whole {
+            for (whole, all) in whole.iter().zip(&all[key]) {
+                assert!((whole - all).abs() < 1.0, "{kind} {table} {key}: {whole} {all}");
+            }
+        }
+    }
+}
+
+/// A wait that lasts all the time that is selected has its stack, too.
+#[test]
+fn waits_that_cross_the_selected_time_have_stacks() {
+    let here = recorded("kernel-session");
+    let args = ["--tree", "--from", "0.125", "--to", "0.155", "--thread", "1028", "merged.etl"];
+    let report = json(here.path(), "waits", &args);
+    assert_eq!((&report["count"], &report["wait_us"]), (&1.into(), &30_000.0.into()), "{report}");
 }

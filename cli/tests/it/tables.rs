@@ -7,7 +7,7 @@ use std::process::Command;
 
 use etl_test_support::{needs, python, root};
 
-use crate::common::etlkit;
+use crate::common::{etlkit, etlkit_bytes};
 
 /// Simulates the traces of a scenario of the corpus.
 fn synth(directory: &Path, name: &str, args: &[&str]) {
@@ -94,6 +94,74 @@ fn events_can_be_apart_by_provider() {
     assert_eq!(made.code, 0, "{}", made.err);
     let all = files(&path.join("set"));
     assert!(all.keys().any(|name| name.contains("/provider=Contoso.Shop/part-0.parquet")));
+}
+
+/// Engines decode the names of folders: the values come back as they are in one file of all.
+#[needs(python)]
+#[test]
+fn providers_of_partitions_have_their_names() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    synth(path, "kernel-session", &[]);
+    for (to, args) in [("set", &["--by-provider"][..]), ("whole", &[])] {
+        let trace = "traces/kernel-session/merged.etl";
+        let fixed = ["export", "parquet", trace, "-o", to, "--tables", "events"];
+        assert_eq!(etlkit(path, &[&fixed, args].concat()).code, 0);
+    }
+    let script = r#"
+import duckdb
+count = "SELECT provider, count(*) FROM '{}' GROUP BY ALL ORDER BY 1"
+ours = duckdb.sql(count.format("set/events/**/*.parquet")).fetchall()
+theirs = duckdb.sql(count.format("whole/events/**/*.parquet")).fetchall()
+assert ours == theirs, (ours, theirs)
+assert any("/" in (name or "") for name, _ in ours), ours
+"#;
+    let output = Command::new(python()).args(["-c", script]).current_dir(path).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn options_that_select_events_are_refused_for_other_tables() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    synth(path, "tracelogging", &[]);
+    let export = |table: &str, option: &[&str]| {
+        let args = ["export", "arrow", "traces/tracelogging/shop.etl", "--force", "-o", "x"];
+        etlkit(path, &[&args, &["--table", table][..], option].concat())
+    };
+    for option in [
+        ["--event", "A"],
+        ["--id", "1"],
+        ["--opcode", "1"],
+        ["--level", "4"],
+        ["--keyword", "1"],
+        ["--provider", "Contoso.Shop"],
+    ] {
+        let made = export("processes", &option);
+        assert_eq!(made.code, 2, "{option:?}");
+        let expected = format!("error: {}: the rows of the table processes are no", option[0]);
+        assert!(made.err.starts_with(&expected), "{}", made.err);
+        assert_eq!(export("events", &option).code, 0, "{option:?}");
+    }
+    let made = export("processes", &["--from", "0"]);
+    assert_eq!((made.code, &*made.err), (0, ""));
+}
+
+#[test]
+fn only_pipes_and_arrows_files_are_streams() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    synth(path, "tracelogging", &[]);
+    let trace = "traces/tracelogging/shop.etl";
+    for (to, is_file) in [("x", true), ("x.arrow", true), ("x.feather", true), ("x.arrows", false)]
+    {
+        let made = etlkit(path, &["export", "arrow", trace, "--table", "traces", "-o", to]);
+        assert_eq!(made.code, 0, "{}", made.err);
+        assert_eq!(fs::read(path.join(to)).unwrap().starts_with(b"ARROW1"), is_file, "{to}");
+    }
+    let bytes = fs::read(path.join(trace)).unwrap();
+    let args = ["export", "arrow", "-", "--table", "traces", "-o", "-"];
+    assert!(etlkit_bytes(&bytes, &args).0.starts_with(b"\xff\xff\xff\xff"));
 }
 
 #[needs(python)]
@@ -187,6 +255,20 @@ fn other_readers_see_all_events_of_both_forms_of_arrow_and_of_parquet() {
         }
         check_tables(&folder, trace, "arrow_events.py", &[]);
     }
+}
+
+#[test]
+fn traces_that_cannot_be_added_are_counted_and_leave_nothing() {
+    let here = tempfile::tempdir().unwrap();
+    fs::write(here.path().join("a.etl"), "no trace").unwrap();
+    fs::write(here.path().join("b.etl"), "this is not one, either").unwrap();
+    let made = etlkit(here.path(), &["export", "parquet", "a.etl", "b.etl", "-o", "set"]);
+    assert_eq!((made.code, &*made.out), (2, "set: 0 of 2 traces added\n"), "{}", made.err);
+    assert!(!here.path().join("set").exists());
+    synth(here.path(), "tracelogging", &[]);
+    let made = etlkit(here.path(), &["export", "parquet", "traces", "a.etl", "-o", "set"]);
+    assert!(made.out.ends_with("set: 1 of 2 traces added\n"), "{}", made.out);
+    assert!(!here.path().join("set/.unfinished").exists());
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub(super) fn write<S: Storage>(
         let mut message = Message::default();
         message.message(process_tree::PROCESSES, &part);
         packets.write(Some(at), packet::PROCESS_TREE, &message);
-        if of.started().is_some() || of.ended().is_some() {
+        if has_life(machine, selection, index, of) {
             lifetime(time, of, first, (tracks, packets));
         }
     }
@@ -78,6 +78,20 @@ pub(super) fn write<S: Storage>(
     if size > 0 {
         packets.write(at_start, packet::PROCESS_TREE, &message);
     }
+}
+
+/// Whether the life of a selected process is written: it started or ended at the selected time. Of
+/// selected threads, it has one.
+fn has_life(machine: &Machine, selection: &Selection, index: usize, of: &Process) -> bool {
+    let ends = [of.started(), of.ended()].into_iter().flatten();
+    let threads = selection.selected_threads();
+    let is_own = |thread: &Thread| {
+        thread.pid == of.pid()
+            && threads.contains(&thread.tid)
+            && machine.process_at(thread.pid, thread.started.unwrap_or(i64::MIN)) == Some(index)
+    };
+    { ends }.any(|at| selection.admits_time(at))
+        && (threads.is_empty() || machine.threads().iter().any(is_own))
 }
 
 /// Writes the life of a process that started or ended in the recording, as a slice.

@@ -20,7 +20,8 @@
 //! ```
 
 use crate::model::{Count, EventSchema, Field, Length};
-use etl_format::constants::PointerSize;
+use etl_format::constants::{PointerSize, RecordKind};
+use etl_format::read::Record;
 use std::sync::Arc;
 
 mod extent;
@@ -146,6 +147,22 @@ impl Decoder {
     /// The top-level fields and how far each reaches.
     pub(crate) fn reaches(&self, pointers: PointerSize) -> impl Iterator<Item = (&Field, Reach)> {
         self.schema.fields.iter().zip(self.ops(pointers).iter().map(Op::reach))
+    }
+
+    /// The pointer size with which this takes the payload of a record: what the record says, or 8
+    /// bytes where it says nothing.
+    ///
+    /// A program of 32 bits can log events of the kernel again on 64-bit Windows: then the record
+    /// is one of 32 bits, and its payload is not.
+    #[must_use]
+    pub fn pointers_of(&self, record: &Record<'_>) -> PointerSize {
+        let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
+        let is_exact = |pointers| self.check(record.payload(), pointers).is_exact();
+        let is_relogged = record.kind() == RecordKind::FULL32;
+        if is_relogged && !is_exact(pointers) && is_exact(PointerSize::P8) {
+            return PointerSize::P8;
+        }
+        pointers
     }
 
     /// Walks a whole payload and returns what is missing and what is left over.

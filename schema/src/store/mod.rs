@@ -24,7 +24,7 @@ use crate::sources::eventsource::{Chunk, Reassembler};
 use crate::sources::trace_event_info;
 use crate::tables::{Registry, TableSet, windows};
 use etl_format::Guid;
-use etl_format::constants::{EventFlags, ExtendedType, PointerSize, RecordKind, offset};
+use etl_format::constants::{EventFlags, ExtendedType, PointerSize, offset};
 use etl_format::cursor::Bytes;
 use etl_format::read::{EventDescriptor, Header, Record};
 // Keys of the trace are hashed with a seed, those of the tables need none.
@@ -321,21 +321,11 @@ impl SchemaStore {
         Some((decoder.schema(), decoder.fields(record.payload(), pointers)))
     }
 
-    /// The decoder of a record's payload, and the pointer size with which it takes the payload.
-    ///
-    /// That is what the record says, or 8 bytes where it says nothing. A program of 32 bits can log
-    /// events of the kernel again on 64-bit Windows: then the record is one of 32 bits, and its
-    /// payload is not.
+    /// The decoder of a record's payload, and the pointer size with which it takes the payload:
+    /// [`Decoder::pointers_of`].
     #[must_use]
     pub fn decoder_and_pointers(&self, record: &Record<'_>) -> Option<(&Decoder, PointerSize)> {
         let decoder = self.decoder(record)?;
-        let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
-        if record.kind() == RecordKind::FULL32 {
-            let is_exact = |pointers| decoder.check(record.payload(), pointers).is_exact();
-            if !is_exact(pointers) && is_exact(PointerSize::P8) {
-                return Some((decoder, PointerSize::P8));
-            }
-        }
-        Some((decoder, pointers))
+        Some((decoder, decoder.pointers_of(record)))
     }
 }

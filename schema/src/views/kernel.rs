@@ -218,7 +218,11 @@ impl<'a> Fields<'a> {
             Header::Full(header) => header.version as u8,
             _ => return None,
         };
-        let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
+        let relogged = if record.is_kernel() { None } else { EVENTS.decoder(hook, version) };
+        let pointers = match relogged {
+            Some(decoder) => decoder.pointers_of(record),
+            None => record.pointer_size().unwrap_or(PointerSize::P8),
+        };
         Fields::new(hook, version, record.payload(), pointers)
     }
 
@@ -299,8 +303,13 @@ pub fn hook_of(record: &Record<'_>) -> Option<u16> {
     }
     let Header::Full(header) = record.header() else { return None };
     let group = (0..0x20).find(|&group| group_guid(group) == Some(header.class))?;
-    Some(u16::from(group) << 8 | u16::from(header.opcode))
+    let hook = u16::from(group) << 8 | u16::from(header.opcode);
+    // A load has the class of images, and the hook of a process.
+    Some(if hook == IMAGE_CLASS_LOAD { hook::IMAGE_LOAD } else { hook })
 }
+
+/// The class and the type of a load of an image, as a hook would have them.
+const IMAGE_CLASS_LOAD: u16 = 0x140a;
 
 /// An event, with the positions of its fields.
 #[derive(Debug)]

@@ -349,18 +349,30 @@ impl<T> Catalogue<T> {
         all
     }
 
-    /// The layout of an event; `false` with it for a version newer than the tables have.
+    /// A version of an event, or the newest one; `false` with it for a version newer than that.
     #[inline]
-    pub fn event(&self, key: u16, version: u8, pointers: PointerSize) -> Option<(&T, bool)> {
+    fn version(&self, key: u16, version: u8) -> Option<(&Version<T>, bool)> {
         let &(first, count) = self.keys.get(usize::from(key))?;
         let newest = count.checked_sub(1)?;
         let at = self.versions.get(usize::from(first) + usize::from(version.min(newest)))?;
+        Some((at, version <= newest))
+    }
+
+    /// The decoder of an event.
+    pub fn decoder(&self, key: u16, version: u8) -> Option<&'static Decoder> {
+        Some(self.version(key, version)?.0.entry.decoder())
+    }
+
+    /// The layout of an event; `false` with it for a version newer than the tables have.
+    #[inline]
+    pub fn event(&self, key: u16, version: u8, pointers: PointerSize) -> Option<(&T, bool)> {
+        let (at, is_known) = self.version(key, version)?;
         let layouts = at.layouts.get_or_init(|| {
             let of = |pointers| (self.layout)(key, at.entry.decoder(), pointers);
             Some([of(PointerSize::P4)?, of(PointerSize::P8)?])
         });
         let [narrow, wide] = layouts.as_ref()?;
-        Some((if pointers == PointerSize::P8 { wide } else { narrow }, version <= newest))
+        Some((if pointers == PointerSize::P8 { wide } else { narrow }, is_known))
     }
 }
 

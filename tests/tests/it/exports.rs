@@ -1,9 +1,14 @@
 //! What `etlkit export` writes, read by others, against the truth of a simulated machine.
 
 use std::collections::BTreeMap;
+use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use etl_format::constants::hook;
+use etl_format::read::{Options, Order, Trace};
+use etl_format::rewrite::{RelogPlan, Relogger};
+use etl_format::write::File;
 use etl_test_support::{needs, node_packages, root};
 use etl_tests::foreign;
 use etlkit::run_captured;
@@ -167,12 +172,44 @@ fn pprof_files_have_the_stacks_of_the_truth() {
     of_all_kinds().for_each(|recorded| compare_pprof(&recorded));
 }
 
-fn compare_pprof(recorded: &Recorded) {
-    let file = recorded.export(&["pprof"]);
+/// A pprof file, as a reader of others sees it.
+fn read_pprof(file: &Path) -> Value {
     let script = root().join("tests/foreign/pprof.cjs");
     let output = Command::new("node").arg(script).arg(node_packages()).arg(file).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let read: Value = serde_json::from_slice(&output.stdout).unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Without an interval each sample would stand for no time.
+#[needs(node)]
+#[test]
+fn pprof_files_without_an_interval_count_samples() {
+    let mut recorded = Recorded::new();
+    let file = std::fs::read(&recorded.traces[0]).unwrap();
+    let mut trace = Trace::open(file.as_slice(), &Options::salvage()).unwrap();
+    let plan = RelogPlan::copying(&mut trace).unwrap();
+    let mut relog = Relogger::start(plan, File::new(Cursor::new(Vec::new())), None).unwrap();
+    let mut records = trace.records(Order::Time).unwrap();
+    let states_interval = |hook| (hook::SET_INTERVAL..=hook::COLLECTION_END).contains(&hook);
+    while let Some(record) = records.next_record().unwrap() {
+        if !record.hook().is_some_and(states_interval) {
+            relog.copy(&record).unwrap();
+        }
+    }
+    let copy = recorded.folder.path().join("copy.etl");
+    let bytes = relog.finish(&[]).unwrap().0.into_inner().into_inner();
+    std::fs::write(&copy, bytes).unwrap();
+    recorded.traces = vec![copy];
+    let read = read_pprof(&recorded.export(&["pprof"]));
+    assert_eq!(read["types"], serde_json::json!(["samples/count"]));
+    let stacks = read["stacks"].as_object().unwrap();
+    let total: u64 = stacks.values().map(|values| values[0].as_u64().unwrap()).sum();
+    assert_eq!(total, recorded.samples.len() as u64);
+    assert!(stacks.values().all(|values| values.as_array().unwrap().len() == 1));
+}
+
+fn compare_pprof(recorded: &Recorded) {
+    let read = read_pprof(&recorded.export(&["pprof"]));
     assert_eq!(read["types"], serde_json::json!(["samples/count", "cpu/nanoseconds"]));
     assert_eq!((&read["period"], &read["problems"]), (&1_000_000.into(), &serde_json::json!([])));
     let mut expected: BTreeMap<String, u64> = BTreeMap::new();

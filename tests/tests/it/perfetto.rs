@@ -768,4 +768,12 @@ fn perfetto_export_of_nothing_says_what_would_record_it() {
     let (code, err) = run(&["--process", "Absent.exe", file, "-o", output.to_str().unwrap()]);
     assert!(code == 2 && err.contains("Absent.exe"), "{err}");
     assert!(!output.exists());
+    // Neither is the life of a process anything that happened at another time, or in a thread.
+    let simulated = self::simulated("kernel-session");
+    let file = write(here.path(), &simulated, &["merged.etl"]).remove(0);
+    for nothing in [["--from", "100"], ["--thread", "999999"]] {
+        let args = [&nothing[..], &[file.to_str().unwrap(), "-o", output.to_str().unwrap()]];
+        let (code, err) = run(&args.concat());
+        assert!(code == 2 && err.contains("nothing that Perfetto shows"), "{nothing:?}: {err}");
+    }
 }

@@ -131,7 +131,7 @@ pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
                 _ => Cell::None,
             },
         ]);
-        row.extend((0..5).map(|at| bytes(gc.heap.and_then(|heap| heap.get(at).copied()))));
+        row.extend(gc.sizes().map(bytes));
         list.rows.push(row);
     }
     let own = [

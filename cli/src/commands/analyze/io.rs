@@ -43,8 +43,8 @@ fn operations(count: u64, bytes: u64, latency: &Histogram) -> [Cell; 8] {
 
 /// Prints reads and writes by process, path and operation, and sums for each process.
 pub(super) fn io(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args.recording.analyze(|span| Between::new(span, Io::new()))?;
-    let (machine, io) = (&analyzed.machine, &analyzed.observer.observer);
+    let analyzed = args.recording.analyze(|span| Io::new().between(span.0, span.1))?;
+    let (machine, io) = (&analyzed.machine, &analyzed.observer);
     let selected = processes(args, machine)?;
     let admits = |process: Option<usize>| {
         selected.as_ref().is_none_or(|s| process.is_some_and(|process| s.contains(&process)))

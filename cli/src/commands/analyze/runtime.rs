@@ -229,10 +229,10 @@ pub(super) fn contention(args: &ContentionArgs) -> Result<Outcome, Failure> {
             (report, table, analyzed.outcome)
         }
     } else {
-        let observer = StackedContention::new();
+        let observer = |span| Between::new(span, StackedContention::new());
         let (analyzed, profile) =
-            stacks.profile(&args.recording, observer, StackedContention::costs)?;
-        let waits = lock_waits(args, &analyzed.machine, analyzed.observer.waits())?;
+            stacks.profile(&args.recording, observer, |waits| waits.observer.costs())?;
+        let waits = lock_waits(args, &analyzed.machine, analyzed.observer.observer.waits())?;
         let mut report = report("contention", &analyzed);
         ensure_stacks(
             &mut report,

@@ -43,10 +43,11 @@ struct Row {
 /// Rows by index of the process.
 type Rows = BTreeMap<Option<usize>, Row>;
 
-type Parts = ((SampleCollector, Collections), ((Io, Network), Exceptions));
+type Parts = (Collections, (Network, Exceptions));
 
-/// The hardware, and what can be analysed, are those of the whole recording.
-type Whole = ((Hardware, Presence), Between<Parts>);
+/// The hardware, and what can be analysed, are those of the whole recording. So is the interval of
+/// samples, and the names of files: the events that state them are often before the selected time.
+type Whole = ((Hardware, Presence), ((SampleCollector, Io), Between<Parts>));
 
 /// Arguments of `etlkit analyze summary`.
 #[derive(Debug, clap::Args)]
@@ -61,16 +62,16 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
     let symbols = args.symbols.open()?;
     let args = args.report.of_any_thread()?;
     let analyzed = args.recording.analyze(|span| {
-        let parts: Parts = (
-            (SampleCollector::new(), Collections::new()),
-            ((Io::new(), Network::new()), Exceptions::new()),
-        );
-        let whole: Whole = ((Hardware::new(), Presence::default()), Between::new(span, parts));
+        let parts: Parts = (Collections::new(), (Network::new(), Exceptions::new()));
+        let (from, to) = span;
+        let costs = (SampleCollector::new().between(from, to), Io::new().between(from, to));
+        let machine = (Hardware::new(), Presence::default());
+        let whole: Whole = (machine, (costs, Between::new(span, parts)));
         (whole, symbols.maps())
     })?;
     let machine = &analyzed.machine;
-    let (((hardware, presence), parts), maps) = &analyzed.observer;
-    let ((samples, collections), ((io, network), exceptions)) = &parts.observer;
+    let (((hardware, presence), ((samples, io), parts)), maps) = &analyzed.observer;
+    let (collections, (network, exceptions)) = &parts.observer;
     let options = profile_options(&args.recording, &analyzed, ProfileOptions::new())?;
     let names = symbols.names(machine, maps, |maps| samples.wanted_code(machine, maps));
     let options = names.apply(options);

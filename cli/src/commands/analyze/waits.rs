@@ -16,7 +16,7 @@ use super::{
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
-use crate::recording::{Analyzed, Between, RecordingArgs};
+use crate::recording::{Analyzed, RecordingArgs, TimeSpan};
 use crate::symbols::SymbolArgs;
 use crate::table::{Cell, Column, Table, TableReport};
 
@@ -194,14 +194,13 @@ impl StackArgs {
     pub fn profile<O: Observer>(
         &self,
         recording: &RecordingArgs,
-        observer: O,
+        observer: impl FnOnce(TimeSpan) -> O,
         costs: impl FnOnce(&mut O) -> &mut StackCosts,
     ) -> Result<(Analyzed<O>, Profile), Failure> {
         let symbols = self.symbols.open()?;
-        let observer = |span| (Between::new(span, observer), symbols.maps());
+        let observer = |span| (observer(span), symbols.maps());
         let Analyzed { names, machine, observer: (observer, maps), outcome } =
             recording.analyze(observer)?;
-        let observer = observer.observer;
         let mut analyzed = Analyzed { names, machine, observer, outcome };
         // The idle process waits for nothing, but ends waits in interrupts.
         let options = ProfileOptions::new().idle(true);
@@ -269,8 +268,8 @@ pub(super) fn waits(args: &WaitsArgs) -> Result<Outcome, Failure> {
         true => (WaitStack::Ending, "ReadyThread"),
     };
     let recording = &args.report.recording;
-    let (analyzed, profile) =
-        args.stacks.profile(recording, StackedWaits::new(of), StackedWaits::costs)?;
+    let observer = |(from, to): TimeSpan| StackedWaits::new(of).between(from, to);
+    let (analyzed, profile) = args.stacks.profile(recording, observer, StackedWaits::costs)?;
     let mut report = report("waits", &analyzed);
     report.facts.extend(span_facts(&analyzed.machine));
     let missing = format!(
@@ -301,8 +300,8 @@ fn ensure_switches(report: &mut TableReport, waits: &Waits) {
 
 /// Prints what threads did.
 fn threads(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args.recording.analyze(|span| Between::new(span, Waits::new()))?;
-    let (machine, waits) = (&analyzed.machine, &analyzed.observer.observer);
+    let analyzed = args.recording.analyze(|(from, to)| Waits::new().between(from, to))?;
+    let (machine, waits) = (&analyzed.machine, &analyzed.observer);
     let selected = processes(args, machine)?;
     let mut rows = Vec::new();
     let mut admitted = Vec::new();

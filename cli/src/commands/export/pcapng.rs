@@ -137,6 +137,10 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         writer.record(store, clock, &record).map_err(failed)?;
     }
     let written = writer.finish().map_err(failed)?;
+    if written.packets == 0 && written.events == 0 {
+        return Err(Failure::new(names.join(", "), "no packet is selected")
+            .hint("choose another time with --from and --to"));
+    }
     out.flush().map_err(failed)?;
     drop((out, progress));
     let mut outcome = Outcome::Success;

@@ -20,9 +20,9 @@ use crate::threads::ThreadArgs;
 /// Arguments of `etlkit export parquet`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A table of a trace is the file DATASET/TABLE/trace=STEM-HASH/part-0.parquet; docs/tables.md lists
-the tables and their columns, docs/queries.md has questions and the SQL that answers them. A trace
-that is in the data set already, by its content, is passed over.
+A table of a trace is the file DATASET/TABLE/trace=STEM-HASH/part-0.parquet, of many tables with
+further parts; docs/tables.md lists the tables and their columns, docs/queries.md has questions and
+the SQL that answers them. A trace that is in the data set already, by its content, is passed over.
 
 Exit codes: 0 success, 1 a trace is damaged or lost buffers and what is left was written, 2 error.
 

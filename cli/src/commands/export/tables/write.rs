@@ -5,6 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use etl_arrow::dataset::{self, Added, Codec, Dataset, Hash};
+use etl_arrow::tables::Table;
 use etl_arrow::{Options, ipc};
 use etl_format::read::{self, FileHeader, Note};
 use etl_schema::store::SchemaStore;
@@ -59,6 +60,7 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
     if files.is_empty() && failures.is_empty() {
         return Err(trace_files::none_found());
     }
+    let was_there = args.output.exists();
     let dataset = open(args)?;
     let store = args.schemas.store()?;
     let input = in_blocks(&args.input);
@@ -103,7 +105,12 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
             _ => TraceReport { file, trace: None, rows: 0, bytes: 0 },
         });
     }
-    print(&report, args.format)?;
+    dataset.finish();
+    if !was_there {
+        // It stays unless it is empty: no trace could be added.
+        let _ = std::fs::remove_dir(&args.output);
+    }
+    print(&report, failures.len(), args.format)?;
     let last = failures.pop();
     failures.iter().for_each(|failure| stderr_line!("error: {failure}"));
     last.map_or(Ok(outcome), Err)
@@ -189,7 +196,7 @@ fn failure(name: &str, error: &etl_arrow::Error) -> Failure {
     }
 }
 
-fn print(report: &Report, format: ReportFormat) -> Result<(), Failure> {
+fn print(report: &Report, failed: usize, format: ReportFormat) -> Result<(), Failure> {
     if format == ReportFormat::Json {
         return Ok(output::print(&output::json(report))?);
     }
@@ -202,11 +209,27 @@ fn print(report: &Report, format: ReportFormat) -> Result<(), Failure> {
         text += &format!("{file}: {what}\n");
     }
     let new = report.traces.iter().filter(|trace| trace.trace.is_some()).count();
-    text += &format!("{}: {new} of {} traces added\n", report.dataset, report.traces.len());
+    let all = report.traces.len() + failed;
+    text += &format!("{}: {new} of {all} traces added\n", report.dataset);
     Ok(output::print(&text)?)
 }
 
+/// Rows of the tables about the machine are no events: such options would select nothing of them.
+fn ensure_selection(args: &ArrowArgs) -> Result<(), Failure> {
+    let is_of_events = Table::named(&args.table).is_none_or(|table| table.name == "events");
+    let by_name = (!args.event.is_empty()).then_some("--event");
+    match args.filter.options_of_headers().chain(by_name).next() {
+        Some(option) if !is_of_events => {
+            let message = format!("the rows of the table {} are no events", args.table);
+            Err(Failure::new(option, message)
+                .hint("use --process, --pid, --tid, --from or --to; or the table events"))
+        }
+        _ => Ok(()),
+    }
+}
+
 pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
+    ensure_selection(args)?;
     let mut sink = Sink::create(&args.sink, [args.file.as_path()])?;
     let mut input = Input::open(&args.file, &in_blocks(&args.input))?;
     let processes = args.filter.processes(&mut input)?;
@@ -232,10 +255,8 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
         .threads(args.threads.count())
         .names(!args.no_names);
     let to = sink.name().to_owned();
-    let form = match Path::new(&to).extension() {
-        Some(extension) if extension != "arrows" => ipc::Form::File,
-        _ => ipc::Form::Stream,
-    };
+    let is_stream = sink.is_stream() || Path::new(&to).extension().is_some_and(|e| e == "arrows");
+    let form = if is_stream { ipc::Form::Stream } else { ipc::Form::File };
     let mut out = BufWriter::new(sink.file());
     let rows = ipc::write(input.source(), &args.table, options, form, &mut out)
         .map_err(|error| failure(&name, &error))?;
