@@ -161,6 +161,22 @@ fn one_of_a_kind_has_no_plural() {
     }
 }
 
+/// `Short.exe` runs from 0.7 to 0.8 s.
+#[test]
+fn processes_and_images_are_those_of_the_selected_time() {
+    let here = recorded("kernel-session");
+    for (kind, names) in [("processes", "processes"), ("images", "images")] {
+        let is_there = |args: &[&str]| {
+            let all = json(here.path(), kind, &[args, &["merged.etl"]].concat());
+            let rows = all[names].as_array().unwrap().clone();
+            assert!(!rows.is_empty(), "{kind} {args:?}");
+            rows.iter().any(|row| row.to_string().contains("Short.exe"))
+        };
+        assert!(is_there(&[]) && is_there(&["--from", "0.75"]) && is_there(&["--to", "0.75"]));
+        assert!(!is_there(&["--from", "0.9"]) && !is_there(&["--to", "0.6"]), "{kind}");
+    }
+}
+
 /// The sums of columns, by the others that are named.
 fn sums(
     report: &Value,

@@ -9,15 +9,24 @@ use etl_format::Clock;
 use super::{ReportArgs, duration, processes, report, span_facts};
 use crate::Outcome;
 use crate::error::Failure;
+use crate::recording::TimeSpan;
 use crate::table::{Cell, Table};
 
 /// Levels of the tree that are indented: a process may be the last of thousands, each started by
 /// the one before.
 const MAX_INDENT: usize = 64;
 
+/// Whether something was there at any of the selected times.
+fn was_there((from, to): TimeSpan, (began, ended): (Option<i64>, Option<i64>)) -> bool {
+    let is_over = ended.zip(from).is_some_and(|(ended, from)| ended < from);
+    let is_to_come = began.zip(to).is_some_and(|(began, to)| began >= to);
+    !is_over && !is_to_come
+}
+
 /// Prints the processes as a tree: those that a process started follow it.
 pub(super) fn processes_of(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args.recording.analyze(|_| ())?;
+    let mut span = TimeSpan::default();
+    let analyzed = args.recording.analyze(|selected| span = selected)?;
     let machine = &analyzed.machine;
     let selected = processes(args, machine)?;
     let clock = machine.clock();
@@ -43,7 +52,9 @@ pub(super) fn processes_of(args: &ReportArgs) -> Result<Outcome, Failure> {
     }
     for (index, depth) in tree(machine) {
         let Some(process) = machine.processes().get(index) else { continue };
-        if selected.as_ref().is_some_and(|selected| !selected.contains(&index)) {
+        if selected.as_ref().is_some_and(|selected| !selected.contains(&index))
+            || !was_there(span, (process.started(), process.ended()))
+        {
             continue;
         }
         let name = if process.name().is_empty() { "?" } else { process.name() };
@@ -109,7 +120,8 @@ fn tree(machine: &Machine) -> Vec<(usize, usize)> {
 
 /// Prints the images of the selected processes.
 pub(super) fn images(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args.recording.analyze(|_| ())?;
+    let mut span = TimeSpan::default();
+    let analyzed = args.recording.analyze(|selected| span = selected)?;
     let machine = &analyzed.machine;
     let selected = processes(args, machine)?;
     let columns = [
@@ -125,7 +137,9 @@ pub(super) fn images(args: &ReportArgs) -> Result<Outcome, Failure> {
     let mut table = Table::new("images", "", &columns);
     let clock = machine.clock();
     for image in machine.image_lives() {
-        if selected.as_ref().is_some_and(|selected| !selected.contains(&image.process)) {
+        if selected.as_ref().is_some_and(|selected| !selected.contains(&image.process))
+            || !was_there(span, (image.loaded, image.unloaded))
+        {
             continue;
         }
         let process = machine.processes().get(image.process);
