@@ -1,6 +1,5 @@
 //! CSV: the columns that are written, and a record as one line of them.
 
-use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use etl_schema::Field;
@@ -124,16 +123,17 @@ impl Columns {
 
     /// Has a column for each of the fields, in place of the one for all of them.
     pub(super) fn add_fields(&mut self, fields: &[Field]) {
-        let mut seen: HashMap<&str, usize> = HashMap::new();
-        for field in fields {
-            let nth = seen.entry(&field.name).or_default();
-            self.add_field(&field.name, *nth);
-            *nth += 1;
+        for (at, field) in fields.iter().enumerate() {
+            let before = fields.iter().take(at).filter(|before| before.name == field.name);
+            self.add_field(&field.name, before.count());
         }
     }
 
     fn add_field(&mut self, field: &str, which: usize) {
-        let is_field = |c: &Selected| matches!(c, Selected::Field { name, nth, .. } if name == field && *nth == which);
+        let is_field = |c: &Selected| match c {
+            Selected::Field { name, nth, .. } => (name.as_str(), *nth) == (field, which),
+            _ => false,
+        };
         if self.columns.len() >= MAX_COLUMNS || self.columns.iter().any(is_field) {
             return;
         }
