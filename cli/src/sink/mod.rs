@@ -4,6 +4,8 @@
 //! target once it is complete ([`Sink::commit`]). A command that fails or is killed leaves the
 //! target as it was. Pipes and devices receive the complete trace at the end.
 
+mod early;
+
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -22,6 +24,8 @@ use crate::error::Failure;
 use crate::input;
 use crate::output;
 use crate::unfinished::{self, Unfinished};
+
+use early::EarlySync;
 
 /// Bytes that are collected before they are written: so many that the system takes large pages for
 /// them, and so few that they stay in a processor's cache until then.
@@ -49,7 +53,13 @@ pub(crate) struct Sink {
 enum Target {
     /// A regular file: the temporary file, its final path, and whether an existing file is
     /// replaced.
-    Named { file: NamedTempFile, unfinished: Unfinished, path: PathBuf, force: bool },
+    Named {
+        file: NamedTempFile,
+        unfinished: Unfinished,
+        early: Option<EarlySync>,
+        path: PathBuf,
+        force: bool,
+    },
     /// Standard output (`None`), a pipe or a device: written in one go at the end.
     Stream { file: File, to: Option<File> },
 }
@@ -110,7 +120,8 @@ impl Sink {
                 .hint("choose a file with -o in a directory that you may write to"),
         })?;
         let force = args.force;
-        Ok(Sink { name, target: Target::Named { file, unfinished, path, force } })
+        let early = file.reopen().ok().map(EarlySync::start);
+        Ok(Sink { name, target: Target::Named { file, unfinished, early, path, force } })
     }
 
     fn standard_output() -> Result<Self, Failure> {
@@ -140,6 +151,13 @@ impl Sink {
             Target::Named { file, .. } => file.as_file_mut(),
             Target::Stream { file, .. } => file,
         }
+    }
+
+    /// Discards what was written, to begin again.
+    pub fn clear(&mut self) -> Result<(), Failure> {
+        let name = self.name.clone();
+        let file = self.file();
+        file.set_len(0).and_then(|()| file.rewind()).map_err(|e| Failure::io(name, &e))
     }
 
     /// The file as the output of a trace writer.
@@ -185,7 +203,8 @@ impl Sink {
         let name = self.name;
         let failure = |e: io::Error| Failure::io(&name, &e);
         match self.target {
-            Target::Named { file, unfinished, path, force } => {
+            Target::Named { file, unfinished, early, path, force } => {
+                drop(early);
                 // The bytes must be on the disk before the name is.
                 file.as_file().sync_all().map_err(failure)?;
                 let kept = if force { file.persist(&path) } else { file.persist_noclobber(&path) };
