@@ -32,7 +32,10 @@ impl fmt::Display for Error {
             write!(f, "input {}: ", input + 1)?;
         }
         match self.kind {
-            ErrorKind::NoInput | ErrorKind::Memory { .. } | ErrorKind::Refused(_) => {
+            ErrorKind::NoInput
+            | ErrorKind::Memory { .. }
+            | ErrorKind::OutOfOrder
+            | ErrorKind::Refused(_) => {
                 write!(f, "{}", self.kind)
             }
             _ => write!(f, "at offset {:#x}: {}", self.offset, self.kind),
@@ -113,6 +116,10 @@ pub enum ErrorKind {
         /// Bytes allowed.
         max: u64,
     },
+    /// Looking ahead ([`Merger::look_ahead`](crate::rewrite::merge::Merger::look_ahead)) did not
+    /// suffice for time order.
+    #[error("its records are further out of order than the reader looks ahead")]
+    OutOfOrder,
     /// Traces that do not belong together were not merged.
     #[error(transparent)]
     Refused(Box<Refusal>),
@@ -165,6 +172,7 @@ impl Error {
             ErrorKind::Unwritable(_) => "unwritable",
             ErrorKind::NoInput => "no-input",
             ErrorKind::Memory { .. } => "memory",
+            ErrorKind::OutOfOrder => "out-of-order",
             ErrorKind::Refused(_) => "refused",
             ErrorKind::Io(_) => "io",
         }

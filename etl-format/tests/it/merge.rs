@@ -121,6 +121,8 @@ proptest! {
         let compression = compress.then(xpress);
         let (file, report) = merged(&files, Merger::new().compress(compression));
         prop_assert_eq!(records(&file), expected);
+        let (ahead, _) = merged(&files, Merger::new().compress(compress.then(xpress)).look_ahead());
+        prop_assert!(ahead == file);
         prop_assert!(report.inputs.iter().all(|i| i.relation == Relation::Same));
         prop_assert_eq!(report.records(), inputs.iter().map(|i| i.len() as u64).sum::<u64>());
         let trace = Trace::open(&file[..], &Options::default()).unwrap();
@@ -440,4 +442,28 @@ fn merge_errors_name_the_input() {
     let (_, report) = run(vec![&sound, &cut], Mode::Salvage).unwrap();
     assert_eq!(report.inputs[0].damage.len(), 0);
     assert_eq!(report.inputs[1].damage.len(), 1);
+}
+
+#[test]
+fn merge_that_looks_ahead_refuses_what_is_further_out_of_order() {
+    // Two buffers of 4 KiB and more lie between the second record and its place.
+    let payload = [0; 600];
+    let times = std::iter::once(5_000).chain([1_500]).chain((0..20).map(|i| 6_000 + i));
+    let shuffled = std::iter::once(2_000).chain((0..20).map(|i| 6_000 + i)).chain([1_500]);
+    for (times, in_order) in [(times.collect::<Vec<_>>(), true), (shuffled.collect(), false)] {
+        let events: Vec<_> = times.iter().map(|t| event(*t as u32, *t, &payload)).collect();
+        let given: Vec<_> = events.iter().map(|e| (0, e as &dyn Record)).collect();
+        let file = trace(header(), &given);
+        let inputs = || vec![&file[..], &file[..]];
+        let ahead = Merger::new().look_ahead().run(inputs(), memory());
+        let scanned = merged(&[file.clone(), file.clone()], Merger::new()).0;
+        assert_eq!(records(&scanned).len(), 2 * times.len());
+        match ahead {
+            Ok((ahead, _)) => assert!(in_order && bytes(ahead) == scanned),
+            Err(error) => {
+                assert!(!in_order && matches!(error.kind, ErrorKind::OutOfOrder), "{error}");
+                assert_eq!(error.input, Some(0));
+            }
+        }
+    }
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use etl_format::ErrorKind;
-use etl_format::read::{Limits, Mode, Options};
-use etl_format::rewrite::merge::{Allow, MergeReport, MergedInput, Merger, Relation};
+use etl_format::read::{Limits, Mode, Options, Record};
+use etl_format::rewrite::merge::{Allow, Insertions, MergeReport, MergedInput, Merger, Relation};
 use etl_tools::problem::Problem;
 use serde::Serialize;
 
@@ -74,20 +74,18 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         missing_header::ensure_records_in(&name, input.source(), limits)?;
     }
     let total: u64 = inputs.iter_mut().map(Input::size).sum();
-    let mut progress = Progress::new(total, false);
-    let mut sources: Vec<_> = inputs.iter_mut().map(Input::source).collect();
-    let merged = merger(args, share.limits(total), args.rewrite.input.merge_memory(total))
-        .on_record(|record, _, _| {
-            progress.pass(record.bytes().len());
-            Ok(())
-        })
-        .run_in_passes(&mut sources, sink.medium(), tempfile::tempfile)
-        .map(|(_, done)| done);
-    let done = match merged {
-        Ok(done) => done,
-        Err(error) => return Err(failure(&error, args.salvage, &inputs, &sink)),
+    let merger = || merger(args, share.limits(total), args.rewrite.input.merge_memory(total));
+    let merged = match merge(merger().look_ahead(), total, &mut inputs, &mut sink) {
+        // Reading all records beforehand needs neither order nor as much memory.
+        Err(etl_format::Error {
+            kind: ErrorKind::OutOfOrder | ErrorKind::Memory { .. }, ..
+        }) => {
+            sink.clear()?;
+            merge(merger(), total, &mut inputs, &mut sink)
+        }
+        merged => merged,
     };
-    drop(progress);
+    let done = merged.map_err(|error| failure(&error, args.salvage, &inputs, &sink))?;
     let size = sink.size()?;
     rewrite::finish(sink, "", args.rewrite.format, &Report::new(&inputs, size, &done))?;
     let conditions = inputs.iter().zip(&done.inputs).map(
@@ -96,6 +94,23 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         },
     );
     Ok(conditions.fold(Outcome::Success, Outcome::max))
+}
+
+/// Merges the inputs, of `total` bytes, into the sink.
+fn merge(
+    merger: Merger<'_>,
+    total: u64,
+    inputs: &mut [Input],
+    sink: &mut Sink,
+) -> etl_format::Result<MergeReport> {
+    let mut progress = Progress::new(total, false);
+    let mut sources: Vec<_> = inputs.iter_mut().map(Input::source).collect();
+    let on_record = |record: &Record<'_>, _, _: &mut Insertions| {
+        progress.pass(record.bytes().len());
+        Ok(())
+    };
+    let merger = merger.on_record(on_record);
+    merger.run_in_passes(&mut sources, sink.medium(), tempfile::tempfile).map(|(_, done)| done)
 }
 
 fn merger(args: &Args, limits: Limits, memory: u64) -> Merger<'static> {

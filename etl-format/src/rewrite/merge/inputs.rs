@@ -8,7 +8,7 @@ use super::super::losses::Missing;
 use super::super::relog::losses;
 use crate::constants::{BufferFlags, LogFileMode};
 use crate::error::{Error, ErrorKind, Result};
-use crate::read::{FileHeader, Note, Options, Order, Record, Records, Source, Trace};
+use crate::read::{FileHeader, Note, Options, Order, OrderCheck, Record, Records, Source, Trace};
 use crate::write::record::{Moved, Raw};
 
 use super::timestamps::{convert, is_header_event, is_plain};
@@ -38,15 +38,16 @@ impl<S: Source> Input<S> {
         self.header.processors.max(used.unwrap_or(1))
     }
 
-    /// The largest number of bytes that its open buffers take: one per processor, and as much again
-    /// for the positions of its records.
-    pub fn memory(&self) -> u64 {
+    /// The largest number of bytes that its open buffers take: one per processor, two where the
+    /// reader looks ahead, and as much again for the positions of their records.
+    pub fn memory(&self, check: OrderCheck) -> u64 {
+        let open = if check == OrderCheck::Lookahead { 2 } else { 1 };
         let mut largest = BTreeMap::new();
         for buffer in self.trace.buffers() {
             let bytes: &mut u64 = largest.entry(buffer.processor).or_default();
             *bytes = (*bytes).max(buffer.fill.into());
         }
-        largest.into_values().fold(0, |sum, bytes| sum.saturating_add(2 * bytes))
+        largest.into_values().fold(0, |sum, bytes| sum.saturating_add(2 * open * bytes))
     }
 
     /// The partition record in buffer 0, if there is one, on the merged clock.
@@ -233,6 +234,14 @@ impl<S: Source> Inputs<S> {
         match reader.records.next_timestamp() {
             Ok(timestamp) => Ok(timestamp.map(|s| reader.relation.timestamp(s))),
             Err(error) => Err(error.in_input(input)),
+        }
+    }
+
+    /// Fails if an input's records came in another order than that of time.
+    pub fn ensure_in_order(&self) -> Result<()> {
+        match self.readers.iter().position(|reader| reader.records.report().late > 0) {
+            Some(input) => Err(Error::new(0, ErrorKind::OutOfOrder).in_input(input)),
+            None => Ok(()),
         }
     }
 

@@ -20,7 +20,8 @@
 //!
 //! Traces that do not belong together are refused for a [`Reason`], which the caller may allow.
 //!
-//! Memory: one buffer per processor of each input, and one per processor of the output.
+//! Memory: one buffer per processor of each input (two with [`Merger::look_ahead`]), and one per
+//! processor of the output.
 //! [`Merger::max_memory`] bounds it for any number of inputs.
 //!
 //! ```
@@ -107,11 +108,23 @@ impl<'f> Merger<'f> {
         }
     }
 
-    /// How the inputs are read; the order is exact in any case. The merged trace is the same for
-    /// any number of threads.
+    /// How the inputs are read, except for their order. The merged trace is the same for any number
+    /// of threads.
     #[must_use]
     pub fn options(mut self, options: read::Options) -> Self {
         self.read = read::Options { order_check: self.read.order_check, ..options };
+        self
+    }
+
+    /// Reads the inputs once, looking ahead ([`read::OrderCheck::Lookahead`]). By default all their
+    /// records are scanned first, for exact order on any input. Takes a sixth less time.
+    ///
+    /// The merge fails with [`ErrorKind::OutOfOrder`] where that does not suffice, which no known
+    /// real trace needs; the caller then discards the output and merges without this. Otherwise the
+    /// merged trace is the same.
+    #[must_use]
+    pub fn look_ahead(mut self) -> Self {
+        self.read.order_check = read::OrderCheck::Lookahead;
         self
     }
 
@@ -175,7 +188,8 @@ impl<'f> Merger<'f> {
     /// Opens the inputs, if they fit into the memory together.
     fn open<S: Source>(&self, inputs: Vec<S>) -> Result<Vec<Input<S>>> {
         let inputs = Input::open_all(inputs, &self.read)?;
-        let needed = inputs.iter().map(Input::memory).fold(0, u64::saturating_add);
+        let memory = |input: &Input<S>| input.memory(self.read.order_check);
+        let needed = inputs.iter().map(memory).fold(0, u64::saturating_add);
         if needed > self.max_memory {
             let kind = ErrorKind::Memory { inputs: inputs.len(), needed, max: self.max_memory };
             return Err(Error::new(0, kind));
@@ -226,6 +240,7 @@ impl<'f> Merger<'f> {
         let end =
             if closed || latest == i64::MIN { end } else { end.max(clocks.clock.filetime(latest)) };
         let end = Some(end).filter(|end| *end > 0);
+        all.ensure_in_order()?;
         session.add_losses(0, all.missing_buffers());
         let (output, summary) = session.close(end)?;
         Ok((output, MergeReport { summary, inputs: all.report() }))
