@@ -53,6 +53,24 @@ fn merge_combines_traces() {
 }
 
 #[test]
+fn merge_puts_a_record_of_a_much_later_buffer_in_its_place() {
+    let at = |times: &[i64]| times.iter().map(|t| event(*t, 7, 4, 0x8, None)).collect::<Vec<_>>();
+    let mut late = buffer(0, 0, 4, &[header_event(5)]);
+    for (number, times) in [(1, &[1_010][..]), (2, &[1_100]), (3, &[1_200]), (4, &[1_300, 1_015])] {
+        late.extend(buffer(number, 0, 0, &at(times)));
+    }
+    let here = directory(&[("a.etl", &trace()), ("late.etl", &late)]);
+    std::fs::write(here.path().join("m.etl"), [0xff; 0x8_0000]).unwrap();
+    let said = etlkit(here.path(), &["merge", "late.etl", "a.etl", "-o", "m.etl", "--force"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert_eq!(
+        timestamps(here.path(), "m.etl"),
+        [1_000, 1_010, 1_010, 1_015, 1_020, 1_030, 1_040, 1_050, 1_100, 1_200, 1_300]
+    );
+    assert_eq!(etlkit(here.path(), &["info", "m.etl"]).code, 0);
+}
+
+#[test]
 fn merge_reports_reason_of_mismatch() {
     let here = directory(&[
         ("a.etl", &trace()),

@@ -77,9 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let merger = || merger(args, share.limits(total), args.rewrite.input.merge_memory(total));
     let merged = match merge(merger().look_ahead(), total, &mut inputs, &mut sink) {
         // Reading all records beforehand needs neither order nor as much memory.
-        Err(etl_format::Error {
-            kind: ErrorKind::OutOfOrder | ErrorKind::Memory { .. }, ..
-        }) => {
+        Err(error) if is_due_to_look_ahead(&error) => {
             sink.clear()?;
             merge(merger(), total, &mut inputs, &mut sink)
         }
@@ -94,6 +92,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         },
     );
     Ok(conditions.fold(Outcome::Success, Outcome::max))
+}
+
+fn is_due_to_look_ahead(error: &etl_format::Error) -> bool {
+    use ErrorKind::{Limit, Memory, OutOfOrder};
+    matches!(error.kind, OutOfOrder | Memory { .. } | Limit { .. })
 }
 
 /// Merges the inputs, of `total` bytes, into the sink.
