@@ -114,7 +114,10 @@ impl Ahead {
     /// Begins to read a file of `size` bytes ahead, if that is of use. An error of the disk is left
     /// to the reader.
     pub fn new(file: &File, size: u64) -> Option<Self> {
-        if !cfg!(unix) || size < MIN_SIZE || is_cached(size, |at, space| read_at(file, at, space)) {
+        if !cfg!(unix) || size < MIN_SIZE {
+            return None;
+        }
+        if is_cached(size, |at| is_cached_at(file, at), |at, space| read_at(file, at, space)) {
             return None;
         }
         let file = file.try_clone().ok()?;
@@ -166,14 +169,41 @@ impl Ahead {
     }
 }
 
-/// Whether the cache seems to have the file: no sample has to wait for the disk.
-fn is_cached(size: u64, read: impl Fn(u64, &mut [u8]) -> io::Result<usize>) -> bool {
+/// Whether the cache seems to have the file: no sample has to wait for the disk. `known` is what
+/// the system says of an offset; otherwise the time of a read tells.
+fn is_cached(
+    size: u64,
+    known: impl Fn(u64) -> Option<bool>,
+    read: impl Fn(u64, &mut [u8]) -> io::Result<usize>,
+) -> bool {
     (1..=SAMPLES).all(|sample| {
-        let start = Instant::now();
-        // An error is left to the reader.
-        let _ = read(size / (SAMPLES + 1) * sample, &mut [0]);
-        start.elapsed() < CACHED
+        let at = size / (SAMPLES + 1) * sample;
+        known(at).unwrap_or_else(|| {
+            let start = Instant::now();
+            // An error is left to the reader.
+            let _ = read(at, &mut [0]);
+            start.elapsed() < CACHED
+        })
     })
+}
+
+/// Whether the cache has the byte at an offset; `None` where the system or the file system cannot
+/// tell.
+#[cfg(target_os = "linux")]
+fn is_cached_at(file: &File, offset: u64) -> Option<bool> {
+    use rustix::io::{Errno, ReadWriteFlags, preadv2};
+    let mut byte = [0];
+    let mut space = [io::IoSliceMut::new(&mut byte)];
+    match preadv2(file, &mut space, offset, ReadWriteFlags::NOWAIT) {
+        Ok(_) => Some(true),
+        Err(Errno::AGAIN) => Some(false),
+        Err(_) => None,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_cached_at(_: &File, _: u64) -> Option<bool> {
+    None
 }
 
 /// Reads on while there is a reader; `read` returns how many bytes it has read.
@@ -285,14 +315,17 @@ mod tests {
     #[test]
     fn a_file_is_not_cached_if_a_sample_takes_long() {
         for slow in [0, SIZE / 2, SIZE - (8 << 20)] {
-            assert!(!is_cached(SIZE, |at, _| {
+            let read = |at, _: &mut [u8]| {
                 if at > slow {
                     thread::sleep(2 * CACHED);
                 }
                 Ok(1)
-            }));
+            };
+            assert!(!is_cached(SIZE, |_| None, read));
+            assert!(is_cached(SIZE, |_| Some(true), read));
+            assert!(!is_cached(SIZE, |at| Some(at <= slow), read));
         }
         // A machine that is very busy needs several attempts.
-        assert!((0..100).any(|_| is_cached(SIZE, |_, _| Ok(1))));
+        assert!((0..100).any(|_| is_cached(SIZE, |_| None, |_, _| Ok(1))));
     }
 }
