@@ -11,10 +11,14 @@ use super::state::Clr;
 use crate::error::Result;
 use crate::etw::values;
 use crate::model::CodeKind;
+use crate::time::{MICROSECOND, Nanos};
 use etl_schema::clr::keyword;
 
 /// Bytes from which an object is large.
 const LARGE_OBJECT: u64 = 85_000;
+
+/// How much longer each enumeration of a CLR takes than the one of its kind before.
+const LATER_ENUMERATION: Nanos = MICROSECOND;
 
 /// Whether a mask makes the rundown provider enumerate anything at all.
 fn enumerates(asked: &CombinedEnablement) -> bool {
@@ -74,7 +78,18 @@ impl Runtime<'_, '_> {
             Item::Collector => self.emit_collector()?,
             _ => {}
         }
-        Ok(OpEffect::after(self.clr.enumeration_cost))
+        Ok(OpEffect::after(self.clr.enumeration_cost + self.delay_after(enumeration, item)))
+    }
+
+    /// What the first step of an enumeration takes beyond the others: no two enumerations of one
+    /// kind take the same time.
+    fn delay_after(&mut self, enumeration: Enumeration, item: &Item) -> Nanos {
+        if !matches!(item, Item::Init) {
+            return 0;
+        }
+        let Some(before) = self.clr.enumerations.get_mut(enumeration as usize) else { return 0 };
+        *before += 1;
+        (*before - 1) * LATER_ENUMERATION
     }
 
     /// Reports all code of a method; precompiled and compiled code have different keywords.

@@ -182,6 +182,8 @@ pub(crate) struct Clr {
     pub version: [u16; 4],
     pub instance: u16,
     pub enumeration_cost: Nanos,
+    /// How often it has enumerated what it has, by the kind of enumeration.
+    pub enumerations: [u64; 3],
     /// Calls of managed methods that a stack holds: fewest, most, and how they are spread.
     pub stack_depth: (u32, u32, Distribution),
     pub process: usize,
@@ -239,6 +241,7 @@ impl Clr {
             version: plan.version,
             instance,
             enumeration_cost: plan.enumeration_cost,
+            enumerations: [0; 3],
             stack_depth: plan.stack_depth,
             process,
             index,
