@@ -112,6 +112,12 @@ impl Items {
             clr::Change::Load => {
                 self.loaded += 1;
                 let again = known.has(Tag::LOADED) && known.to.is_none();
+                // Its id is used again: what rundowns listed was another one.
+                if known.to.is_some() {
+                    let listed = Tag::AT_START | Tag::AT_END;
+                    known.bits &= !listed;
+                    known.in_domain &= !listed;
+                }
                 known.bits |= Tag::LOADED;
                 known.from = Some(timestamp);
                 known.to = None;
@@ -398,6 +404,23 @@ mod tests {
         modules.note(clr::Change::Rundown(Enumeration::End), 3, 30, 1);
         assert_eq!(modules.get(3).map(|module| module.in_domain), Some(Tag::LOADED));
         assert!(!modules.note(clr::Change::Unload, 3, 40, 0).unknown);
+    }
+
+    #[test]
+    fn note_forgets_listings_of_what_had_the_id_before() {
+        let end = clr::Change::Rundown(Enumeration::End);
+        let mut modules = Items::default();
+        modules.note(end, 1, 10, 1);
+        modules.note_domain(1, end);
+        modules.note(clr::Change::Unload, 1, 20, 0);
+        assert_eq!(modules.get(1).map(|m| m.has(Tag::AT_END)), Some(true));
+        modules.note(clr::Change::Load, 1, 30, 0);
+        let module = modules.get(1).unwrap();
+        assert!(module.has(Tag::LOADED) && !module.has(Tag::AT_END) && module.in_domain == 0);
+        // A second load without an unload is of the same one.
+        modules.note(end, 1, 40, 2);
+        modules.note(clr::Change::Load, 1, 50, 0);
+        assert_eq!(modules.get(1).map(|m| m.has(Tag::AT_END)), Some(true));
     }
 
     #[test]
