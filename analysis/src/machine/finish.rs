@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::counted::Counted;
 use super::images::Images;
 use super::process::{Process, UnresolvedCause};
-use super::runtime::Clr;
+use super::runtime::{Clr, READY_TO_RUN};
 use super::{Machine, widen};
 use crate::address::{History, KERNEL_SPACE, Origin, Pending, Tag};
 
@@ -84,8 +84,6 @@ fn native_images(clrs: &BTreeMap<u16, Clr>) -> HashMap<&str, Precompiled> {
     }
     out
 }
-
-const READY_TO_RUN: u32 = 0x20;
 
 /// The process of the idle threads.
 const IDLE: u32 = 0;

@@ -11,6 +11,12 @@ use super::counted::Counted;
 use super::names::file_name;
 use crate::address::Tag;
 
+/// The bit of a module's flags that states that it has ready-to-run code.
+pub(super) const READY_TO_RUN: u32 = 0x20;
+/// The bits that state that it has any code that was compiled before it ran: in a native image,
+/// ready-to-run, or partly so.
+const PRECOMPILED: u32 = 0x2 | READY_TO_RUN | 0x40;
+
 /// An event was about it.
 const KNOWN: u8 = 0x80;
 
@@ -212,6 +218,12 @@ impl ModuleFacts {
         self.flags & 4 != 0
     }
 
+    /// Whether it has code that was compiled before it ran.
+    #[must_use]
+    pub const fn is_precompiled(&self) -> bool {
+        self.flags & PRECOMPILED != 0
+    }
+
     pub(super) fn learn(&mut self, module: &Module<'_>) {
         self.assembly = module.assembly;
         self.flags |= module.flags;
@@ -355,6 +367,8 @@ pub struct Bracket {
     pub other_threads: u64,
     /// Code of compiled methods that have metadata, which it lists.
     pub compiled: u64,
+    /// Code that it lists and that was compiled before it ran: of native images, or ready-to-run.
+    pub precompiled: u64,
     /// Maps of IL to native code that it lists.
     pub maps: u64,
 }
@@ -364,6 +378,12 @@ impl Bracket {
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.opened.is_some() && self.closed.is_some()
+    }
+
+    /// Code that it lists and that was compiled at run time, dynamic methods included.
+    #[must_use]
+    pub const fn jitted(&self) -> u64 {
+        self.listed.methods.saturating_sub(self.precompiled)
     }
 }
 

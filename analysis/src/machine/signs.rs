@@ -32,10 +32,23 @@ impl MethodSign {
         self.flags & 0x19 == 8
     }
 
+    /// Whether it is the load of code that was compiled at run time, of dynamic methods and helpers
+    /// included.
+    #[must_use]
+    pub fn is_jit_load(self) -> bool {
+        self.change == Change::Load && !self.is_precompiled()
+    }
+
+    /// Whether the method was compiled before it ran.
+    #[must_use]
+    pub const fn is_precompiled(self) -> bool {
+        self.flags & 0x19 == 0
+    }
+
     /// Whether a rundown lists a method that was compiled before it ran.
     #[must_use]
     pub const fn is_listed_precompiled(self) -> bool {
-        matches!(self.change, Change::Rundown(_)) && self.flags & 0x19 == 0
+        matches!(self.change, Change::Rundown(_)) && self.is_precompiled()
     }
 
     pub(super) fn of(change: Change, method: &Method<'_>) -> Self {

@@ -54,6 +54,7 @@ impl Process {
             first_disordered: None,
             other_threads: 0,
             compiled: 0,
+            precompiled: 0,
             maps: 0,
         });
     }

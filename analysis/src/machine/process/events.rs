@@ -180,6 +180,7 @@ impl Process {
         let (start, size) = (method.start, u64::from(method.size));
         // Code that was compiled, and belongs to a method with metadata.
         let is_compiled = method.is_jitted() && !tag.has(Tag::DYNAMIC);
+        let is_precompiled = !method.is_jitted() && !tag.has(Tag::DYNAMIC);
         if via != clr::Change::Unload && !self.is_plausible(method, tag) {
             self.implausible.add(timestamp);
         }
@@ -223,11 +224,11 @@ impl Process {
                 {
                     jitting.is_listed = true;
                 }
-                if is_compiled
-                    && mark != 0
+                if mark != 0
                     && let Some(bracket) = self.inside.and_then(|at| self.brackets.get_mut(at))
                 {
-                    bracket.compiled += 1;
+                    bracket.compiled += u64::from(is_compiled);
+                    bracket.precompiled += u64::from(is_precompiled);
                 }
                 let added = self.code.add(start, size, None, tag);
                 self.added(added, start, timestamp);

@@ -5,17 +5,18 @@ use etl_schema::providers::CLR_RUNDOWN;
 
 use super::by_clr;
 use super::lifetime::{Lifetime, Listing, Verdict, listings};
+use super::recorded::{Loads, Recorded, first_load, unnamed_precompiled};
 use crate::facts::{Facts, Process};
 use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN as END_RUNDOWN_COMMANDS, RECORDING};
-use crate::rules::{Check, Rule};
+use crate::rules::{Check, Rule, plural};
 
 /// Why a process with managed code has no rundown.
 enum Absence {
-    /// The trace holds no rundown, but the recorded loads are complete.
-    NotNeeded,
-    /// The trace holds no rundown.
-    NoRundown,
+    /// The trace holds no rundown, but the recorded loads are complete, or may be.
+    NotNeeded(Loads),
+    /// The trace holds no rundown, and not all loads.
+    NoRundown(Loads),
     /// The process ended at this timestamp, before the first rundown.
     Exited(i64),
     /// Other processes have a rundown.
@@ -23,13 +24,18 @@ enum Absence {
 }
 
 /// Why a process has no rundown, where that can matter.
-fn absence(facts: &Facts, process: &Process, listings: &[Listing]) -> Option<Absence> {
+fn absence(
+    facts: &Facts,
+    process: &Process,
+    listings: &[Listing],
+    recorded: &Recorded<'_>,
+) -> Option<Absence> {
     let has_rundown = !process.brackets().is_empty() || process.methods_enumerated() > 0;
     if !process.is_managed() || has_rundown {
         return None;
     }
     if facts.has_rundown() {
-        return match Lifetime::of(facts, process).unlisted(listings) {
+        return match Lifetime::of(facts, process, recorded).unlisted(listings) {
             Verdict::Missing => Some(Absence::OnlyOthers),
             Verdict::Exited(ended) => Some(Absence::Exited(ended)),
             Verdict::Sound => None,
@@ -38,8 +44,10 @@ fn absence(facts: &Facts, process: &Process, listings: &[Listing]) -> Option<Abs
     if facts.has_nothing_to_name(process) {
         return None;
     }
-    let is_recorded = process.is_recorded_from_start();
-    Some(if is_recorded { Absence::NotNeeded } else { Absence::NoRundown })
+    Some(match recorded.from_start(process) {
+        loads @ (Loads::Recorded | Loads::Unknown) => Absence::NotNeeded(loads),
+        loads @ (Loads::Later(_) | Loads::Never) => Absence::NoRundown(loads),
+    })
 }
 
 /// The timestamp of the first event of the process's CLRs.
@@ -63,23 +71,36 @@ pub(in crate::rules) const NONE: Rule = Rule {
 
 fn none(check: &mut Check<'_>) {
     let facts = check.facts;
-    let listings = listings(facts);
+    let (listings, recorded) = (listings(facts), Recorded::of(facts));
     for process in facts.processes() {
         let from = first_event(process);
-        let (message, severity) = match absence(facts, process, &listings) {
-            Some(Absence::NotNeeded) => {
-                let why = why_not_needed(process);
+        let (message, severity) = match absence(facts, process, &listings, &recorded) {
+            Some(Absence::NotNeeded(Loads::Unknown)) => {
                 let message = format!(
-                    "the trace holds no rundown, but nothing of this process is missing: {why}"
+                    "the trace holds no rundown, and {}",
+                    first_compiled(facts, process).unwrap_or_else(|| {
+                        "no load of a method that was compiled at run time".to_owned()
+                    })
                 );
-                (message, Severity::Note)
+                let found = check.find(message).of(process, from).severity(Severity::Warning);
+                found.unless_lost(from, None).undecided(
+                    "the keyword of compiled methods (Jit, 0x10) may have been enabled later than \
+                     the CLR started",
+                );
+                continue;
             }
-            Some(Absence::NoRundown) => {
-                let why = mask_without_rundown(facts).map_or(String::new(), |(mask, why)| {
-                    format!(
-                        ": the rundown provider was enabled with {mask:#x}, which requests {why}"
-                    )
-                });
+            Some(Absence::NotNeeded(_)) => (not_needed(process), Severity::Note),
+            Some(Absence::NoRundown(loads)) => {
+                let why = match loads {
+                    Loads::Later(_) => ", and its methods have load events only later than its CLR \
+                                        started"
+                        .to_owned(),
+                    _ => mask_without_rundown(facts).map_or(String::new(), |(mask, why)| {
+                        format!(
+                            ": the rundown provider was enabled with {mask:#x}, which requests {why}"
+                        )
+                    }),
+                };
                 let message =
                     format!("the process ran managed code, but the trace holds no rundown{why}");
                 (message, NONE.severity)
@@ -88,6 +109,31 @@ fn none(check: &mut Check<'_>) {
         };
         check.find(message).severity(severity).of(process, from).unless_lost(from, None);
     }
+}
+
+/// How long after the start of its CLR the first compiled method of a process was loaded.
+fn first_compiled(facts: &Facts, process: &Process) -> Option<String> {
+    let start = process.clrs().values().filter_map(|clr| clr.started()).min()?;
+    let wait = first_load(process)?.saturating_sub(start);
+    let seconds = wait as f64 / facts.clock().frequency as f64;
+    Some(format!("the first load of a compiled method came {seconds:.1} s after its CLR started"))
+}
+
+/// What a trace without a rundown has of a process whose compiled methods are all known.
+fn not_needed(process: &Process) -> String {
+    let why = why_not_needed(process);
+    let precompiled: usize =
+        process.clrs().values().map(|clr| unnamed_precompiled(process, clr)).sum();
+    if precompiled == 0 {
+        return format!(
+            "the trace holds no rundown, but nothing of this process is missing: {why}"
+        );
+    }
+    format!(
+        "the trace holds no rundown, but no compiled method of this process is missing: {why}; \
+         precompiled methods of {} have no events",
+        plural(precompiled as u64, "module", "modules")
+    )
 }
 
 /// Why a process needs no rundown. A CLR logs the same when it starts and when its state is
@@ -136,9 +182,10 @@ pub(in crate::rules) const PROCESS_EXITED: Rule = Rule {
 };
 
 fn process_exited(check: &mut Check<'_>) {
-    let listings = listings(check.facts);
-    for process in check.facts.processes() {
-        if let Some(Absence::Exited(ended)) = absence(check.facts, process, &listings) {
+    let facts = check.facts;
+    let (listings, recorded) = (listings(facts), Recorded::of(facts));
+    for process in facts.processes() {
+        if let Some(Absence::Exited(ended)) = absence(facts, process, &listings, &recorded) {
             let message =
                 "the process ended before the rundown: only methods with a load event are known";
             let found = check.find(message.to_owned()).of(process, Some(ended));
@@ -162,8 +209,9 @@ pub(in crate::rules) fn are_unrelated(facts: &Facts) -> bool {
 
 /// Whether a process should be in the rundown, and only others are.
 pub(in crate::rules) fn is_any_missing(facts: &Facts) -> bool {
-    let listings = listings(facts);
-    let is_missing = |p| matches!(absence(facts, p, &listings), Some(Absence::OnlyOthers));
+    let (listings, recorded) = (listings(facts), Recorded::of(facts));
+    let is_missing =
+        |p| matches!(absence(facts, p, &listings, &recorded), Some(Absence::OnlyOthers));
     facts.processes().iter().any(is_missing)
 }
 
@@ -184,13 +232,13 @@ fn missing(check: &mut Check<'_>) {
     let facts = check.facts;
     // Files of different recordings are reported by `merge.no-common-process`.
     let unrelated = are_unrelated(facts);
-    let listings = listings(facts);
+    let (listings, recorded) = (listings(facts), Recorded::of(facts));
     for process in facts.processes().iter().filter(|process| process.is_managed()) {
         let from = first_event(process);
         let mut add = |message: String, timestamp| {
             check.find(message).of(process, timestamp).unless_lost(from, None);
         };
-        match absence(facts, process, &listings) {
+        match absence(facts, process, &listings, &recorded) {
             Some(Absence::OnlyOthers) if !unrelated => add(
                 "the process ran managed code, but only other processes have a rundown".to_owned(),
                 from,

@@ -1,6 +1,7 @@
 //! When managed code ran in a process, against the times of the rundowns: which of them has to list
 //! it.
 
+use super::recorded::{Loads, Recorded};
 use crate::facts::{Clr, Facts, Process};
 use etl_schema::clr::Enumeration;
 
@@ -50,7 +51,7 @@ pub(super) enum Verdict {
 
 impl Lifetime {
     /// What the kernel's and the CLR's events show of a process.
-    pub fn of(facts: &Facts, process: &Process) -> Self {
+    pub fn of(facts: &Facts, process: &Process, recorded: &Recorded<'_>) -> Self {
         let clrs = || process.clrs().values();
         let began: Option<Vec<i64>> = clrs().map(Clr::started).collect();
         let shut_down: Option<Vec<i64>> = clrs().map(shut_down).collect();
@@ -62,7 +63,8 @@ impl Lifetime {
             began: process.started().or_else(|| began?.into_iter().min()),
             ended,
             alive: process.last_runtime().max(watched),
-            is_recorded: process.is_recorded_from_start(),
+            // Where nothing decides it, the process has the benefit of the doubt.
+            is_recorded: matches!(recorded.from_start(process), Loads::Recorded | Loads::Unknown),
         }
     }
 
