@@ -87,9 +87,10 @@ fn rundown(mask: u64, level: u8, tables: TableSet, out: &mut Remarks) {
         let wanted = mask & (ENUMERATES | START_RUNDOWN) | END_RUNDOWN;
         let nothing = wanted & ENUMERATES == 0;
         let wanted = if nothing { wanted | LOADER | JIT | NGEN } else { wanted };
+        let listed = if start { "after the start rundown" } else { "before the recording" };
         let text = format!(
             "EndRundownKeyword ({END_RUNDOWN:#x}) is missing: there will be no DCEnd events, so \
-             methods that were compiled before the recording stay unknown; {wanted:#x} has them"
+             methods that were compiled {listed} are not listed; {wanted:#x} has them"
         );
         out.add(text, Some(wanted), (mask & END_ENUMERATION != 0).then_some("X04"));
     }
@@ -124,8 +125,8 @@ fn rundown(mask: u64, level: u8, tables: TableSet, out: &mut Remarks) {
     }
     ngen_off(mask, out);
     if mask != 0 && mask & JIT == 0 {
-        let text = "JitRundownKeyword (0x10) is missing: methods that were compiled at run time stay \
-                    unknown";
+        let text = "JitRundownKeyword (0x10) is missing: methods that were compiled at run time are \
+                    not listed";
         out.add(text, Some(mask | JIT), None);
     }
     if mask & (JIT | NGEN) != 0 && mask & LOADER == 0 {
@@ -175,8 +176,8 @@ fn runtime(mask: u64, level: u8, out: &mut Remarks) {
         out.add(text, Some(mask | LOADER), Some("X38"));
     }
     if mask != 0 && !has(JIT) && !has(NGEN) {
-        let text = "neither JitKeyword (0x10) nor NGenKeyword (0x20): there will be no events for \
-                    methods, so addresses in this trace will have no names";
+        let text = "neither JitKeyword (0x10) nor NGenKeyword (0x20): there will be no load \
+                    events of methods, so only those that a rundown lists will have names";
         out.add(text, Some(mask | LOADER | JIT), None);
     }
 }

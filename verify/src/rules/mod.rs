@@ -125,7 +125,7 @@ pub const RULES: &[Rule] = &[
     rundown::content::OUT_OF_ORDER,
     rundown::content::DUPLICATE_ITEMS,
     rundown::content::INCOMPLETE,
-    rundown::content::PARTIAL,
+    rundown::partial::PARTIAL,
     rundown::brackets::WRONG_PROVIDER,
     rundown::brackets::ENDLESS,
     rundown::content::SEVERAL_THREADS,

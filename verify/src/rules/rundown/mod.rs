@@ -4,6 +4,7 @@ pub(super) mod brackets;
 pub(super) mod content;
 pub(super) mod coverage;
 mod lifetime;
+pub(super) mod partial;
 mod recorded;
 
 use std::collections::BTreeMap;
