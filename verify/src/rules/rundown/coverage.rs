@@ -6,7 +6,7 @@ use etl_schema::providers::CLR_RUNDOWN;
 use super::by_clr;
 use super::lifetime::{Lifetime, Listing, Verdict, listings};
 use super::recorded::{Loads, Recorded, first_load, unnamed_precompiled};
-use crate::facts::{Facts, Process};
+use crate::facts::{Bracket, Facts, Process};
 use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN as END_RUNDOWN_COMMANDS, RECORDING};
 use crate::rules::{Check, Rule, plural};
@@ -21,6 +21,8 @@ enum Absence {
     Exited(i64),
     /// Other processes have a rundown.
     OnlyOthers,
+    /// It has a rundown, and only others have the one that began at this timestamp.
+    LaterOnlyOthers(i64),
 }
 
 /// Why a process has no rundown, where that can matter.
@@ -30,8 +32,13 @@ fn absence(
     listings: &[Listing],
     recorded: &Recorded<'_>,
 ) -> Option<Absence> {
-    let has_rundown = !process.brackets().is_empty() || process.methods_enumerated() > 0;
-    if !process.is_managed() || has_rundown {
+    if !process.is_managed() {
+        return None;
+    }
+    if let Some(last) = process.brackets().iter().max_by_key(|bracket| bracket.last) {
+        return later_absence(facts, process, listings, recorded, last);
+    }
+    if process.methods_enumerated() > 0 {
         return None;
     }
     if facts.has_rundown() {
@@ -48,6 +55,27 @@ fn absence(
         loads @ (Loads::Recorded | Loads::Unknown) => Absence::NotNeeded(loads),
         loads @ (Loads::Later(_) | Loads::Never) => Absence::NoRundown(loads),
     })
+}
+
+/// Whether a process with a rundown should be in a later one as well: its loads in between are not
+/// recorded.
+fn later_absence(
+    facts: &Facts,
+    process: &Process,
+    listings: &[Listing],
+    recorded: &Recorded<'_>,
+    last: &Bracket,
+) -> Option<Absence> {
+    let later: Vec<_> = listings.iter().copied().filter(|&(first, _)| first > last.last).collect();
+    let (first, _) = *later.first()?;
+    let is_known = match recorded.since(last.opened.unwrap_or(last.last)) {
+        Loads::Recorded => true,
+        Loads::Unknown => recorded.seen.is_some(),
+        Loads::Later(_) | Loads::Never => false,
+    };
+    let lifetime = Lifetime { is_recorded: is_known, ..Lifetime::of(facts, process, recorded) };
+    let is_missing = !is_known && lifetime.unlisted(&later) == Verdict::Missing;
+    is_missing.then_some(Absence::LaterOnlyOthers(first))
 }
 
 /// The timestamp of the first event of the process's CLRs.
@@ -243,6 +271,21 @@ fn missing(check: &mut Check<'_>) {
                 "the process ran managed code, but only other processes have a rundown".to_owned(),
                 from,
             ),
+            Some(Absence::LaterOnlyOthers(at)) => {
+                let message = "the process has an earlier rundown, but only other processes have \
+                               the later one, and its loads in between are not recorded"
+                    .to_owned();
+                let lifetime = Lifetime::of(facts, process, &recorded);
+                let found = check.find(message).of(process, Some(at));
+                // Nothing shows the end of a process without events of the kernel or unloads.
+                if lifetime.ended.max(lifetime.alive).is_none_or(|seen| seen < at) {
+                    found
+                        .severity(Severity::Warning)
+                        .undecided("the process may have ended before");
+                } else {
+                    found.unless_lost(Some(at), None);
+                }
+            }
             Some(_) => {}
             None if process.brackets().is_empty() => {}
             None => {
