@@ -1,28 +1,57 @@
 //! When managed code ran in a process, against the times of the rundowns: which of them has to list
 //! it.
 
+use std::collections::BTreeSet;
+
 use super::recorded::{Loads, Recorded};
 use crate::facts::{Clr, Facts, Process};
 use etl_schema::clr::Enumeration;
 
-/// Timestamps of the first and the last event of a rundown, over all processes.
+/// Timestamps of the first and the last event of rundowns that were requested together, over all
+/// processes.
 pub(super) type Listing = (i64, i64);
 
-/// The rundowns of a trace, by kind.
+/// The rundowns of a trace, by kind and time.
 pub(super) fn listings(facts: &Facts) -> Vec<Listing> {
     let mut out = Vec::new();
+    let second = i64::try_from(facts.clock().frequency).unwrap_or(i64::MAX);
     for kind in Enumeration::ALL {
-        let brackets = facts.processes().iter().flat_map(Process::brackets);
-        let spans = brackets.filter(|bracket| bracket.kind == kind).map(|bracket| {
-            (bracket.opened.or(bracket.closed).unwrap_or(bracket.last), bracket.last)
+        let processes = facts.processes().iter().enumerate();
+        let brackets =
+            processes.flat_map(|(p, process)| process.brackets().iter().map(move |b| (p, b)));
+        let own = brackets.filter(|(_, bracket)| bracket.kind == kind).map(|(process, bracket)| {
+            let from = bracket.opened.or(bracket.closed).unwrap_or(bracket.last);
+            ((from, bracket.last), (process, bracket.instance))
         });
-        out.extend(spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))));
+        join(own.collect(), second, &mut out);
     }
     // Threads and ranges alone are listed without Init and Complete.
     if out.is_empty() {
         out.extend(facts.rundown_span());
     }
     out
+}
+
+/// Joins the rundowns of CLRs that were requested together: those before a CLR has its next one,
+/// a second or more later.
+fn join(mut spans: Vec<(Listing, (usize, u16))>, second: i64, out: &mut Vec<Listing>) {
+    spans.sort_unstable();
+    let mut current: Option<Listing> = None;
+    let mut listed = BTreeSet::new();
+    for ((from, to), clr) in spans {
+        let is_later = |known: Listing| from.saturating_sub(known.1) > second;
+        match &mut current {
+            Some(known) if !(is_later(*known) && listed.contains(&clr)) => {
+                known.1 = known.1.max(to);
+            }
+            _ => {
+                out.extend(current.replace((from, to)));
+                listed.clear();
+            }
+        }
+        listed.insert(clr);
+    }
+    out.extend(current);
 }
 
 /// The time in which managed code ran in a process, as far as the trace shows it.
@@ -153,6 +182,24 @@ mod tests {
             check(listings, false, true, [[never; 4], seen, late]);
             check(listings, false, false, [early, early, late]);
         }
+    }
+
+    #[test]
+    fn join_parts_rundowns_where_a_clr_has_its_next_one() {
+        let joined = |spans: &[(i64, i64, usize)]| {
+            let mut out = Vec::new();
+            join(spans.iter().map(|&(from, to, p)| ((from, to), (p, 1))).collect(), 10, &mut out);
+            out
+        };
+        // Those of two processes at once, and a process that takes long to respond.
+        assert_eq!(joined(&[(0, 4, 1), (2, 7, 2), (60, 61, 3)]), [(0, 61)]);
+        // A collector that asks twice, first for modules and then for methods.
+        assert_eq!(joined(&[(0, 4, 1), (6, 9, 1), (3, 5, 2), (8, 20, 2)]), [(0, 20)]);
+        assert_eq!(
+            joined(&[(0, 4, 1), (1, 3, 2), (60, 61, 3), (90, 95, 2), (92, 93, 1)]),
+            [(0, 61), (90, 95)]
+        );
+        assert!(joined(&[]).is_empty());
     }
 
     #[test]
