@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::recorded::{Loads, Recorded};
 use crate::facts::{Bracket, Process};
 use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN, LARGE_END_RUNDOWN, RECORDING};
@@ -29,6 +30,7 @@ pub(in crate::rules) const UNCLOSED: Rule = Rule {
 
 fn unclosed(check: &mut Check<'_>) {
     let facts = check.facts;
+    let recorded = Recorded::of(facts);
     for process in facts.processes() {
         // The last rundown of each kind that began inside another one: `rundown.overlapping`
         // reports that those before it have no Complete.
@@ -39,10 +41,13 @@ fn unclosed(check: &mut Check<'_>) {
             if nested.get(&(bracket.kind, bracket.instance)).is_some_and(|&last| last > at) {
                 continue;
             }
-            let why = if process.ended().is_some_and(|ended| ended >= opened) {
-                "the process ended during it"
-            } else {
-                "the rundown session was stopped too early, or the process ended"
+            let has_ended = process.ended().is_some_and(|ended| ended >= opened);
+            // All that it would have listed has a load.
+            let lacks_nothing = has_ended && recorded.from_start(process) == Loads::Recorded;
+            let why = match (has_ended, lacks_nothing) {
+                (true, true) => "the process ended during it, and its loads were recorded",
+                (true, false) => "the process ended during it",
+                (false, _) => "the rundown session was stopped too early, or the process ended",
             };
             let l = bracket.listed;
             let message = format!(
@@ -51,7 +56,9 @@ fn unclosed(check: &mut Check<'_>) {
                 bracket.instance,
                 plural(l.methods + l.modules + l.assemblies + l.app_domains, "item", "items")
             );
-            check.find(message).of(process, Some(opened)).unless_lost(Some(bracket.last), None);
+            let severity = if lacks_nothing { Severity::Note } else { UNCLOSED.severity };
+            let found = check.find(message).severity(severity).of(process, Some(opened));
+            found.unless_lost(Some(bracket.last), None);
         }
     }
 }
