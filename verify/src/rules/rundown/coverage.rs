@@ -5,7 +5,7 @@ use etl_schema::providers::CLR_RUNDOWN;
 
 use super::by_clr;
 use super::lifetime::{Lifetime, Listing, Verdict, listings};
-use super::recorded::{Loads, Recorded, first_load, unnamed_precompiled};
+use super::recorded::{Loads, Recorded, first_method, unnamed_precompiled};
 use crate::facts::{Bracket, Facts, Process};
 use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN as END_RUNDOWN_COMMANDS, RECORDING};
@@ -104,12 +104,7 @@ fn none(check: &mut Check<'_>) {
         let from = first_event(process);
         let (message, severity) = match absence(facts, process, &listings, &recorded) {
             Some(Absence::NotNeeded(Loads::Unknown)) => {
-                let message = format!(
-                    "the trace holds no rundown, and {}",
-                    first_compiled(facts, process).unwrap_or_else(|| {
-                        "no load of a method that was compiled at run time".to_owned()
-                    })
-                );
+                let message = format!("the trace holds no rundown, and {}", wait(facts, process));
                 let found = check.find(message).of(process, from).severity(Severity::Warning);
                 found.unless_lost(from, None).undecided(
                     "the keyword of compiled methods (Jit, 0x10) may have been enabled later than \
@@ -139,12 +134,12 @@ fn none(check: &mut Check<'_>) {
     }
 }
 
-/// How long after the start of its CLR the first compiled method of a process was loaded.
-fn first_compiled(facts: &Facts, process: &Process) -> Option<String> {
-    let start = process.clrs().values().filter_map(|clr| clr.started()).min()?;
-    let wait = first_load(process)?.saturating_sub(start);
-    let seconds = wait as f64 / facts.clock().frequency as f64;
-    Some(format!("the first load of a compiled method came {seconds:.1} s after its CLR started"))
+/// How long after the start of its CLR the first method of a process was loaded.
+fn wait(facts: &Facts, process: &Process) -> String {
+    let start = process.clrs().values().filter_map(|clr| clr.started()).min();
+    let ticks = start.zip(first_method(process)).map_or(0, |(start, at)| at.saturating_sub(start));
+    let seconds = ticks as f64 / facts.clock().frequency as f64;
+    format!("the first load of a method came {seconds:.1} s after its CLR started")
 }
 
 /// What a trace without a rundown has of a process whose compiled methods are all known.

@@ -3,6 +3,7 @@
 use etl_control::clr::{Code, Method, Runtime};
 use etl_control::enable::CombinedEnablement;
 use etl_schema::providers::CLR_RUNTIME;
+use etl_schema::views::clr::Change;
 
 use crate::facts::enable::Knowledge;
 use crate::facts::{Clr, Facts, MethodSign, Process};
@@ -82,8 +83,8 @@ impl<'f> Recorded<'f> {
             return Loads::Never;
         }
         match self.since(start) {
-            // A CLR compiles something as soon as it has started.
-            Loads::Unknown => match first_load(process) {
+            // A CLR loads methods as soon as it has started.
+            Loads::Unknown => match first_method(process) {
                 Some(first) if first.saturating_sub(start) <= self.second() => Loads::Recorded,
                 _ => Loads::Unknown,
             },
@@ -103,8 +104,17 @@ impl<'f> Recorded<'f> {
 }
 
 /// The first load of code that was compiled at run time.
-pub(super) fn first_load(process: &Process) -> Option<i64> {
-    let loads = process.signs().iter().filter(|(sign, _)| sign.is_jit_load());
+fn first_load(process: &Process) -> Option<i64> {
+    first(process, MethodSign::is_jit_load)
+}
+
+/// The first load of a method, compiled at run time or before.
+pub(super) fn first_method(process: &Process) -> Option<i64> {
+    first(process, |sign| sign.change == Change::Load)
+}
+
+fn first(process: &Process, is_wanted: impl Fn(MethodSign) -> bool) -> Option<i64> {
+    let loads = process.signs().iter().filter(|(sign, _)| is_wanted(*sign));
     loads.filter_map(|(_, counted)| counted.first).min()
 }
 
