@@ -8,5 +8,6 @@ mod formats;
 mod lifetimes;
 mod mutation;
 mod ring;
+mod rundowns;
 mod seam;
 mod sessions;

@@ -1,0 +1,237 @@
+//! Rundowns that leave out code which no load event shows either, and those that need not list it.
+
+use etl_synth::Script;
+use etl_verify::{Enabled, Finding, Outcome, Report, Truth, Verifier};
+
+use crate::simulated::simulate;
+
+/// The report on a file of a script, and that with the enablements of its truth.
+fn reports(script: &str, file: &str) -> [Report; 2] {
+    let script = format!("scenario \"rundowns\" seed=5\nmachine processors=2\n{script}");
+    let scenario = Script::new("rundowns", &script).parse().unwrap_or_else(|e| panic!("{e}"));
+    let simulated = simulate("rundowns", script, scenario);
+    let truth = Truth::read(simulated.texts["truth.jsonl"].as_slice()).unwrap();
+    let bytes = simulated.traces[file].as_slice();
+    let verify = |enabled: Vec<Enabled>| Verifier::new().enabled(enabled).verify(bytes, file);
+    [Vec::new(), truth.of(file).unwrap()].map(|enabled| verify(enabled).unwrap())
+}
+
+/// The findings of a family, as `pid rule severity`, with `?` if they are undecided.
+fn of_family(report: &Report, family: &str) -> String {
+    let own = report.findings.iter().filter(|f| f.rule.starts_with(family));
+    let text = |f: &Finding| {
+        let open = if f.outcome == Outcome::Undecided { "?" } else { "" };
+        format!("{} {} {}{open}", f.pid.unwrap_or(0), f.rule, f.severity.name())
+    };
+    let mut texts: Vec<String> = own.map(text).collect();
+    texts.sort();
+    texts.join(", ")
+}
+
+/// What is found about rundowns without the truth, and with it.
+fn found(script: &str) -> [String; 2] {
+    reports(script, "clr.etl").map(|report| of_family(&report, "rundown."))
+}
+
+/// A process with precompiled and compiled methods; `life` are its properties.
+fn process(pid: u32, life: &str, acts: &str) -> String {
+    format!(
+        r#"
+process "P{pid}.exe" pid={pid} threads=2 {life} {{
+    clr "core" version="6.0.100" {{
+        assembly "Lib" {{ module "C:\\App\\Lib.dll" kind="r2r" {{ methods 30 namespace="Lib" }} }}
+        assembly "App{pid}" {{ module "C:\\App\\App{pid}.dll" {{ methods 300 ready=30 }} }}
+    }}
+    {acts}
+}}
+"#
+    )
+}
+
+/// A recording of one process that runs already, without a compilation, until 7 s.
+fn recorded(life: &str, session: &str) -> [String; 2] {
+    found(&format!("{}{session}\nat \"7s\" {{ stop \"clr\" }}", process(100, life, "")))
+}
+
+/// Sessions from 2 s: the runtime with a mask, and a rundown at 4 s with another.
+fn masks(runtime: &str, rundown: &str) -> [String; 2] {
+    recorded(
+        "",
+        &format!(
+            r#"at "2s" {{ session "clr" file="clr.etl" {{ enable "runtime" keywords={runtime} level=5 }} }}
+at "4s" {{ enable "rundown" in="clr" keywords={rundown} level=5 }}"#
+        ),
+    )
+}
+
+#[test]
+fn an_end_rundown_without_a_kind_of_methods_is_partial() {
+    let [warning, error, note] =
+        ["warning", "error", "note"].map(|severity| format!("100 rundown.partial {severity}"));
+    let none = String::new();
+    assert_eq!(masks("0x98", "0x138"), [none.clone(), none.clone()]);
+    // Only the mask proves that something was compiled and is not listed.
+    assert_eq!(masks("0x98", "0x128"), [warning, error.clone()]);
+    // Symbols of their images name precompiled methods.
+    assert_eq!(masks("0x98", "0x118"), [none, note]);
+    assert_eq!(masks("0x98", "0x108"), [error.clone(), error]);
+}
+
+#[test]
+fn a_start_rundown_alone_needs_the_loads_of_what_is_compiled_later() {
+    let none = String::new();
+    let error = "100 rundown.partial error".to_owned();
+    let start = |runtime: &str, rundown: &str| {
+        recorded(
+            "",
+            &format!(
+                r#"at "2s" {{ session "clr" file="clr.etl" {{
+    enable "runtime" keywords={runtime} level=5
+    enable "rundown" keywords={rundown} level=5
+}} }}"#
+            ),
+        )
+    };
+    let open = "100 rundown.partial note?".to_owned();
+    assert_eq!(start("0x18", "0x78"), [open.clone(), none]);
+    assert_eq!(start("0x8", "0x78"), [open, error.clone()]);
+    // What was compiled before is not listed, either.
+    assert_eq!(start("0x18", "0x48"), [error.clone(), error]);
+}
+
+#[test]
+fn no_remark_on_a_mask_contradicts_a_complete_verdict() {
+    for (runtime, rundown) in [("0x98", "0x138"), ("0x8", "0x138"), ("0x98", "0x118")] {
+        let script = format!(
+            r#"{}at "2s" {{ session "clr" file="clr.etl" {{ enable "runtime" keywords={runtime} level=5 }} }}
+at "4s" {{ enable "rundown" in="clr" keywords={rundown} level=5 }}
+at "7s" {{ stop "clr" }}"#,
+            process(100, "", "")
+        );
+        let [_, report] = reports(&script, "clr.etl");
+        let text = report.text();
+        assert!(text.contains("verdict   complete"), "{text}");
+        assert!(!text.contains("unknown;") && !text.contains("will have no names"), "{text}");
+    }
+}
+
+/// A process that starts at 2.05 s, and sessions without a rundown.
+fn from_start(sessions: &str) -> [String; 2] {
+    let acts = r#"every "20ms" from="2.1s" until="6s" { jit 1 }"#;
+    found(&format!(
+        "{}{sessions}\nat \"7s\" {{ stop \"clr\" }}",
+        process(100, r#"start="2.05s""#, acts)
+    ))
+}
+
+#[test]
+fn a_process_needs_no_rundown_only_if_its_loads_are_recorded_from_its_start() {
+    let note = "100 rundown.none note".to_owned();
+    let session = |mask: &str| {
+        format!(
+            r#"at "2s" {{ session "clr" file="clr.etl" {{ enable "runtime" keywords={mask} level=5 }} }}"#
+        )
+    };
+    assert_eq!(from_start(&session("0x18")), [note.clone(), note]);
+    let late = "\nat \"4s\" { enable \"runtime\" in=\"clr\" keywords=0x18 level=5 }";
+    let (open, error) =
+        ("100 rundown.none warning?".to_owned(), "100 rundown.none error".to_owned());
+    assert_eq!(from_start(&(session("0x8") + late)), [open, error]);
+}
+
+#[test]
+fn a_requested_state_without_compiled_methods_is_no_rundown() {
+    let acts = r#"every "20ms" from="2.1s" until="6s" { jit 1 }"#;
+    let script = format!(
+        r#"{}at "1s" {{ session "clr" file="clr.etl" {{ enable "runtime" keywords=0x8 level=5 }} }}
+at "2s" {{ capture-state "runtime" in="clr" }}
+at "4s" {{ enable "runtime" in="clr" keywords=0x18 level=5 }}
+at "7s" {{ stop "clr" }}"#,
+        process(100, "", acts)
+    );
+    assert_eq!(found(&script), ["100 rundown.none warning?", "100 rundown.none error"]);
+}
+
+#[test]
+fn a_rundown_right_after_the_start_of_a_clr_is_partial_without_loads_of_methods() {
+    let session = |runtime: &str| {
+        let acts = r#"every "5ms" from="3.1s" until="3.9s" { jit 1 }"#;
+        found(&format!(
+            r#"{}at "2s" {{ session "clr" file="clr.etl" {{ enable "runtime" keywords={runtime} level=5 }} }}
+at "3.4s" {{ enable "rundown" in="clr" keywords=0x108 level=5 }}
+at "6.8s" {{ stop "clr" }}"#,
+            process(100, r#"start="3s""#, acts)
+        ))
+    };
+    let error = "100 rundown.partial error";
+    assert_eq!(session("0x8"), [error, error]);
+    assert_eq!(session("0x98"), ["", ""]);
+}
+
+/// Two processes, and two rundowns of which the second is of one process only.
+fn second_of_one(runtime: &str, life: &str, first: &str, ends: &str) -> [String; 2] {
+    let acts = r#"every "20ms" from="3.2s" until="6s" { jit 1 }"#;
+    found(&format!(
+        r#"{}{}at "2s" {{ session "clr" file="clr.etl" {{
+    kernel "processes"
+    enable "runtime" keywords={runtime} level=5
+}} }}
+at "2.5s" {{ enable "rundown" in="clr" keywords={first} level=5 }}
+at "2.8s" {{ disable "rundown" in="clr" }}
+at "6.5s" {{ enable "rundown" in="clr" keywords=0x138 level=5 processes=200 }}
+at "{ends}" {{ stop "clr" }}"#,
+        process(100, life, acts),
+        process(200, "", ""),
+    ))
+}
+
+#[test]
+fn a_process_with_a_start_rundown_lacks_the_end_rundown_without_loads_in_between() {
+    let missing = "100 rundown.missing error";
+    let [open, known] = second_of_one("0x8", "", "0x78", "8s");
+    assert!(open.contains(missing) && known.contains(missing), "{open}; {known}");
+    assert_eq!(second_of_one("0x98", "", "0x78", "8s"), ["", ""]);
+}
+
+#[test]
+fn an_earlier_rundown_of_another_process_hides_no_missing_one() {
+    let missing = "100 rundown.missing error";
+    assert_eq!(second_of_one("0x8", r#"start="3s""#, "0x138", "8s"), [missing, missing]);
+    // The process is gone before the second rundown, or starts after it.
+    let exited = "100 rundown.process-exited note";
+    let short = r#"start="3s" exit="6.2s""#;
+    assert_eq!(second_of_one("0x8", short, "0x138", "8s"), [exited, exited]);
+    assert_eq!(second_of_one("0x98", short, "0x138", "8s"), ["", ""]);
+    assert_eq!(second_of_one("0x98", r#"start="6.9s""#, "0x138", "8s"), ["", ""]);
+}
+
+#[test]
+fn an_end_during_the_rundown_is_a_note_if_all_loads_are_recorded() {
+    let session = |runtime: &str| {
+        let acts = r#"every "20ms" from="3.3s" until="5.9s" { jit 1 }"#;
+        let process = process(100, r#"start="3s" exit="7s""#, acts)
+            .replace("version=\"6.0.100\"", "version=\"6.0.100\" enumeration-cost=\"2ms\"");
+        found(&format!(
+            r#"{process}at "2s" {{ session "clr" file="clr.etl" {{
+    kernel "processes"
+    enable "runtime" keywords={runtime} level=5
+}} }}
+at "6.5s" {{ enable "rundown" in="clr" keywords=0x138 level=5 }}
+at "8s" {{ stop "clr" }}"#
+        ))
+    };
+    assert_eq!(session("0x98"), ["100 rundown.unclosed note"; 2]);
+    assert_eq!(session("0x8"), ["100 rundown.unclosed error"; 2]);
+}
+
+#[test]
+fn two_rundowns_of_an_idle_process_are_not_called_copies() {
+    let script = format!(
+        r#"{}at "2s" {{ session "clr" file="clr.etl" {{ enable "runtime" keywords=0x98 level=5 }} }}
+at "3s" {{ enable "rundown" in="clr" keywords=0x138 level=5 }}
+at "6s" {{ enable "rundown" in="clr" keywords=0x138 level=5 }}
+at "8s" {{ stop "clr" }}"#,
+        process(100, "", "")
+    );
+    assert_eq!(found(&script), ["", ""]);
+}
