@@ -120,13 +120,6 @@ impl AddressCache {
         true
     }
 
-    /// The index of an address that is pending, if the cache has it.
-    pub fn pending(&self, by: ProcessOrigin, address: u64) -> Option<usize> {
-        let cached = self.get(by, address)?;
-        let waits = matches!(cached.owner, Owner::Image | Owner::Unresolved);
-        if waits { cached.index() } else { None }
-    }
-
     /// What an address resolved to that has just come, and where it is counted.
     pub fn resolved(&self, by: ProcessOrigin, address: u64) -> Option<(Owner, Option<usize>)> {
         self.get(by, address).map(|cached| (cached.owner, cached.index()))
@@ -180,11 +173,9 @@ mod tests {
         assert!(cache.count(by, 0x1000, 1, 11));
         assert!(cache.count(by, 0x1000, 1, 12));
         assert!(!cache.count(by, 0x1000, 2, 13), "something was loaded there");
-        assert_eq!(cache.pending(by, 0x1000), Some(7));
         let evicted = cache.insert((by, 0x1000), 2, 13, (Owner::Method, None)).unwrap();
         assert_eq!((evicted.count, evicted.last, evicted.index()), (3, 12, Some(7)));
         assert_eq!((evicted.by.process(), evicted.by.origin()), (3, Origin::Exception));
-        assert_eq!(cache.pending(by, 0x1000), None, "a method's address is not pending");
         assert!(!cache.count(ProcessOrigin::new(4, Origin::Exception), 0x1000, 2, 14));
         assert!(!cache.count(ProcessOrigin::new(3, Origin::Sample), 0x1000, 2, 14));
         assert!(!cache.count(ProcessOrigin::new(0, Origin::ClrStack), 0, 1, 14), "a free slot");

@@ -2,8 +2,9 @@
 //!
 //! A method's code, or an image, is there from its load to its unload. What a rundown enumerates
 //! has been there since before the trace, unless its load was seen. An address is looked up at the
-//! time at which it was seen. If no named method covers it then, it waits, once per process and
-//! address, for a rundown that may come later, and is decided at the end of the trace.
+//! time at which it was seen. If no named method covers it then, it waits for a rundown that may come
+//! later, and is decided at the end of the trace: once per process, address, and time between
+//! beginnings and ends of what covers it.
 
 mod address_cache;
 mod cache;
@@ -18,7 +19,7 @@ pub(crate) use address_cache::{AddressCache, CachedAddress, Owner, ProcessOrigin
 pub(crate) use cache::DirectMapped;
 pub(crate) use keys::{KeyUse, Keys};
 pub use origin::{Origin, Tallies, Tally};
-pub(crate) use pending::{MAX_PENDING, Pending, PendingAddresses, Sighting};
+pub(crate) use pending::{Cover, MAX_PENDING, Pending, PendingAddresses, Sighting};
 pub use ranges::{Added, History, Range, Ranges, Tag};
 pub(crate) use stack_cache::{CachedStack, Frame, Lookup, Resolved, StackCache};
 

@@ -19,11 +19,25 @@ pub(crate) struct Sighting {
     pub in_image: bool,
 }
 
+/// What was known of the owners of an address when it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cover {
+    /// How often anything had ended at the address, or near it.
+    pub ended: u64,
+    /// Whether code without a name covered it.
+    pub in_code: bool,
+    /// Whether an image covered it. The code of a precompiled method lies in an image as well, and
+    /// may be listed later.
+    pub in_image: bool,
+}
+
 /// An address that no named method was known to cover when it came.
+///
+/// It is one as long as nothing that owned the address begins or ends in between: so an owner that
+/// lived at some time of its span may have had it at every time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pending {
-    /// How often it lay inside an image, by origin. The code of a precompiled method lies in an
-    /// image as well, and may be listed later.
+    /// How often it lay inside an image, by origin.
     pub in_image: [u64; Origin::COUNT],
     /// How often it lay outside of all images, by origin.
     pub outside: [u64; Origin::COUNT],
@@ -31,28 +45,69 @@ pub(crate) struct Pending {
     pub first: i64,
     /// Time of the last.
     pub last: i64,
+    /// `None` for what came as a span of times.
+    cover: Option<Cover>,
 }
 
 /// The pending addresses of a process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PendingAddresses {
+    /// Of an address, the last one.
     indices: HashMap<u64, usize>,
+    /// Those that came as a span of times.
+    spans: HashMap<u64, usize>,
     list: Vec<(u64, Pending)>,
     /// Addresses beyond the limit, in an image and outside of all, by origin: they are not decided.
     pub beyond: [[u64; Origin::COUNT]; 2],
 }
 
 impl PendingAddresses {
-    /// The index of an address, which is added if it is new and `free` is not 0.
+    /// The index of an address that came at times in a span, which is added if it is new and `free`
+    /// is not 0.
     pub fn index(&mut self, address: u64, sighting: Sighting, free: &mut usize) -> Option<usize> {
-        if let Some(&index) = self.indices.get(&address) {
+        if let Some(&index) = self.spans.get(&address) {
             return Some(index);
         }
+        let index = self.push(address, (sighting.first, sighting.last), None, free)?;
+        self.spans.insert(address, index);
+        Some(index)
+    }
+
+    /// The index of an address that comes now, which is added if `free` is not 0 and it is new, or
+    /// its owner may be another one than last time.
+    pub fn index_at(
+        &mut self,
+        address: u64,
+        time: i64,
+        cover: Cover,
+        free: &mut usize,
+    ) -> Option<usize> {
+        let known = self.indices.get(&address).copied();
+        let same = |&index: &usize| {
+            self.list.get(index).is_some_and(|(_, pending)| pending.cover == Some(cover))
+        };
+        if let Some(index) = known.filter(same) {
+            return Some(index);
+        }
+        // Times of one address leave room for other addresses.
+        if known.is_some() && *free < MAX_PENDING / 2 {
+            return known;
+        }
+        let index = self.push(address, (time, time), Some(cover), free)?;
+        self.indices.insert(address, index);
+        Some(index)
+    }
+
+    fn push(
+        &mut self,
+        address: u64,
+        (first, last): (i64, i64),
+        cover: Option<Cover>,
+        free: &mut usize,
+    ) -> Option<usize> {
         *free = free.checked_sub(1)?;
-        let Sighting { first, last, .. } = sighting;
         let none = [0; Origin::COUNT];
-        self.list.push((address, Pending { in_image: none, outside: none, first, last }));
-        self.indices.insert(address, self.list.len() - 1);
+        self.list.push((address, Pending { in_image: none, outside: none, first, last, cover }));
         Some(self.list.len() - 1)
     }
 
@@ -80,7 +135,7 @@ impl PendingAddresses {
         self.list.iter_mut().map(|(address, pending)| (*address, pending))
     }
 
-    /// All of them, in the order in which they came first.
+    /// All of them, each as often as its owner may have been another one, in the order in which they came first.
     pub fn take(self) -> Vec<(u64, Pending)> {
         self.list
     }
@@ -89,6 +144,25 @@ impl PendingAddresses {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn address_whose_owner_may_have_changed_is_another_one() {
+        let mut pending = PendingAddresses::default();
+        let mut free = MAX_PENDING;
+        let cover = Cover { ended: 0, in_code: false, in_image: false };
+        let first = pending.index_at(0x10, 1, cover, &mut free);
+        assert_eq!(pending.index_at(0x10, 2, cover, &mut free), first);
+        let gone = Cover { ended: 1, ..cover };
+        let second = pending.index_at(0x10, 3, gone, &mut free);
+        assert_ne!(second, first);
+        let mut few = 7;
+        assert_eq!(pending.index_at(0x10, 4, cover, &mut few), second, "room is for others");
+        assert!(pending.index_at(0x20, 4, cover, &mut few).is_some());
+        let sighting = Sighting { count: 1, first: 0, last: 9, in_image: false };
+        let span = pending.index(0x10, sighting, &mut free);
+        assert_eq!(pending.index(0x10, sighting, &mut free), span);
+        assert_eq!(pending.take().len(), 4);
+    }
 
     #[test]
     fn addresses_beyond_the_limit_are_only_counted() {

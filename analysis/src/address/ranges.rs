@@ -133,10 +133,59 @@ pub struct Ranges {
     gap: Option<(u64, u64)>,
     /// How often anything changed.
     changes: u64,
-    /// How often anything changed that reaches over many pages.
+    /// How often anything changed, by page.
+    changed: PageCounts,
+    /// How often anything ended, by page.
+    ended: PageCounts,
+}
+
+/// How often something happened at pages.
+#[derive(Clone, Debug, Default)]
+struct PageCounts {
+    /// How often it reached over many pages.
     far: u64,
-    /// How often anything else changed, by page: see [`Ranges::page`]. Empty before the first time.
+    /// How often else, by page. Empty before the first time.
     near: Vec<u32>,
+}
+
+impl PageCounts {
+    /// Pages that are counted apart; a power of two. Pages that are as far from each other share a
+    /// count.
+    const PAGES: usize = 256;
+    /// Pages that it may reach over to be counted for each of them.
+    const FEW: u64 = 8;
+
+    /// The page of an address.
+    #[inline]
+    fn page(address: u64) -> u64 {
+        address >> 12
+    }
+
+    /// It happens from `start` to before `end`.
+    fn add(&mut self, start: u64, end: u64) {
+        let (first, last) = (Self::page(start), Self::page(end.saturating_sub(1)));
+        if last.saturating_sub(first) >= Self::FEW {
+            self.far += 1;
+            return;
+        }
+        self.near.resize(Self::PAGES, 0);
+        for page in first..=last {
+            if let Some(count) = self.near.get_mut(page as usize & (Self::PAGES - 1)) {
+                match count.checked_add(1) {
+                    Some(more) => *count = more,
+                    // What has to grow goes on growing.
+                    None => self.far += 1,
+                }
+            }
+        }
+    }
+
+    /// How often it happened at an address, or near it.
+    #[inline]
+    fn at(&self, address: u64) -> u64 {
+        let near = self.near.get(Self::page(address) as usize & (Self::PAGES - 1));
+        self.far + u64::from(near.copied().unwrap_or(0))
+    }
 }
 
 impl Ranges {
@@ -156,11 +205,12 @@ impl Ranges {
             && known.size == size
         {
             let before = **known;
-            let added = again(known, start, (size, from, tag), &mut self.past);
+            let (added, gone) = again(known, start, (size, from, tag));
             self.overlaps += u64::from(matches!(added, Added::Overlaps(_)));
             if known.tag() != before.tag() || known.from != before.from {
                 self.changed(start, end);
             }
+            gone.into_iter().for_each(|range| self.end(range));
             return added;
         }
         let beneath = beneath.map(|(at, known)| (at, *known));
@@ -173,8 +223,9 @@ impl Ranges {
             && let Some(known) = self.live.get_mut(start)
             && known.size == size
         {
-            let added = again(known, start, (size, from, tag), &mut self.past);
+            let (added, gone) = again(known, start, (size, from, tag));
             self.overlaps += u64::from(matches!(added, Added::Overlaps(_)));
+            gone.into_iter().for_each(|range| self.end(range));
             return added;
         }
         if let Some((at, older)) = overlapped {
@@ -185,7 +236,7 @@ impl Ranges {
             }
         }
         if let Some(replaced) = self.live.insert(start, live(from, size, tag)) {
-            self.past.push(replaced.range(start, from));
+            self.end(replaced.range(start, from));
         }
         overlapped.map_or(Added::New, |(at, _)| Added::Overlaps(at))
     }
@@ -210,7 +261,7 @@ impl Ranges {
         if !self.hidden.is_empty() {
             self.hidden.remove(&start);
         }
-        self.past.push(range);
+        self.end(range);
         known.map(|live| live.tag())
     }
 
@@ -223,39 +274,20 @@ impl Ranges {
             self.past.push(Range { to: Some(at), ..range });
         }
         self.changed(0, u64::MAX);
-    }
-
-    /// Pages whose changes are counted apart; a power of two. Pages that are as far from each other
-    /// share a count.
-    const PAGES: usize = 256;
-    /// Pages of a change that is counted for each of them.
-    const FEW: u64 = 8;
-
-    /// The page of an address.
-    #[inline]
-    fn page(address: u64) -> u64 {
-        address >> 12
+        self.ended.add(0, u64::MAX);
     }
 
     /// What stretches from `start` to before `end` changes.
     fn changed(&mut self, start: u64, end: u64) {
         (self.recent, self.gap) = (None, None);
-        let (first, last) = (Self::page(start), Self::page(end.saturating_sub(1)));
         self.changes += 1;
-        if last.saturating_sub(first) >= Self::FEW {
-            self.far += 1;
-            return;
-        }
-        self.near.resize(Self::PAGES, 0);
-        for page in first..=last {
-            if let Some(count) = self.near.get_mut(page as usize & (Self::PAGES - 1)) {
-                match count.checked_add(1) {
-                    Some(more) => *count = more,
-                    // What has to grow goes on growing.
-                    None => self.far += 1,
-                }
-            }
-        }
+        self.changed.add(start, end);
+    }
+
+    /// What was alive ends.
+    fn end(&mut self, range: Range) {
+        self.ended.add(range.start, range.end);
+        self.past.push(range);
     }
 
     /// How often anything changed.
@@ -270,8 +302,14 @@ impl Ranges {
     #[must_use]
     #[inline]
     pub fn changes_at(&self, address: u64) -> u64 {
-        let near = self.near.get(Self::page(address) as usize & (Self::PAGES - 1));
-        self.far + u64::from(near.copied().unwrap_or(0))
+        self.changed.at(address)
+    }
+
+    /// How often anything ended at an address, or near it: nothing that covered the address has
+    /// ended as long as this stays.
+    #[must_use]
+    pub(crate) fn ended_at(&self, address: u64) -> u64 {
+        self.ended.at(address)
     }
 
     /// The owner, among those alive now, of an address.
@@ -337,13 +375,12 @@ impl Ranges {
 }
 
 /// An event about the known range that begins at `start`. If another one was there before, and its
-/// end was not seen, that goes to the `past`.
+/// end was not seen, it is returned as what ended.
 fn again(
     known: &mut Live,
     start: u64,
     (size, from, tag): (u32, Option<i64>, Tag),
-    past: &mut Vec<Range>,
-) -> Added {
+) -> (Added, Option<Range>) {
     let before = known.tag();
     known.mark = if tag.mark == 0 { known.mark } else { tag.mark };
     if from.is_none() {
@@ -351,12 +388,13 @@ fn again(
         // Another one has moved in, and the unload in between was not seen.
         let another = known.id != tag.id;
         known.id = tag.id;
-        return if another { Added::Overlaps(start) } else { Added::Known(before) };
+        let added = if another { Added::Overlaps(start) } else { Added::Known(before) };
+        return (added, None);
     }
     // Loaded again at the same address: the unload in between was not seen.
-    past.push(known.range(start, from));
+    let gone = known.range(start, from);
     *known = live(from, size, tag);
-    Added::Again
+    (Added::Again, Some(gone))
 }
 
 fn live(from: Option<i64>, size: u32, tag: Tag) -> Live {

@@ -52,6 +52,13 @@ impl Machine {
         }
         drop(kernel_history);
         self.resolver.kernel = kernel;
+        // An address whose owner may have changed was decided several times.
+        self.unresolved.sort_unstable_by_key(|u| (u.process, u.address));
+        self.unresolved.dedup_by(|next, kept| {
+            let same = (next.process, next.address) == (kept.process, kept.address);
+            kept.count += if same { next.count } else { 0 };
+            same
+        });
         self.unresolved
             .sort_unstable_by_key(|u| (std::cmp::Reverse(u.count), u.process, u.address));
         self.is_finished = true;
@@ -148,7 +155,7 @@ fn decide(
         }
     }
     for (address, pending) in std::mem::take(&mut process.pending).take() {
-        let Pending { in_image, outside, first, last } = pending;
+        let Pending { in_image, outside, first, last, .. } = pending;
         let method = code_history.owner(address, first, last);
         let image =
             own_history.owner(address, first, last).or_else(|| kernel.owner(address, first, last));

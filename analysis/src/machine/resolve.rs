@@ -4,8 +4,8 @@ use etl_schema::views::Frames;
 
 use super::process::Process;
 use crate::address::{
-    AddressCache, CachedAddress, CachedStack, Frame, KERNEL_SPACE, KeyUse, Lookup, MAX_PENDING,
-    Origin, Owner, ProcessOrigin, Ranges, Resolved, Sighting, StackCache, Tag, Tally,
+    AddressCache, CachedAddress, CachedStack, Cover, Frame, KERNEL_SPACE, KeyUse, Lookup,
+    MAX_PENDING, Origin, Owner, ProcessOrigin, Ranges, Resolved, Sighting, StackCache, Tag, Tally,
 };
 
 /// Frames of a stack that has a key, which counts for every process that used the key. The kernel
@@ -160,12 +160,9 @@ impl Resolver {
         let resolved = match owner(address, process, kernel) {
             Found::Kernel(index) => (Owner::Kernel, usize::try_from(index).ok()),
             Found::Method => (Owner::Method, None),
-            Found::Open { in_image } => {
-                let index = addresses.pending(by, address).or_else(|| {
-                    let sighting = Sighting { count: 1, first: time, last: time, in_image };
-                    process.pending.index(address, sighting, free)
-                });
-                (if in_image { Owner::Image } else { Owner::Unresolved }, index)
+            Found::Open(cover) => {
+                let index = process.pending.index_at(address, time, cover, free);
+                (if cover.in_image { Owner::Image } else { Owner::Unresolved }, index)
             }
         };
         if let Some(before) = addresses.insert((by, address), state, time, resolved) {
@@ -220,10 +217,7 @@ enum Found {
     /// The image of the kernel whose hits are counted at this index.
     Kernel(u32),
     /// No named method so far.
-    Open {
-        /// Whether an image covers it.
-        in_image: bool,
-    },
+    Open(Cover),
 }
 
 fn owner(address: u64, process: &mut Process, kernel: &mut Ranges) -> Found {
@@ -232,9 +226,14 @@ fn owner(address: u64, process: &mut Process, kernel: &mut Ranges) -> Found {
     {
         return Found::Kernel(process.kernel_hits.index(image.instance));
     }
-    if process.code.now(address).is_some_and(|tag| tag.has(Tag::NAMED)) {
+    let code = process.code.now(address);
+    if code.is_some_and(|tag| tag.has(Tag::NAMED)) {
         return Found::Method;
     }
-    let in_image = process.images.now(address).is_some() || kernel.now(address).is_some();
-    Found::Open { in_image }
+    let ended = [&process.code, &process.images, kernel].map(|ranges| ranges.ended_at(address));
+    Found::Open(Cover {
+        ended: ended.into_iter().sum(),
+        in_code: code.is_some(),
+        in_image: process.images.now(address).is_some() || kernel.now(address).is_some(),
+    })
 }

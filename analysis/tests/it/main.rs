@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod lives;
+
 use std::io::Cursor;
 
 use etl_analysis::behavior::io::Io;
