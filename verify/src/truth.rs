@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 
 use etl_control::enable::{Enablement, IdFilter};
+use etl_format::Guid;
 use serde::Deserialize;
 
 use crate::checks::enablement::Enabled;
@@ -24,6 +25,11 @@ pub struct Truth {
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Line {
     Enable(Request),
+    Disable {
+        session: String,
+        filetime: i64,
+        provider_guid: String,
+    },
     Session {
         session: String,
         file: Option<String>,
@@ -60,8 +66,7 @@ struct Request {
 
 impl Request {
     fn enabled(self) -> Result<Enabled, String> {
-        let guid = self.provider_guid;
-        let provider = guid.parse().map_err(|_| format!("{guid:?} is not a GUID"))?;
+        let provider = guid(&self.provider_guid)?;
         let mut with = Enablement::new(self.level, mask(&self.match_any_keyword)?);
         with.all = mask(&self.match_all_keyword)?;
         with.ignore_keyword_0 = self.ignore_keyword_0;
@@ -102,7 +107,16 @@ impl Truth {
 
     fn add(&mut self, line: Line) -> Result<(), String> {
         match line {
-            Line::Enable(request) => self.enabled.push(request.enabled()?),
+            Line::Enable(request) => {
+                let enabled = request.enabled()?;
+                if let (Some(session), Some(since)) = (&enabled.session, enabled.since) {
+                    self.end(session, enabled.provider, since);
+                }
+                self.enabled.push(enabled);
+            }
+            Line::Disable { session, filetime, provider_guid } => {
+                self.end(&session, guid(&provider_guid)?, filetime);
+            }
             Line::Session { session, file, all_files } => {
                 for file in BTreeSet::from_iter(file.into_iter().chain(all_files)) {
                     self.sessions.entry(file).or_default().push(session.clone());
@@ -114,6 +128,14 @@ impl Truth {
             Line::Other => {}
         }
         Ok(())
+    }
+
+    /// What a session enabled a provider with ends.
+    fn end(&mut self, session: &str, provider: Guid, filetime: i64) {
+        let own = |e: &&mut Enabled| {
+            e.provider == provider && e.session.as_deref() == Some(session) && e.until.is_none()
+        };
+        self.enabled.iter_mut().filter(own).for_each(|e| e.until = Some(filetime));
     }
 
     /// What the sessions of a file enabled, those of the files that it was merged from included;
@@ -142,6 +164,10 @@ impl Truth {
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.sessions.keys().chain(self.merges.keys()).map(String::as_str)
     }
+}
+
+fn guid(text: &str) -> Result<Guid, String> {
+    text.parse().map_err(|_| format!("{text:?} is not a GUID"))
 }
 
 fn mask(text: &str) -> Result<u64, String> {
@@ -175,6 +201,17 @@ mod tests {
         assert_eq!(truth.of("part2.etl").unwrap().len(), 1);
         assert_eq!(truth.of("all.etl").unwrap().len(), 2);
         assert_eq!(truth.of("unknown.etl"), None);
+    }
+
+    #[test]
+    fn enabling_again_and_disabling_end_what_was_enabled() {
+        let again =
+            LINES.lines().next().unwrap().replace("130000000000000000", "130000000000000007");
+        let disable = r#"{"kind":"disable","session":"clr","at_ns":9,"filetime":130000000000000009,"provider_guid":"e13c0d23-ccbc-4e12-931b-d9cc2eee27e4"}"#;
+        let truth = Truth::read(format!("{LINES}{again}\n{disable}\n").as_bytes()).unwrap();
+        let untils = |file| -> Vec<_> { truth.of(file).unwrap().iter().map(|e| e.until).collect() };
+        let [first, second] = [7, 9].map(|tick| Some(130_000_000_000_000_000 + tick));
+        assert_eq!((untils("clr.etl"), untils("other.etl")), (vec![first, second], vec![None]));
     }
 
     #[test]

@@ -316,9 +316,17 @@ impl Etw<'_> {
         match request {
             Request::Enable(plan) => return self.enable_in(index, plan, at),
             Request::Disable(provider) => {
-                let found = self.providers.iter_mut().find(|p| p.guid == *provider);
-                let dropped = found.map(|p| p.drop_session(index, &self.names));
-                return Ok(dropped.unwrap_or_default());
+                let Some(found) = self.providers.iter_mut().find(|p| p.guid == *provider) else {
+                    return Ok(Vec::new());
+                };
+                let was_enabled = found.enables.iter().any(|(session, _)| *session == index);
+                let callbacks = found.drop_session(index, &self.names);
+                if was_enabled {
+                    let (session, provider) = (index, *provider);
+                    let fact = Fact::ProviderDisabled { session, provider, at, filetime };
+                    self.observer.observe(&fact)?;
+                }
+                return Ok(callbacks);
             }
             Request::Flush(file) => {
                 let file = file.as_deref();

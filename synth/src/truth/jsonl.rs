@@ -74,6 +74,13 @@ enum Line<'a> {
         #[serde(skip_serializing_if = "<[String]>::is_empty")]
         executables: &'a [String],
     },
+    Disable {
+        session: &'a str,
+        at_ns: Nanos,
+        filetime: i64,
+        #[serde(serialize_with = "as_text")]
+        provider_guid: Guid,
+    },
     Kernel {
         session: &'a str,
         at_ns: Nanos,
@@ -222,6 +229,14 @@ impl<W: Write> Observer for JsonlWriter<W> {
             Fact::Command(report) => self.write(|_| Line::Command(report)),
             Fact::ProviderEnabled { session, plan, at, filetime } => {
                 self.write(|sessions| enable_line(name(sessions, session), plan, at, filetime))
+            }
+            Fact::ProviderDisabled { session, provider, at, filetime } => {
+                self.write(|sessions| Line::Disable {
+                    session: name(sessions, session),
+                    at_ns: at,
+                    filetime,
+                    provider_guid: provider,
+                })
             }
             Fact::KernelFlags { session, flags, at } => {
                 self.write(|sessions| kernel_line(name(sessions, session), flags, at))

@@ -6,6 +6,8 @@ use super::{
     BufferReport, CommandReport, ImageIdentity, InventoryItem, IoReport, RaisedEvent, Refusal,
     SessionReport,
 };
+use etl_format::Guid;
+
 use crate::error::Result;
 use crate::model::{EnablePlan, Fault, KernelFlags, Scenario};
 use crate::time::Nanos;
@@ -36,6 +38,18 @@ pub enum Fact<'a> {
         session: usize,
         /// The provider and the settings.
         plan: &'a EnablePlan,
+        /// Simulated time.
+        at: Nanos,
+        /// Wall-clock time.
+        filetime: i64,
+    },
+    /// A session disabled a provider.
+    #[non_exhaustive]
+    ProviderDisabled {
+        /// The session.
+        session: usize,
+        /// The provider.
+        provider: Guid,
         /// Simulated time.
         at: Nanos,
         /// Wall-clock time.

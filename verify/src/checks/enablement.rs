@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use etl_control::controller::{Action, CommandLine, LineError};
 use etl_control::enable::{Enablement, EventKey};
-use etl_format::Guid;
 use etl_format::cursor::{Bytes, Cursor};
 use etl_format::read::{EventHeader, Record};
+use etl_format::{Clock, Guid};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME, KERNEL_EVENT_TRACING, PERFVIEW};
 use etl_schema::tables::Registry;
 use foldhash::HashMap;
@@ -42,6 +42,9 @@ pub struct Enabled {
     pub(crate) at: Option<i64>,
     /// Since when, as FILETIME, if a scenario's truth states it.
     pub(crate) since: Option<i64>,
+    /// Until when, as FILETIME, if a scenario's truth states that its session then enabled the
+    /// provider again, or disabled it.
+    pub(crate) until: Option<i64>,
     /// Whether it holds for some processes or ids only: a missing event proves nothing then.
     pub(crate) limited: bool,
     /// The session, where it is recorded.
@@ -136,6 +139,7 @@ impl Enabled {
             knowledge: Knowledge::Declared,
             at: None,
             since: None,
+            until: None,
             limited: false,
             session: None,
         }
@@ -185,12 +189,13 @@ pub struct Admission {
     rundown: bool,
     /// Names of sessions, as the trace records them.
     pub sessions: Vec<(i64, String)>,
+    clock: Clock,
 }
 
 impl Admission {
     /// No events yet, with what the user declared.
     #[must_use]
-    pub fn new(declared: &[Enabled], clock: &etl_format::Clock) -> Self {
+    pub fn new(declared: &[Enabled], clock: &Clock) -> Self {
         let mut enabled = declared.to_vec();
         for e in &mut enabled {
             e.at = e.since.map(|since| clock.timestamp_at(since)).or(e.at);
@@ -201,6 +206,7 @@ impl Admission {
             enabled,
             rundown: false,
             sessions: Vec::new(),
+            clock: *clock,
         }
     }
 
@@ -253,8 +259,9 @@ impl Admission {
             let with = with
                 .map(|(level, any)| Enablement::new(u8::try_from(level).unwrap_or(u8::MAX), any));
             let (knowledge, at) = (Knowledge::Recorded, Some(at));
-            let (since, limited) = (None, false);
-            self.enabled.push(Enabled { provider, with, knowledge, at, since, limited, session });
+            let (since, until, limited) = (None, None, false);
+            let enabled = Enabled { provider, with, knowledge, at, since, until, limited, session };
+            self.enabled.push(enabled);
         }
     }
 
@@ -335,13 +342,33 @@ impl Admission {
         out
     }
 
-    /// Since when a keyword is known to have been enabled for a provider: `i64::MIN` if the user
-    /// declared it, the time of the record, or of the first event that only this keyword admits.
+    /// Since when a keyword is known to have been enabled for a provider, and without a break until
+    /// `at`: `i64::MIN` if the user declared it, the time of the record, or of the first event that
+    /// only this keyword admits.
     #[must_use]
-    pub fn on_since(&self, provider: Guid, keyword: u64) -> Option<i64> {
+    pub fn on_since(&self, provider: Guid, keyword: u64, at: i64) -> Option<i64> {
         let admits = |with: &Enablement| with.any == 0 || with.any & keyword != 0;
         let known = self.of(provider).filter(|(e, with)| !e.limited && admits(with));
-        let known = known.map(|(e, _)| e.at.unwrap_or(i64::MIN)).min();
+        let mut spans: Vec<(i64, i64)> = known
+            .map(|(e, _)| {
+                let until = e.until.map_or(i64::MAX, |until| self.clock.timestamp_at(until));
+                (e.at.unwrap_or(i64::MIN), until)
+            })
+            .collect();
+        spans.sort_unstable();
+        // The last one of these without a break between them.
+        let mut on: Option<(i64, i64)> = None;
+        for (from, until) in spans.into_iter().take_while(|(from, _)| *from <= at) {
+            match &mut on {
+                Some((_, last)) if from <= *last => *last = until.max(*last),
+                _ => on = Some((from, until)),
+            }
+        }
+        let known = on.filter(|(_, last)| *last >= at).map(|(from, _)| from);
+        // Where it is known until when, events are of one of the known times.
+        if self.of(provider).any(|(e, _)| e.until.is_some()) {
+            return known;
+        }
         let seen = self.seen.iter().filter(|(key, _)| {
             key.provider == provider && key.keyword != 0 && key.keyword & !keyword == 0
         });
@@ -374,6 +401,35 @@ mod tests {
         for wrong in ["", "unknown:1:1", "runtime:mask", "runtime:1:256", "runtime:1:1:1"] {
             assert!(Enabled::parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn on_since_sees_a_break_between_enablements_of_a_session() {
+        let clock = Clock::assumed(1_000);
+        let enabled = |any, since, until| Enabled {
+            since: Some(since),
+            until,
+            ..Enabled::declared(CLR_RUNTIME, Enablement::new(5, any))
+        };
+        let history = [
+            enabled(0x98, 100, Some(200)),
+            enabled(0x8, 200, Some(300)),
+            enabled(0x98, 300, Some(400)),
+            enabled(0x18, 400, Some(500)),
+        ];
+        let admission = Admission::new(&history, &clock);
+        let on = |keyword, at| admission.on_since(CLR_RUNTIME, keyword, clock.timestamp_at(at));
+        let at = |filetime| Some(clock.timestamp_at(filetime));
+        assert_eq!((on(0x8, 450), on(0x10, 150), on(0x10, 450)), (at(100), at(100), at(300)));
+        assert_eq!((on(0x10, 250), on(0x80, 450), on(0x10, 550)), (None, None, None));
+        // Another session had it all the time.
+        let other = Enabled::declared(CLR_RUNTIME, Enablement::new(4, 0x80));
+        let both = Admission::new(&[&history[..], &[other]].concat(), &clock);
+        assert_eq!(both.on_since(CLR_RUNTIME, 0x80, clock.timestamp_at(450)), Some(i64::MIN));
+        // Without an end, it lasts.
+        let admission =
+            Admission::new(&[enabled(0x98, 100, None), enabled(0x8, 200, None)], &clock);
+        assert_eq!(admission.on_since(CLR_RUNTIME, 0x10, i64::MAX), at(100));
     }
 
     #[test]

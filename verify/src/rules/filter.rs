@@ -216,7 +216,12 @@ fn missing_loads_of(check: &mut Check<'_>, process: &Process) {
             // A keyword that was enabled later, or perhaps never, proves nothing. It had most
             // likely been enabled before the start rundown, and when the start of the CLR was
             // recorded.
-            let Some(on) = facts.admission.on_since(CLR_RUNTIME, keyword) else { continue };
+            let listed = process
+                .brackets()
+                .iter()
+                .filter(|b| b.instance == instance && b.kind == Enumeration::End);
+            let until = listed.filter_map(|b| b.opened).max().unwrap_or(i64::MAX);
+            let Some(on) = facts.admission.on_since(CLR_RUNTIME, keyword, until) else { continue };
             let is_likely = own.is_some() || recorded_start(process, clr).is_some();
             if on > from && !(stopped && is_likely) {
                 continue;
@@ -330,12 +335,11 @@ fn silent_process(check: &mut Check<'_>) {
     if enabled.peek().is_none() || !enabled.all(is_open) {
         return;
     }
-    let Some(since) = facts.admission.on_since(CLR_RUNTIME, LOADER) else { return };
+    let on = |at| facts.admission.on_since(CLR_RUNTIME, LOADER, at);
     let until = facts.runtime_span().map(|(_, last)| last);
     for process in facts.processes().iter().filter(|process| !process.is_managed()) {
-        let Some(started) = process.started().filter(|at| since < *at && Some(*at) < until) else {
-            continue;
-        };
+        let is_on = |at: &i64| on(*at).is_some_and(|since| since < *at) && Some(*at) < until;
+        let Some(started) = process.started().filter(is_on) else { continue };
         let own = facts.images().list().iter().filter(|image| image.pid == process.pid());
         let names: Vec<&str> = own.map(|image| &*image.name).collect();
         let Some(runtime) = RUNTIMES.iter().find(|name| names.contains(name)) else { continue };

@@ -167,3 +167,43 @@ at "5s" {{
         }
     }
 }
+
+/// A running process whose runtime provider is enabled for a while with another mask, or not at
+/// all, between two rundowns.
+fn with_a_break(during: &str, after: &str) -> String {
+    format!(
+        r#"
+scenario "break" seed=3
+process "Orders.exe" pid=100 {{
+    clr "core" version="6.0.100" {{
+        assembly "Orders" {{ module "C:\\App\\Orders.dll" {{ methods 180 ready=40 }} }}
+    }}
+    every "40ms" from="1.1s" until="5.9s" {{ jit 1 }}
+}}
+at "1s" {{
+    session "clr" file="clr.etl" {{
+        enable "runtime" keywords=0x98 level=5
+        enable "rundown" keywords=0x78 level=5
+    }}
+}}
+at "3s" {{ {during} }}
+at "4s" {{ {after} }}
+at "5s" {{ enable "rundown" in="clr" keywords=0x138 level=5 }}
+at "6s" {{ stop "clr" }}
+"#
+    )
+}
+
+#[test]
+fn loads_while_the_keyword_was_known_to_be_off_are_not_missing() {
+    let of = |during: &str, after: &str| {
+        broken(&with_a_break(during, after), "clr.etl", |truth| truth.of("clr.etl").unwrap())
+    };
+    let enable = |mask: &str| format!("enable \"runtime\" in=\"clr\" keywords={mask} level=5");
+    let missing = "filter.missing-loads".to_owned();
+    for during in [enable("0x8"), "disable \"runtime\" in=\"clr\"".to_owned()] {
+        let rules = of(&during, &enable("0x98"));
+        assert!(!rules.contains(&missing), "{during}: {rules:?}");
+    }
+    assert_eq!(of(&enable("0x98"), &enable("0x98")), [""; 0], "enabled again as before");
+}

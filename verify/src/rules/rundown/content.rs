@@ -279,7 +279,7 @@ fn last_listing<'a>(brackets: &[&'a Bracket], methods: bool) -> Option<(&'a Brac
 
 /// Whether a keyword of the runtime provider is known to have been enabled before a timestamp.
 fn enabled_before(facts: &Facts, keyword: u64, at: i64) -> bool {
-    facts.admission.on_since(CLR_RUNTIME, keyword).is_some_and(|on| on < at)
+    facts.admission.on_since(CLR_RUNTIME, keyword, at).is_some_and(|on| on < at)
 }
 
 /// Methods that the last end rundown of their CLR does not list, by CLR, in one pass over the code.

@@ -69,8 +69,10 @@ fn methods_left(facts: &Facts, process: &Process, started: i64) -> u64 {
         own.filter(|(sign, _)| sign.is_compiled()).map(|(_, counted)| counted.count).sum()
     };
     let unloads = count(Change::Unload);
+    let until = process.ended().unwrap_or(i64::MAX);
     let on = |keyword| {
-        facts.admission.on_since(CLR_RUNTIME, keyword).is_some_and(|since| since <= started)
+        let since = facts.admission.on_since(CLR_RUNTIME, keyword, until);
+        since.is_some_and(|since| since <= started)
     };
     let is_logged = unloads > 0 || (on(END_ENUMERATION) && on(JIT));
     if process.clrs().len() == 1 && is_logged {
