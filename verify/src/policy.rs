@@ -53,6 +53,24 @@ impl Policy {
         names.map(String::as_str).find(|name| !known(name))
     }
 
+    /// Adds rules, or families of rules, to [`Policy::allow`], and takes their rules out of what is
+    /// denied so far: of a family that is denied, the others stay.
+    pub fn overrule(&mut self, allow: &[String]) {
+        let denied = std::mem::take(&mut self.deny);
+        for name in denied {
+            if !RULES
+                .iter()
+                .any(|r| Self::names(std::slice::from_ref(&name), r.id) && Self::names(allow, r.id))
+            {
+                self.deny.push(name);
+                continue;
+            }
+            let left = RULES.iter().filter(|r| r.family() == name && !Self::names(allow, r.id));
+            self.deny.extend(left.map(|r| r.id.to_owned()));
+        }
+        self.allow.extend(allow.iter().cloned());
+    }
+
     /// Whether a list names a rule or its family.
     fn names(list: &[String], id: &str) -> bool {
         let family = Rule::find(id).map_or("", Rule::family);
@@ -94,6 +112,27 @@ impl Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn overrule_takes_rules_out_of_what_is_denied() {
+        let left = |denied: &str, allowed: &str| {
+            let mut policy = Policy { deny: vec![denied.to_owned()], ..Policy::default() };
+            policy.overrule(&[allowed.to_owned()]);
+            let finding = |rule| Finding::new(rule, Severity::Warning, String::new());
+            let mut found = vec![finding("rundown.process-exited"), finding("rundown.endless")];
+            policy.apply(&mut found);
+            found.iter().map(|f| (f.rule, f.severity)).collect::<Vec<_>>()
+        };
+        let endless = |severity| vec![("rundown.endless", severity)];
+        let exited = "rundown.process-exited";
+        assert_eq!(left("rundown", exited), endless(Severity::Error));
+        assert_eq!(left(exited, exited), endless(Severity::Warning));
+        assert_eq!(left(exited, "rundown"), []);
+        assert_eq!(left("rundown", "rundown"), []);
+        assert_eq!(left(Policy::WARNINGS, exited), endless(Severity::Error));
+        let both = vec![(exited, Severity::Error), ("rundown.endless", Severity::Error)];
+        assert_eq!(left("rundown", "stacks"), both);
+    }
 
     #[test]
     fn apply_denies_the_warnings_that_are_left() {

@@ -170,6 +170,41 @@ fn unreadable_files_are_errors_in_every_format() {
 }
 
 #[test]
+fn annotations_have_an_error_where_the_run_fails() {
+    let here = made(&["sound", "file.clock", "file.events-lost", "rundown.missing"]);
+    for file in ["sound", "file.clock", "file.events-lost", "rundown.missing"] {
+        let file = format!("{file}.etl");
+        let said = etlverify(here.path(), &["--no-config", "--format", "github", &file]);
+        let has_error = said.out.lines().any(|line| line.starts_with("::error "));
+        assert_eq!(has_error, said.code == 1, "{file}: {}", said.out);
+    }
+    let args = ["--no-config", "--format", "github", "file.events-lost.etl"];
+    let said = etlverify(here.path(), &args).out;
+    let last = said.lines().last().unwrap();
+    assert!(last.starts_with("::error file=file.events-lost.etl,title=cannot tell::"), "{last}");
+    assert!(last.contains("file.events-lost"), "{last}");
+}
+
+#[test]
+fn allow_overrules_what_the_file_denies() {
+    let here = made(&["rundown.missing"]);
+    let deny = |name: &str| {
+        std::fs::write(here.path().join("etlverify.toml"), format!("deny = [\"{name}\"]")).unwrap();
+    };
+    for (denied, allowed) in [("rundown", "rundown.missing"), ("rundown.missing", "rundown")] {
+        deny(denied);
+        let args = ["--format", "json", "rundown.missing.etl", "--allow", allowed];
+        let said = etlverify(here.path(), &args);
+        assert!(
+            !said.out.contains("\"rule\": \"rundown.missing\",\n      \"severity\""),
+            "{}",
+            said.out
+        );
+        assert_eq!(said.code, 0, "{denied} {allowed}: {}", said.out);
+    }
+}
+
+#[test]
 fn subdirectories_are_searched() {
     let here = directory(&[]);
     let root = here.path();

@@ -27,6 +27,19 @@ pub(super) fn render(report: &Report) -> String {
             data(&format!("{about}{}{location}{because}{remedy}", f.message))
         ));
     }
+    // A loss fails the run, though its finding is a warning.
+    let says_why =
+        report.error.is_some() || report.counted().any(|f| f.severity == Severity::Error);
+    if !report.verdict.passes() && !says_why {
+        let open = report.open_questions().join(", ");
+        let open = if open.is_empty() { open } else { format!(" Open: {open}.") };
+        out.push_str(&format!(
+            "::error file={},title={}::{}\n",
+            property(&report.file),
+            property(report.answer()),
+            data(&format!("{}{open}", report.sentence()))
+        ));
+    }
     out
 }
 

@@ -49,9 +49,8 @@ pub(super) fn settings(args: &Args) -> Result<Settings, Failure> {
         .map_or_else(|| (processors() / usize::from(args.jobs)).min(MAX_USEFUL), usize::from);
     let policy = &mut config.policy;
     // --allow overrides the configuration file.
-    policy.deny.retain(|name| !args.allow.contains(name));
+    policy.overrule(&args.allow);
     policy.deny.extend(args.deny.iter().cloned());
-    policy.allow.extend(args.allow.iter().cloned());
     let mut gates = Gates::default();
     gates.coverage = args.min_coverage;
     gates.process_coverage = args.min_process_coverage;
