@@ -37,6 +37,7 @@ mod limits;
 mod loaded;
 mod opening;
 mod options;
+mod parts;
 mod record;
 mod records;
 mod repair;
@@ -60,6 +61,7 @@ pub use kinds::{
 };
 pub use limits::{Budget, Limits};
 pub use options::{Options, Order, OrderCheck};
+pub use parts::{Part, PartGap};
 pub use record::{Identity, Record, RecordInfo, RecordLocation};
 pub use records::{OrderReport, Records};
 pub use source::{FileSource, PipeSource, Reused, Source, Spooled};

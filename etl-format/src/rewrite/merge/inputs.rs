@@ -8,7 +8,9 @@ use super::super::losses::Missing;
 use super::super::relog::losses;
 use crate::constants::{BufferFlags, LogFileMode};
 use crate::error::{Error, ErrorKind, Result};
-use crate::read::{FileHeader, Note, Options, Order, OrderCheck, Record, Records, Source, Trace};
+use crate::read::{
+    FileHeader, Note, Options, Order, OrderCheck, Part, Record, Records, Source, Trace,
+};
 use crate::write::record::{Moved, Raw};
 
 use super::timestamps::{convert, is_header_event, is_plain};
@@ -22,6 +24,11 @@ pub(super) struct Input<S: Source> {
 }
 
 impl<S: Source> Input<S> {
+    /// What it is of a session with several files.
+    pub fn part(&self) -> Option<Part> {
+        self.trace.part()
+    }
+
     /// Opens all inputs.
     pub fn open_all(sources: Vec<S>, options: &Options) -> Result<Vec<Self>> {
         let open = |(input, source)| match Trace::open(source, options) {

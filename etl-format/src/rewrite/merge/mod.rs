@@ -8,6 +8,8 @@
 //!   buffers are numbered from 1 without gaps, as mergers do.
 //! * Records go into buffers of their processor, in time order over all inputs. Records with the
 //!   same timestamp on one processor come in the order of the inputs.
+//! * So do buffers that are missing between files of one session, where all inputs fit into the
+//!   memory.
 //! * A buffer into which records of a buffer with losses go first is flagged as that one was.
 //! * Records without their own timestamp keep the time that they were read with. A WPP message may
 //!   receive a timestamp for that.
@@ -48,7 +50,7 @@ mod timestamps;
 
 use crate::constants::{LogFileMode, hook};
 use crate::error::{Error, ErrorKind, Result};
-use crate::read::{self, Damage, Note, Record as ReadRecord, Source};
+use crate::read::{self, Damage, Note, Part, Record as ReadRecord, Source};
 
 use super::callback::Callback;
 use crate::write::record::Raw;
@@ -182,7 +184,8 @@ impl<'f> Merger<'f> {
         output: O,
     ) -> Result<(O, MergeReport)> {
         let inputs = self.open(inputs)?;
-        self.write(inputs, output)
+        let between = missing_between(&inputs);
+        self.write(inputs, between, output)
     }
 
     /// Opens the inputs, if they fit into the memory together.
@@ -197,9 +200,11 @@ impl<'f> Merger<'f> {
         Ok(inputs)
     }
 
+    /// Merges opened inputs; `between` is how many buffers are missing between them.
     fn write<S: Source, O: Output>(
         &mut self,
         inputs: Vec<Input<S>>,
+        between: u64,
         output: O,
     ) -> Result<(O, MergeReport)> {
         let compressor = self.compressor.take();
@@ -241,10 +246,18 @@ impl<'f> Merger<'f> {
             if closed || latest == i64::MIN { end } else { end.max(clocks.clock.filetime(latest)) };
         let end = Some(end).filter(|end| *end > 0);
         all.ensure_in_order()?;
-        session.add_losses(0, all.missing_buffers());
+        session.add_losses(0, all.missing_buffers().saturating_add(between));
         let (output, summary) = session.close(end)?;
         Ok((output, MergeReport { summary, inputs: all.report() }))
     }
+}
+
+/// Buffers of sessions with several files that are in none of the inputs.
+fn missing_between<S: Source>(inputs: &[Input<S>]) -> u64 {
+    let parts: Vec<_> = inputs.iter().map(Input::part).collect();
+    let parts = parts.iter().enumerate().filter_map(|(index, part)| Some((index, part.as_ref()?)));
+    let lost = Part::gaps(parts).into_iter().filter(|gap| gap.is_loss);
+    lost.map(|gap| gap.count).fold(0, u64::saturating_add)
 }
 
 /// The result of a merge.

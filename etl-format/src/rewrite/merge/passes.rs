@@ -7,7 +7,7 @@ use crate::read::{FileSource, Mode, Options, Source};
 use crate::rewrite::callback::Callback;
 use crate::write::{File, Output};
 
-use super::{MergeReport, MergedInput, Merger, Relation};
+use super::{MergeReport, MergedInput, Merger, Relation, missing_between};
 
 impl Merger<'_> {
     /// Merges the inputs in as many passes as [`Merger::max_memory`] requires. Halves are split
@@ -25,18 +25,22 @@ impl Merger<'_> {
         output: O,
         mut temporary: impl FnMut() -> io::Result<F>,
     ) -> Result<(O, MergeReport)> {
-        self.passes(inputs, output, &mut temporary)
+        self.passes(inputs, true, output, &mut temporary)
     }
 
     fn passes<S: Source, O: Output, F: Read + Write + Seek>(
         &mut self,
         inputs: &mut [S],
+        is_all: bool,
         output: O,
         temporary: &mut dyn FnMut() -> io::Result<F>,
     ) -> Result<(O, MergeReport)> {
         let count = inputs.len();
         match self.open(inputs.iter_mut().collect()) {
-            Ok(opened) => return self.write(opened, output),
+            Ok(opened) => {
+                let between = if is_all { missing_between(&opened) } else { 0 };
+                return self.write(opened, between, output);
+            }
             Err(Error { kind: ErrorKind::Memory { .. }, .. }) if count > 2 => {}
             Err(error) => return Err(error),
         }
@@ -68,7 +72,7 @@ impl Merger<'_> {
         temporary: &mut dyn FnMut() -> io::Result<F>,
     ) -> Result<(FileSource<F>, Vec<MergedInput>)> {
         let file = File::new(temporary()?);
-        let merged = self.passes(inputs, file, temporary);
+        let merged = self.passes(inputs, false, file, temporary);
         let (file, done) = merged.map_err(|e| moved(e, |index| base + index))?;
         Ok((FileSource::new(file.into_inner())?, done.inputs))
     }
