@@ -14,6 +14,10 @@ pub const RESTARTING: u16 = 7;
 pub const SUSPENDED: u16 = 8;
 /// The threads are about to be suspended.
 pub const SUSPEND: u16 = 9;
+/// Finalizers have run.
+pub const FINALIZED: u16 = 13;
+/// Finalizers begin to run.
+pub const FINALIZING: u16 = 14;
 /// What a collection did to one heap.
 pub const HEAP_HISTORY: u16 = 204;
 /// A hundred KB were allocated.

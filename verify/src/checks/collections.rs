@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use etl_format::cursor::Bytes;
 use etl_format::read::EventHeader;
 use etl_schema::clr::collection::{
-    ALLOCATED, BACKGROUND, END, RESTARTED, RESTARTING, START, SUSPEND, SUSPENDED,
+    ALLOCATED, BACKGROUND, END, FINALIZED, FINALIZING, HEAP_STATS, RESTARTED, RESTARTING, START,
+    SUSPEND, SUSPENDED,
 };
 use etl_schema::providers::CLR_RUNTIME;
 use foldhash::HashMap;
@@ -36,7 +37,39 @@ pub struct Collections {
     restarts: u64,
     /// Collections, and allocation events between them.
     rate: Rate,
+    /// How often each of the kinds came.
+    counts: [u64; KINDS.len()],
+    /// When any of them came first.
+    first: Option<i64>,
 }
+
+/// Kinds of events of collections. A session that gets one gets all of them: they have the same
+/// keyword and level.
+const KINDS: [(u16, &str); 9] = [
+    (START, "GCStart"),
+    (END, "GCEnd"),
+    (HEAP_STATS, "GCHeapStats"),
+    (SUSPEND, "GCSuspendEEBegin"),
+    (SUSPENDED, "GCSuspendEEEnd"),
+    (RESTARTING, "GCRestartEEBegin"),
+    (RESTARTED, "GCRestartEEEnd"),
+    (FINALIZING, "GCFinalizersBegin"),
+    (FINALIZED, "GCFinalizersEnd"),
+];
+
+/// For each of the kinds, those that never come without it. A process is suspended for other reasons
+/// than collections, too, and not every collection leaves something to finalize.
+const PROOFS: [(u16, &[u16]); KINDS.len()] = [
+    (START, &[END, HEAP_STATS]),
+    (END, &[START, HEAP_STATS]),
+    (HEAP_STATS, &[START, END]),
+    (SUSPEND, &[START, END, SUSPENDED, RESTARTING, RESTARTED]),
+    (SUSPENDED, &[START, END, SUSPEND, RESTARTING, RESTARTED]),
+    (RESTARTING, &[START, END, SUSPEND, SUSPENDED, RESTARTED]),
+    (RESTARTED, &[START, END, SUSPEND, SUSPENDED, RESTARTING]),
+    (FINALIZING, &[FINALIZED]),
+    (FINALIZED, &[FINALIZING]),
+];
 
 /// How many allocation events come between collections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,7 +117,7 @@ impl Collectors {
     pub fn concern(header: &EventHeader) -> bool {
         let id = header.descriptor.id;
         header.provider == CLR_RUNTIME
-            && (STEPS.contains(&id) || [START, END, ALLOCATED].contains(&id))
+            && (id == ALLOCATED || KINDS.iter().any(|(kind, _)| *kind == id))
     }
 
     /// Adds an event that they [`concern`](Self::concern).
@@ -94,8 +127,9 @@ impl Collectors {
         let (id, is_first_version) = (descriptor.id, descriptor.version == 0);
         let at = match id {
             START => 16,
-            END | SUSPEND => 8,
-            ALLOCATED => 8,
+            END | SUSPEND | ALLOCATED => 8,
+            HEAP_STATS => 92,
+            FINALIZED => 4,
             _ => 0,
         };
         let instance = if is_first_version { Some(0) } else { payload.u16_at(at) };
@@ -105,6 +139,7 @@ impl Collectors {
             return;
         }
         let known = self.clrs.entry(clr).or_default();
+        known.count(id, timestamp);
         match (id, payload.u32_at(0)) {
             (START, Some(number)) => {
                 // The first version does not state the type.
@@ -201,6 +236,30 @@ impl Collections {
     /// Allocation events after the last collection, if there should have been collections.
     pub fn uncollected(&self) -> Counted {
         self.rate.excess().unwrap_or_default()
+    }
+
+    fn count(&mut self, id: u16, timestamp: i64) {
+        let index = KINDS.iter().position(|(kind, _)| *kind == id);
+        if let Some(count) = index.and_then(|index| self.counts.get_mut(index)) {
+            *count += 1;
+            self.first.get_or_insert(timestamp);
+        }
+    }
+
+    /// The names of kinds of which there is none, though there are many of those that come with
+    /// them; and when any of them came first.
+    pub fn absent(&self) -> Option<(i64, Vec<&'static str>)> {
+        let count = |id: u16| {
+            let index = KINDS.iter().position(|(kind, _)| *kind == id);
+            index.and_then(|index| self.counts.get(index)).copied().unwrap_or(0)
+        };
+        let is_absent = |id: u16| {
+            let proofs = PROOFS.iter().find(|(kind, _)| *kind == id).map_or(&[][..], |(_, p)| p);
+            count(id) == 0 && proofs.iter().any(|proof| count(*proof) >= MIN_COLLECTIONS)
+        };
+        let absent: Vec<_> =
+            KINDS.iter().filter(|(id, _)| is_absent(*id)).map(|(_, name)| *name).collect();
+        Some((self.first?, absent)).filter(|(_, absent)| !absent.is_empty())
     }
 
     /// Takes in a start, with the version of its event as a bit: some runtimes log it in two.
@@ -353,6 +412,28 @@ mod tests {
         suspension(&mut all, Some(3));
         suspension(&mut all, None);
         assert_eq!(all.clrs[&(1, 0)].steps.count, 2);
+    }
+
+    #[test]
+    fn absent_is_a_kind_that_comes_with_others() {
+        let of = |ids: &[u16], times: u64| {
+            let mut clr = Collections::default();
+            for _ in 0..times {
+                ids.iter().for_each(|id| clr.count(*id, 7));
+            }
+            clr.absent().map(|(_, names)| names)
+        };
+        let all: Vec<u16> = KINDS.iter().map(|(id, _)| *id).collect();
+        assert_eq!(of(&all, 10), None);
+        for (kind, name) in KINDS {
+            let others: Vec<u16> = all.iter().copied().filter(|id| *id != kind).collect();
+            assert_eq!(of(&others, 10), Some(vec![name]));
+            assert_eq!(of(&others, 9), None, "too few to tell");
+        }
+        // Without collections, threads are suspended for something else.
+        assert_eq!(of(&STEPS, 10), None);
+        assert_eq!(of(&[START, END, HEAP_STATS], 10).map(|names| names.len()), Some(4));
+        assert!(PROOFS.iter().zip(KINDS).all(|((kind, _), (id, _))| *kind == id));
     }
 
     #[test]

@@ -7,11 +7,12 @@ use crate::facts::source::{FileFacts, Session};
 use crate::facts::{Counted, Facts};
 use crate::finding::{Found, Severity};
 use etl_format::constants::LogFileMode;
+use etl_schema::providers::CLR_RUNTIME;
 
 pub(super) const INCOMPLETE: Rule = Rule {
     id: "gc.incomplete",
-    statement: "Collections have consecutive numbers, each one that starts ends, and each \
-                suspension ends with a restart.",
+    statement: "Collections have consecutive numbers, each one that starts ends, each suspension \
+                ends with a restart, and no kind of event that comes with each is absent.",
     severity: Severity::Warning,
     source: "what the CLR logs",
     protocol: &[],
@@ -64,6 +65,16 @@ fn incomplete(check: &mut Check<'_>) {
             );
             let found = find(check, pid, last, message).unless_lost(Some(last), None);
             found.undecided("the budget of generation 0 may have grown");
+        }
+        if let Some((first, absent)) = known.absent()
+            && !facts.admission.of(CLR_RUNTIME).any(|(e, _)| e.limited)
+        {
+            let message = format!(
+                "collections of CLR {instance}: no event {}, though others of the same keyword and \
+                 level are there",
+                absent.join(", ")
+            );
+            find(check, pid, first, message).unless_lost(None, None);
         }
         let missing: Vec<_> = kinds.iter().filter(|(counted, ..)| counted.count > 0).collect();
         let Some(first) = missing.iter().filter_map(|(counted, ..)| counted.first).min() else {

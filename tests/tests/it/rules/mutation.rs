@@ -128,7 +128,11 @@ fn page(rows: &BTreeMap<(String, usize), Row>) -> String {
          Random changes of other traces must agree with them.\n\n\
          - *never*: the changed trace is consistent, for example if no other event proves the deleted one.\n\
          - *sometimes*: detection depends on the events around it.\n\
-         - *always*: a rule reports the change.\n",
+         - *always*: a rule reports the change.\n\n\
+         These traces have no collections. Nothing proves a GCTriggered, FinalizeObject or BulkType event\n\
+         that is missing, nor some of the GCHeapStats and of the events of finalizers; `gc.incomplete`\n\
+         reports it where there is none of GCHeapStats, or of one of the two events of finalizers, beside\n\
+         ten of the events that come with it.\n",
     );
     let titles = [
         ("Never detected", "never", "event | change", "|---|---|"),
