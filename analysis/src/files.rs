@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use etl_format::Clock;
 use etl_format::clock::iso_utc;
 use etl_format::constants::{ClockType, FILETIME_PER_SECOND, LogFileMode};
-use etl_format::read::{FileHeader, Note, Source, Trace};
+use etl_format::read::{FileHeader, Note, Part, PartGap, Source, Trace};
 
 use crate::buffers::{self, Contradictions};
 use crate::loss::{Loss, LossKind};
+use crate::machine::Counted;
 
 pub use crate::buffers::Misplaced;
 
@@ -66,6 +67,17 @@ pub struct Session {
     pub events_lost: u32,
 }
 
+/// Records that say that something was lost, by what that is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossRecords {
+    /// Events.
+    pub events: Counted,
+    /// Buffers.
+    pub buffers: Counted,
+    /// Files of the session.
+    pub files: Counted,
+}
+
 /// What a file states of itself.
 #[derive(Clone, Debug)]
 pub struct FileFacts {
@@ -97,6 +109,22 @@ pub struct FileFacts {
     pub overwritten: Option<u64>,
     /// Its session, and those that a merge carried over.
     pub sessions: Vec<Session>,
+    /// Records that say that something was lost.
+    pub loss_records: LossRecords,
+    /// What it is of a session with several files.
+    pub part: Option<Part>,
+    /// Of a recording of several files: whether it has events of the CLR.
+    pub has_clr: bool,
+    /// Of a recording of several files: whether it has samples of the kernel, or events of
+    /// processes, threads, images or stacks.
+    pub has_kernel: bool,
+}
+
+/// What is missing between files of one session.
+#[must_use]
+pub fn gaps_between(files: &[FileFacts]) -> Vec<PartGap> {
+    let parts = files.iter().enumerate();
+    Part::gaps(parts.filter_map(|(index, file)| Some((index, file.part.as_ref()?))))
 }
 
 impl FileFacts {
@@ -139,6 +167,10 @@ impl FileFacts {
             beyond_processors,
             overwritten: trace.overwritten(),
             sessions,
+            loss_records: LossRecords::default(),
+            part: trace.part(),
+            has_clr: false,
+            has_kernel: false,
         }
     }
 

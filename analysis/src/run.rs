@@ -240,6 +240,7 @@ impl Analysis {
             // Only damage is placed among them.
             buffers.push(Surroundings::new(trace.buffers()));
         }
+        machine.add_gaps();
         let names: Vec<_> = recording.files.iter().map(|(_, name)| name.clone()).collect();
         let failed = |(file, error): (usize, etl_format::Error)| {
             Error::new(file, names.get(file).map_or("", String::as_str), error)

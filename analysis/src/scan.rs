@@ -3,7 +3,7 @@
 
 use etl_format::constants::{EventFlags, PointerSize, hook};
 use etl_format::read::{EventHeader, Header, Record};
-use etl_schema::providers::{IMAGE_ID, KERNEL_PROCESS, SYSTEM_CONFIG_EX, kernel_class};
+use etl_schema::providers::{IMAGE_ID, KERNEL_PROCESS, LOST_EVENT, SYSTEM_CONFIG_EX, kernel_class};
 use etl_schema::views::clr::PlainEvent;
 use etl_schema::views::{clr, kernel};
 
@@ -125,11 +125,11 @@ impl Scan {
     }
 }
 
-/// Whether a merge added a record to describe the machine or its images, or it is an event of the
-/// kernel about a process, a thread or an image in the form that some relogged traces have.
+/// Whether a merge added a record to describe the machine or its images, it says that something was
+/// lost, or it is an event of the kernel about a process, a thread or an image in the form that some relogged traces have.
 #[inline(never)]
 fn describes_machine(record: &Record<'_>) -> bool {
     use kernel_class::{IMAGE, PROCESS, THREAD};
     let Header::Full(header) = record.header() else { return false };
-    matches!(header.class, IMAGE_ID | SYSTEM_CONFIG_EX | PROCESS | THREAD | IMAGE)
+    matches!(header.class, IMAGE_ID | SYSTEM_CONFIG_EX | LOST_EVENT | PROCESS | THREAD | IMAGE)
 }

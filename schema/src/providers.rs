@@ -46,9 +46,23 @@ pub const EVENT_METADATA: Guid =
 /// `KernelTraceControl/SystemConfigEx`: events that a merge adds to describe the machine.
 pub const SYSTEM_CONFIG_EX: Guid =
     Guid::new(0x9b79_ee91, 0xb5fd, 0x41c0, [0xa2, 0x43, 0x42, 0x48, 0xe2, 0x66, 0xe9, 0xd0]);
+/// `LostEvent`: classic events by which a consumer of a real-time session is told that something was
+/// lost. Types [`lost::EVENT`] to [`lost::FILE`].
+pub const LOST_EVENT: Guid =
+    Guid::new(0x6a39_9ae0, 0x4bc6, 0x4de9, [0x87, 0x0b, 0x36, 0x57, 0xf8, 0x94, 0x7e, 0x7e]);
 /// `PerfView`: the `EventSource` by which PerfView records what it enabled.
 pub const PERFVIEW: Guid =
     Guid::new(0xa8a7_1ac1, 0x040f, 0x54a2, [0x07, 0xca, 0x00, 0xa8, 0x9b, 0x5a, 0xb7, 0x61]);
+
+/// Types of the class [`LOST_EVENT`].
+pub mod lost {
+    /// Events were lost (`RTLostEvent`).
+    pub const EVENT: u8 = 32;
+    /// A buffer was lost (`RTLostBuffer`).
+    pub const BUFFER: u8 = 33;
+    /// A file of the session was lost (`RTLostFile`).
+    pub const FILE: u8 = 34;
+}
 
 /// Classes of the kernel's classic events (MOF classes), by the names of the classes.
 pub mod kernel_class {

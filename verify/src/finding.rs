@@ -3,7 +3,7 @@
 use etl_format::Clock;
 use serde::Serialize;
 
-use crate::facts::{Facts, Process};
+use crate::facts::{Carried, Facts, Process};
 use crate::loss;
 
 etl_schema::named! {
@@ -134,6 +134,8 @@ impl Finding {
 pub(crate) struct Found<'f> {
     pub facts: &'f Facts,
     pub finding: &'f mut Finding,
+    /// Whose events are missing.
+    pub carried: Carried,
 }
 
 impl Found<'_> {
@@ -176,7 +178,7 @@ impl Found<'_> {
     /// The finding is undecided if something was lost in the span in which the missing events would
     /// have come.
     pub fn unless_lost(self, from: Option<i64>, to: Option<i64>) -> Self {
-        match self.facts.lost_in(from, to) {
+        match self.facts.lost(self.carried, from, to) {
             Some(lost) => {
                 let because = loss::message(self.facts.clock(), lost);
                 self.undecided(because)

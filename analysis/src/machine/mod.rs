@@ -23,13 +23,15 @@ use std::sync::OnceLock;
 use etl_format::Clock;
 use etl_format::constants::{EventFlags, PointerSize};
 use etl_format::read::{EventHeader, ExtendedItem, FileHeader, Header, Record, Source, Trace};
-use etl_schema::providers::{IMAGE_ID, KERNEL_PROCESS, SYSTEM_CONFIG_EX, kernel_class};
+use etl_schema::providers::{
+    IMAGE_ID, KERNEL_PROCESS, LOST_EVENT, SYSTEM_CONFIG_EX, kernel_class, lost,
+};
 use etl_schema::views::{clr, kernel};
 use foldhash::{HashMap, HashSet};
 
 use crate::address::{DirectMapped, KERNEL_SPACE, Keys, Origin, Ranges, Sighting, Tallies};
-use crate::files::{FileFacts, Timeline};
-use crate::loss::{self, Loss};
+use crate::files::{self, FileFacts, Timeline};
+use crate::loss::{self, Loss, LossKind};
 use crate::steps::{ClrHead, Step, StepSink, Words};
 use drives::Volumes;
 pub(crate) use holders::Holders;
@@ -72,6 +74,9 @@ const MAX_UNATTRIBUTED: usize = 1 << 20;
 
 /// Processes that are kept apart; all others count as one. A machine has some hundreds.
 const MAX_PROCESSES: usize = 1 << 16;
+
+/// Records of each kind about losses that are kept apart in a file.
+const MAX_LOSS_RECORDS: u64 = 1 << 10;
 
 /// The id under which processes beyond the limit count.
 const OTHERS: u32 = u32::MAX;
@@ -169,6 +174,20 @@ pub(crate) struct IdHolders {
     threads: Holders<u32>,
     /// By the ids of process and thread.
     of_processes: Holders<(u32, u32)>,
+}
+
+/// Whether a step is of an event of the CLR, and whether of one of the kernel.
+fn origin(step: &Step<'_>) -> (bool, bool) {
+    match step {
+        Step::Words(Words::Sample { .. }) => (false, true),
+        Step::Words(Words::Thread { .. }) => (false, false),
+        Step::Words(Words::ClrEvent { .. }) | Step::ClrEvent(..) => (true, false),
+        Step::Record(record) => match record.event() {
+            Some(header) => (clr::rundown_of(header.provider).is_some(), false),
+            // Every file has events about itself.
+            None => (false, kernel::hook_of(record).is_some_and(|hook| hook >> 8 != 0)),
+        },
+    }
 }
 
 /// Takes in the steps of the records of a file.
@@ -367,6 +386,18 @@ impl Machine {
         self.files.push(FileFacts::new(trace, source, name, &self.timeline));
     }
 
+    /// Adds what is missing between the files, once all are added.
+    pub(crate) fn add_gaps(&mut self) {
+        let lost = files::gaps_between(&self.files).into_iter().filter(|gap| gap.is_loss);
+        self.losses.extend(lost.map(|gap| Loss {
+            from: Some(self.timeline.timestamp(gap.before, gap.from)),
+            to: Some(self.timeline.timestamp(gap.after, gap.to)),
+            processor: None,
+            what: LossKind::BuffersLost,
+            source: gap.after,
+        }));
+    }
+
     /// Sets what was counted where records were read: how many, and the spans of the kernel's and
     /// of all others.
     pub(crate) fn set_totals(&mut self, records: u64, kernel_span: Span, other_span: Span) {
@@ -396,6 +427,13 @@ impl Machine {
         file: usize,
         observer: &mut impl StateObserver,
     ) {
+        if self.files.len() > 1
+            && let Some(file) = self.files.get_mut(file)
+        {
+            let (clr, kernel) = origin(&step);
+            file.has_clr |= clr;
+            file.has_kernel |= kernel;
+        }
         match step {
             Step::Words(Words::Sample { address, tid }) => self.sample(address, tid, time),
             Step::Words(Words::Thread { pid, tid }) => self.threads.seen(tid, pid),
@@ -433,6 +471,7 @@ impl Machine {
             match header.class {
                 IMAGE_ID => self.images.identity(record, self.names.as_mut()),
                 SYSTEM_CONFIG_EX => self.volumes.record(header.opcode, record.payload()),
+                LOST_EVENT => self.lost(header.opcode, timestamp, file),
                 kernel_class::PROCESS | kernel_class::THREAD | kernel_class::IMAGE => {
                     let fields = |hook| kernel::Fields::of(record, hook);
                     if let Some(event) = kernel::hook_of(record).and_then(fields)
@@ -443,6 +482,26 @@ impl Machine {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// A record that says that something was lost.
+    #[cold]
+    fn lost(&mut self, opcode: u8, timestamp: i64, source: usize) {
+        let Some(records) = self.files.get_mut(source).map(|file| &mut file.loss_records) else {
+            return;
+        };
+        let (counted, what) = match opcode {
+            lost::EVENT => (&mut records.events, LossKind::EventsLost),
+            lost::BUFFER => (&mut records.buffers, LossKind::BuffersLost),
+            lost::FILE => (&mut records.files, LossKind::BuffersLost),
+            _ => return,
+        };
+        counted.add(timestamp);
+        // Beyond this many, they may have happened at any time.
+        let from = Some(timestamp).filter(|_| counted.count < MAX_LOSS_RECORDS);
+        if counted.count <= MAX_LOSS_RECORDS {
+            self.losses.push(Loss { from, to: from, processor: None, what, source });
         }
     }
 

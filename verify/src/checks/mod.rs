@@ -2,6 +2,7 @@
 //! events, activities, garbage collections.
 
 mod activity;
+pub(crate) mod carried;
 mod classic;
 mod collections;
 pub(crate) mod enablement;

@@ -11,7 +11,7 @@ use super::commands::RUNTIME_LARGE;
 use super::{Check, Found, Rule, plural};
 use crate::facts::enable::{Enabled, Knowledge};
 use crate::facts::raised::Raised;
-use crate::facts::{Bracket, Clr, Facts, Item, Process, Tag};
+use crate::facts::{Bracket, Carried, Clr, Facts, Item, Process, Tag};
 use crate::finding::Severity;
 use etl_schema::clr::Enumeration;
 
@@ -299,7 +299,7 @@ fn created_since(
     };
     let from = bracket.opened?;
     // Lost events of the start rundown may have listed them.
-    let lost = facts.lost_in(Some(from), bracket.closed).is_some();
+    let lost = facts.lost(Carried::Clr, Some(from), bracket.closed).is_some();
     (!lost).then_some((from, "the start rundown does not list them"))
 }
 

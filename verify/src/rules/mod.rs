@@ -55,7 +55,8 @@ impl<'a> Check<'a> {
     fn find(&mut self, message: String) -> Found<'_> {
         let index = self.findings.len();
         self.findings.push(Finding::new(self.rule.id, self.rule.severity, message));
-        Found { facts: self.facts, finding: &mut self.findings[index] }
+        let carried = Subject::of(self.rule.id).carried();
+        Found { facts: self.facts, finding: &mut self.findings[index], carried }
     }
 
     /// Adds a finding for each process with a count of something other than zero. It is undecided

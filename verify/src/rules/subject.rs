@@ -2,7 +2,7 @@
 
 use super::Rule;
 use crate::facts::loss::LossKind;
-use crate::facts::{Facts, Origin, Process};
+use crate::facts::{Carried, Facts, Origin, Process};
 
 /// What a rule looks at. A rule without anything to look at is not applicable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,6 +91,20 @@ impl Subject {
         let of = |name: &str| SUBJECTS.iter().find(|(known, _)| *known == name).map(|(_, s)| *s);
         let family = || of(Rule::find(rule)?.family());
         of(rule).or_else(family).unwrap_or(Subject::Files)
+    }
+
+    /// Whose events a finding misses.
+    pub fn carried(self) -> Carried {
+        match self {
+            Subject::Enablements
+            | Subject::ManagedCode
+            | Subject::Rundowns
+            | Subject::ClrStacks => Carried::Clr,
+            Subject::KernelStacks | Subject::Kernel => Carried::Kernel,
+            Subject::Files | Subject::Addresses | Subject::Parts | Subject::Activities => {
+                Carried::Any
+            }
+        }
     }
 
     /// Whether a trace has it.

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write};
 
+use etl_schema::providers::{LOST_EVENT, lost};
+
 use crate::diagnostics::plural;
 use crate::escape::one_line;
 use crate::missing_header;
@@ -74,6 +76,17 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
             row("lost", &format!("{events} events, {buffers} buffers"))?;
         }
         _ => row("lost", UNKNOWN)?,
+    }
+    let class = LOST_EVENT.to_string();
+    for (opcode, what) in
+        [(lost::EVENT, "events"), (lost::BUFFER, "buffers"), (lost::FILE, "files")]
+    {
+        let own = s.events.iter().filter(|e| e.opcode == opcode && e.provider_guid == class);
+        let count: u64 = own.map(|e| e.count).sum();
+        if count > 0 {
+            let records = plural(count, "record says", "records say");
+            row("", &format!("{records} that {what} were lost"))?;
+        }
     }
     if !report.processes.is_empty() {
         row("events of", &one_line(&report.processes.join(", ")))?;

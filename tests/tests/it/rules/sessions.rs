@@ -1,8 +1,17 @@
 //! Recordings whose sessions miss what they should list, ask again, or ask for the state of a CLR.
 
-use etl_synth::Script;
-use etl_verify::{Enabled, Outcome, Truth, Verifier};
+use std::io::Cursor;
 
+use etl_format::constants::PointerSize;
+use etl_format::read::{Options, Trace};
+use etl_format::rewrite::merge::Merger;
+use etl_format::write::record::Full;
+use etl_format::write::{File, FileHeader, Session, SessionConfig};
+use etl_synth::Script;
+use etl_verify::{Enabled, Outcome, Severity, Truth, Verdict, Verifier};
+
+use super::base::{files_of, judge};
+use super::edit::{records, write};
 use crate::simulated::simulate;
 
 /// Rules that a file of a scenario breaks or leaves open (`?`).
@@ -206,4 +215,199 @@ fn loads_while_the_keyword_was_known_to_be_off_are_not_missing() {
         assert!(!rules.contains(&missing), "{during}: {rules:?}");
     }
     assert_eq!(of(&enable("0x98"), &enable("0x98")), [""; 0], "enabled again as before");
+}
+
+/// A recording without a rundown in two files: the CLR's events, and the kernel's.
+const TWO_FILES: &str = r#"
+scenario "two files" seed=5
+process "Orders.exe" pid=100 {
+    clr "core" version="6.0.100" {
+        assembly "Orders" { module "C:\\App\\Orders.dll" { methods 60 ready=20 } }
+    }
+    every "50ms" from="1s" until="2.5s" { jit 1 }
+}
+at "500ms" {
+    session "kernel" file="kernel.etl" { kernel "processes images" }
+    session "clr" file="clr.etl" { enable "runtime" keywords=0x98 level=5 }
+}
+at "3s" { stop "clr"; stop "kernel" }
+"#;
+
+#[test]
+fn loss_of_a_file_leaves_open_what_its_events_would_have_answered() {
+    let files = files_of("two files", TWO_FILES);
+    let lost_in = |lossy: &str| {
+        let files = ["clr.etl", "kernel.etl"].map(|name| {
+            let mut file = files[name].clone();
+            // The count of lost events in the header event of the file.
+            file[EVENTS_LOST..EVENTS_LOST + 4]
+                .copy_from_slice(&u32::from(name == lossy).to_le_bytes());
+            file
+        });
+        let report = judge(&files, Verifier::new());
+        let of = |rule| {
+            let mut found = report.findings.iter().filter(|f| f.rule == rule);
+            found.next().map(|f| f.outcome)
+        };
+        (of("rundown.none"), report.verdict)
+    };
+    assert_eq!(lost_in(""), (Some(Outcome::Broken), Verdict::Incomplete));
+    assert_eq!(lost_in("kernel.etl"), (Some(Outcome::Broken), Verdict::Incomplete));
+    assert_eq!(lost_in("clr.etl"), (Some(Outcome::Undecided), Verdict::CannotTell));
+}
+
+#[test]
+fn record_about_a_loss_is_a_loss_at_its_time() {
+    for (opcode, rule) in
+        [(32, "file.events-lost"), (33, "file.buffers-lost"), (34, "file.buffers-lost")]
+    {
+        let record = |timestamp| Full {
+            pointer_size: PointerSize::P8,
+            opcode,
+            level: 0,
+            version: 0,
+            thread_id: 8,
+            process_id: 4,
+            timestamp,
+            // As wmicore.mof has it.
+            class: "6a399ae0-4bc6-4de9-870b-3657f8947e7e".parse().unwrap(),
+            kernel_time: 0,
+            user_time: 0,
+            payload: &[],
+        };
+        let header = FileHeader { timestamp: 1_000, perf_freq: 10_000_000, ..FileHeader::new() };
+        let file = File::new(Cursor::new(Vec::new()));
+        let mut session = Session::create(file, SessionConfig::new(header)).unwrap();
+        session.write(0, &record(2_000)).unwrap();
+        session.write(0, &record(3_000)).unwrap();
+        let file = session.close(None).unwrap().0.into_inner().into_inner();
+        let report = judge(&[file], Verifier::new());
+        let found: Vec<_> = report.findings.iter().filter(|f| f.rule == rule).collect();
+        let [found] = found[..] else { panic!("{}", report.text()) };
+        assert!(found.message.starts_with("2 records say that "), "{}", found.message);
+        assert_eq!(found.timestamp(), Some(2_000));
+        assert_eq!((report.losses.len(), report.verdict), (2, Verdict::CannotTell));
+    }
+}
+
+/// The rules that a trace breaks about a process.
+fn about(file: &[u8], pid: u32) -> Vec<&'static str> {
+    let report = judge(&[file.to_vec()], Verifier::new());
+    let of = report.findings.iter().filter(|f| f.pid == Some(pid) && f.is_decided());
+    of.map(|f| f.rule).collect()
+}
+
+#[test]
+fn process_with_a_clr_that_is_in_no_rundown_is_found() {
+    let script = r#"
+scenario "idle" seed=4
+process "Busy.exe" pid=100 {
+    clr "core" version="6.0.100" {
+        assembly "Busy" { module "C:\\App\\Busy.dll" { methods 60 ready=20 } }
+    }
+    every "50ms" from="1s" until="2.5s" { jit 1 }
+}
+process "Idle.exe" pid=200 {
+    clr "core" version="6.0.100" {
+        assembly "Idle" { module "C:\\App\\Idle.dll" { methods 60 ready=20 } }
+    }
+}
+process "Native.exe" pid=300
+at "500ms" {
+    session "clr" file="clr.etl" {
+        kernel "processes images"
+        enable "runtime" keywords=0x98 level=5
+    }
+}
+at "3s" { enable "rundown" in="clr" keywords=0x138 level=5 }
+at "5s" { stop "clr" }
+"#;
+    let file = files_of("idle", script).remove("clr.etl").unwrap();
+    let silent = "filter.silent-process";
+    assert!((100..=300).step_by(100).all(|pid| !about(&file, pid).contains(&silent)));
+    let mut left = records(&file);
+    left.retain(|r| !(r.is_event() && r.pid() == 200));
+    let file = write(&file, &left);
+    assert!(about(&file, 200).contains(&silent));
+    assert!(!about(&file, 100).contains(&silent) && !about(&file, 300).contains(&silent));
+}
+
+#[test]
+fn kind_of_event_that_comes_with_each_collection_is_missed() {
+    let script = r#"
+scenario "collections" seed=4
+process "Orders.exe" pid=100 {
+    clr "core" version="6.0.100" {
+        assembly "Orders" { module "C:\\App\\Orders.dll" { methods 60 ready=20 } }
+    }
+    every "2ms" from="2.1s" until="6s" { allocate 4 }
+}
+at "2s" { session "clr" file="clr.etl" { enable "runtime" keywords="GC" level=5 } }
+at "6.5s" { stop "clr" }
+"#;
+    let file = files_of("collections", script).remove("clr.etl").unwrap();
+    let incomplete = "gc.incomplete";
+    assert!(!about(&file, 100).contains(&incomplete));
+    let all = records(&file);
+    // Suspensions, restarts, starts, ends and sizes.
+    for id in [9, 8, 7, 3, 1, 2, 4] {
+        let mut left = all.clone();
+        left.retain(|r| !(r.is_event() && r.id() == id));
+        assert!(all.len() >= left.len() + 10, "{id}: {}", all.len() - left.len());
+        assert!(about(&write(&file, &left), 100).contains(&incomplete), "{id}");
+    }
+}
+
+/// Offset of the count of lost events, behind the headers of the first buffer and of its record.
+const EVENTS_LOST: usize = 0x48 + 0x20 + 0x30;
+
+/// A session that begins a new file of eight buffers whenever the last one is full.
+const PARTS: &str = r#"
+scenario "parts" seed=5
+machine processors=2
+process "Orders.exe" pid=100 {
+    clr "core" version="6.0.100" {
+        assembly "Orders" { module "C:\\App\\Orders.dll" { methods 200 } }
+    }
+    every "4ms" from="2.1s" until="4s" { jit 1; throw 1 }
+}
+at "2s" {
+    session "clr" file="p%d.etl" mode="newfile kbytes" buffer-kb=16 maximum-size=128 {
+        enable "runtime" keywords=0x8018 level=5
+    }
+}
+at "4.5s" { enable "rundown" in="clr" keywords=0x138 level=5 }
+at "5s" { stop "clr" }
+"#;
+
+#[test]
+fn part_that_is_missing_between_others_is_lost() {
+    let files = files_of("parts", PARTS);
+    let parts: Vec<_> = (1..).map_while(|n| files.get(&format!("p{n}.etl")).cloned()).collect();
+    assert!(parts.len() >= 4, "{} parts", parts.len());
+    // All buffers but that of the header.
+    let missing = parts[2].len() as u64 / (16 << 10) - 1;
+    let without = [&parts[..2], &parts[3..]].concat();
+    let gap = |parts: &[Vec<u8>]| {
+        let report = judge(parts, Verifier::new());
+        let found = report.findings.into_iter().find(|f| f.rule == "file.sequence-gap");
+        (found.map(|f| (f.message, f.severity)), report.verdict)
+    };
+    assert_eq!(gap(&parts).0, None);
+    let (found, verdict) = gap(&without);
+    let (message, severity) = found.unwrap();
+    let expected = format!("{missing} buffers are missing between 2.etl and 3.etl: numbers ");
+    assert!(message.starts_with(&expected), "{message}");
+    assert!(severity == Severity::Warning && !verdict.passes(), "{message}: {verdict:?}");
+    assert_eq!(gap(&parts[1..]).0, None, "where the recording began is not known");
+
+    let lost = |parts: Vec<Vec<u8>>| {
+        let inputs: Vec<_> = parts.iter().map(Vec::as_slice).collect();
+        let output = File::new(Cursor::new(Vec::new()));
+        let (output, _) = Merger::new().run(inputs, output).unwrap();
+        let merged = output.into_inner().into_inner();
+        let trace = Trace::open(merged.as_slice(), &Options::default()).unwrap();
+        trace.header().buffers_lost
+    };
+    assert_eq!((lost(parts), u64::from(lost(without))), (0, missing));
 }

@@ -3,7 +3,9 @@
 use etl_format::read::{Note, Weight};
 
 use super::{each_note, find, locate};
+use crate::facts::Counted;
 use crate::facts::loss::LossKind;
+use crate::facts::source::{LossRecords, gaps_between};
 use crate::finding::Severity;
 use crate::rules::commands::{RECORDING, RUNTIME_DISK, RUNTIME_LARGE};
 use crate::rules::{Check, Rule, plural};
@@ -12,7 +14,7 @@ pub(in crate::rules) const EVENTS_LOST: Rule = Rule {
     id: "file.events-lost",
     statement: "No event was lost.",
     severity: Severity::Warning,
-    source: "the count in the header event, and the flags of the buffers",
+    source: "the count in the header event, the flags of the buffers, and records about losses",
     protocol: &[],
     meaning: "Events were dropped because no buffer was free. Whatever is missing from the trace \
               may be among them.",
@@ -26,6 +28,19 @@ fn events_lost(check: &mut Check<'_>) {
     let is_count = |note: &Note| matches!(note, Note::EventsLost(_));
     each_note(check, is_count, is_flag, Note::to_string);
     flagged(check, is_count, is_flag, "that events were lost while filling");
+    recorded(check, |records| records.events, "events");
+}
+
+/// Adds a finding for records that say that something was lost.
+fn recorded(check: &mut Check<'_>, of: fn(&LossRecords) -> Counted, what: &str) {
+    for file in check.facts.files() {
+        let Counted { count, first } = of(&file.loss_records);
+        if count > 0 {
+            let message =
+                format!("{} that {what} were lost", plural(count, "record says", "records say"));
+            find(check, file, message).at(first);
+        }
+    }
 }
 
 /// Adds a finding for buffers that are flagged although their file's header has no count.
@@ -48,7 +63,7 @@ pub(in crate::rules) const BUFFERS_LOST: Rule = Rule {
     id: "file.buffers-lost",
     statement: "No buffer was lost.",
     severity: Severity::Warning,
-    source: "the count in the header event, and the flags of the buffers",
+    source: "the count in the header event, the flags of the buffers, and records about losses",
     protocol: &[],
     meaning: "Whole buffers could not be written: the disk was too slow, or full.",
     remedy: "Record less, or write with more and larger buffers to a disk that the recorded \
@@ -62,6 +77,8 @@ fn buffers_lost(check: &mut Check<'_>) {
     let is_flag = |note: &Note| matches!(note, Note::BufferLostBefore { .. });
     each_note(check, is_count, is_flag, Note::to_string);
     flagged(check, is_count, is_flag, "that a buffer was lost before");
+    recorded(check, |records| records.buffers, "buffers");
+    recorded(check, |records| records.files, "files of the session");
 }
 
 pub(in crate::rules) const SEQUENCE_GAP: Rule = Rule {
@@ -72,8 +89,10 @@ pub(in crate::rules) const SEQUENCE_GAP: Rule = Rule {
     protocol: &[],
     meaning: "A number is missing. In a file that the kernel wrote, this alone is no loss: a \
               buffer that stayed empty is not written. Reloggers and merges number only what they \
-              write: a buffer of their file is gone.",
-    remedy: "Copy a relogged file again. Otherwise nothing, unless lost events or buffers are \
+              write: a buffer of their file is gone. The numbers of a session with several files \
+              go on from file to file: if more are missing between two files than the machine has \
+              processors, a file is missing.",
+    remedy: "Copy a relogged file again, and name all files of a session. Otherwise nothing, unless lost events or buffers are \
              reported too.",
     commands: &[],
     check: sequence_gap,
@@ -97,6 +116,26 @@ fn sequence_gap(check: &mut Check<'_>) {
                 _ => found,
             };
             locate(found, file, note);
+        }
+    }
+    let files = check.facts.files();
+    for gap in gaps_between(files) {
+        let [Some(before), Some(after)] = [gap.before, gap.after].map(|index| files.get(index))
+        else {
+            continue;
+        };
+        let last = gap.first.saturating_add_unsigned(gap.count.saturating_sub(1));
+        let message = format!(
+            "{} missing between {} and {}: numbers {} to {last}",
+            plural(gap.count, "buffer is", "buffers are"),
+            before.name,
+            after.name,
+            gap.first,
+        );
+        let from = check.facts.timeline().timestamp(gap.before, gap.from);
+        let found = check.find(message).at(Some(from));
+        if gap.is_loss {
+            found.severity(Severity::Warning);
         }
     }
 }
