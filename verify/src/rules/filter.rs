@@ -1,6 +1,6 @@
 //! Filtering: events that no enablement explains, and loads that were not recorded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use etl_control::enable::{Enablement, EventKey};
 use etl_format::Guid;
@@ -11,7 +11,7 @@ use super::commands::RUNTIME_LARGE;
 use super::{Check, Found, Rule, plural};
 use crate::facts::enable::{Enabled, Knowledge};
 use crate::facts::raised::Raised;
-use crate::facts::{Bracket, Carried, Clr, Facts, Item, Process, Tag};
+use crate::facts::{Bracket, Carried, Clr, Facts, Item, Process, Range, Tag};
 use crate::finding::Severity;
 use etl_schema::clr::Enumeration;
 
@@ -312,12 +312,14 @@ fn recorded_start(process: &Process, clr: &Clr) -> Option<i64> {
 
 pub(super) const SILENT_PROCESS: Rule = Rule {
     id: "filter.silent-process",
-    statement: "A process that loads a CLR while its provider is enabled logs events of it.",
+    statement: "A process that loads a CLR while its provider is enabled logs events of it, and one \
+                that has a CLR during a rundown of others is in it.",
     severity: Severity::Warning,
     source: "what the CLR logs, compared with the kernel's events",
     protocol: &["E7"],
     meaning: "The process ran managed code, and no event of its CLR is in the trace: they were \
-              lost, or removed by a filter.",
+              lost, or removed by a filter. A process that is suspended, or whose CLR is told to log \
+              nothing, is not in a rundown either.",
     remedy: "Do not filter by process, and use more buffers:",
     commands: &[RUNTIME_LARGE],
     check: silent_process,
@@ -328,12 +330,64 @@ const RUNTIMES: [&str; 2] = ["clr.dll", "coreclr.dll"];
 const COMPILER: &str = "clrjit.dll";
 
 fn silent_process(check: &mut Check<'_>) {
+    let reported = silent_start(check);
+    silent_rundown(check, &reported);
+}
+
+/// Processes that had a CLR from before the rundowns of others until after them, and no event of it.
+fn silent_rundown(check: &mut Check<'_>, reported: &BTreeSet<(u32, Option<i64>)>) {
+    let facts = check.facts;
+    if facts.admission.of(CLR_RUNDOWN).any(|(e, _)| e.limited) {
+        return;
+    }
+    let brackets = facts.processes().iter().flat_map(Process::brackets);
+    let (mut from, mut to) = (i64::MAX, i64::MIN);
+    for bracket in brackets.filter(|b| b.is_whole() && b.kind == Enumeration::End) {
+        from = bracket.opened.map_or(from, |at| at.min(from));
+        to = bracket.closed.map_or(to, |at| at.max(to));
+    }
+    // Whoever was there when the kernel's events end was there before.
+    let known_until = facts.kernel_span().map_or(i64::MIN, |(_, last)| last);
+    if from > to || known_until < to {
+        return;
+    }
+    for process in facts.processes().iter().filter(|process| !process.is_managed()) {
+        let has_lived = process.started().is_none_or(|at| at < from)
+            && process.ended().is_none_or(|at| at > to);
+        if !has_lived || reported.contains(&(process.pid(), process.started())) {
+            continue;
+        }
+        let ranges = process.images().past().iter().copied().chain(process.images().alive());
+        let there = ranges.filter(|range| {
+            range.from.is_none_or(|at| at < from) && range.to.is_none_or(|at| at > to)
+        });
+        let image = |range: Range| facts.images().list().get(usize::try_from(range.tag.id).ok()?);
+        let names: Vec<&str> = there.filter_map(image).map(|image| &*image.name).collect();
+        let Some(runtime) = runtime_of(&names) else { continue };
+        let message = format!(
+            "the process had {runtime} loaded during the rundowns of others, but logged no event of \
+             it"
+        );
+        check.find(message).of(process, Some(from)).unless_lost(Some(from), Some(to));
+    }
+}
+
+/// The runtime among the images of a process, if its compiler is there as well.
+fn runtime_of(names: &[&str]) -> Option<&'static str> {
+    let runtime = RUNTIMES.iter().find(|name| names.contains(name));
+    runtime.filter(|_| names.contains(&COMPILER)).copied()
+}
+
+/// Processes that loaded a CLR while its provider was enabled, and logged no event of it; returns
+/// their ids and starts.
+fn silent_start(check: &mut Check<'_>) -> BTreeSet<(u32, Option<i64>)> {
+    let mut reported = BTreeSet::new();
     let facts = check.facts;
     let mut enabled = facts.admission.of(CLR_RUNTIME).peekable();
     // Sessions of a low level get none of the events that every CLR logs.
     let is_open = |(e, with): (&Enabled, &Enablement)| !e.limited && with.admits_level(LEVEL);
     if enabled.peek().is_none() || !enabled.all(is_open) {
-        return;
+        return reported;
     }
     let on = |at| facts.admission.on_since(CLR_RUNTIME, LOADER, at);
     let until = facts.runtime_span().map(|(_, last)| last);
@@ -342,16 +396,15 @@ fn silent_process(check: &mut Check<'_>) {
         let Some(started) = process.started().filter(is_on) else { continue };
         let own = facts.images().list().iter().filter(|image| image.pid == process.pid());
         let names: Vec<&str> = own.map(|image| &*image.name).collect();
-        let Some(runtime) = RUNTIMES.iter().find(|name| names.contains(name)) else { continue };
-        if !names.contains(&COMPILER) {
-            continue;
-        }
+        let Some(runtime) = runtime_of(&names) else { continue };
         let message = format!(
             "the process loaded {runtime} while the provider of the CLR was enabled, but logged no \
              event of it"
         );
         check.find(message).of(process, Some(started)).unless_lost(Some(started), None);
+        reported.insert((process.pid(), Some(started)));
     }
+    reported
 }
 
 /// The level of the events that every CLR logs when it starts.
