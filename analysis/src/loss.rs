@@ -58,6 +58,13 @@ pub struct Loss {
 }
 
 impl Loss {
+    /// Whether records of a file may be missing by it: those of a processor, or of any.
+    #[must_use]
+    pub fn is_of(&self, file: usize, processor: Option<u16>) -> bool {
+        let is_other = self.processor.zip(processor).is_some_and(|(lost, of)| lost != of);
+        self.source == file && !is_other
+    }
+
     /// Whether it may have happened within a span.
     #[must_use]
     pub fn touches(&self, from: Option<i64>, to: Option<i64>) -> bool {
@@ -66,6 +73,28 @@ impl Loss {
             _ => true,
         };
         begins_before(self.from, to) && begins_before(from, self.to)
+    }
+}
+
+/// The losses of known places, in the order of their ends, for a reader in time order.
+#[derive(Clone, Debug)]
+pub(crate) struct Passed {
+    losses: std::iter::Peekable<std::vec::IntoIter<(i64, Loss)>>,
+}
+
+impl Passed {
+    /// Of these losses.
+    pub fn new(losses: &[Loss]) -> Self {
+        let ends = losses.iter().filter_map(|loss| Some((loss.to?, *loss)));
+        let mut ends: Vec<_> = ends.collect();
+        ends.sort_unstable();
+        Passed { losses: ends.into_iter().peekable() }
+    }
+
+    /// The next loss that ended before a record of this time.
+    #[inline]
+    pub fn until(&mut self, time: i64) -> Option<Loss> {
+        self.losses.next_if(|(end, _)| *end <= time).map(|(_, loss)| loss)
     }
 }
 

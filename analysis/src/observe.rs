@@ -3,6 +3,7 @@
 use etl_format::Guid;
 use etl_format::read::{EventHeader, Record};
 
+use crate::loss::Loss;
 use crate::machine::{Change, Machine};
 
 /// Sees a recording in time order, with the machine as it is then. Every method does nothing by
@@ -33,6 +34,16 @@ pub trait Observer {
     /// The stack of an event that is no sample.
     fn stack(&mut self, machine: &Machine, stack: &Stack<'_>) {
         let _ = (machine, stack);
+    }
+
+    /// Records are missing: what began before this and has no end yet may have ended.
+    fn loss(&mut self, loss: &Loss) {
+        let _ = loss;
+    }
+
+    /// The recording was read to its end, and `machine` is all that it says.
+    fn finish(&mut self, machine: &Machine) {
+        let _ = machine;
     }
 
     /// Records came out of order: the recording is read again from its start.
@@ -94,6 +105,16 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.1.stack(machine, stack);
     }
 
+    fn loss(&mut self, loss: &Loss) {
+        self.0.loss(loss);
+        self.1.loss(loss);
+    }
+
+    fn finish(&mut self, machine: &Machine) {
+        self.0.finish(machine);
+        self.1.finish(machine);
+    }
+
     fn restart(&mut self) {
         self.0.restart();
         self.1.restart();
@@ -125,6 +146,18 @@ impl<O: Observer> Observer for Option<O> {
     fn stack(&mut self, machine: &Machine, stack: &Stack<'_>) {
         if let Some(observer) = self {
             observer.stack(machine, stack);
+        }
+    }
+
+    fn loss(&mut self, loss: &Loss) {
+        if let Some(observer) = self {
+            observer.loss(loss);
+        }
+    }
+
+    fn finish(&mut self, machine: &Machine) {
+        if let Some(observer) = self {
+            observer.finish(machine);
         }
     }
 

@@ -4,7 +4,7 @@ use etl_format::read::{Limits, Mode, Options, Order, OrderCheck, Record, Records
 
 use crate::files::{Fault, Timeline};
 use crate::join::{Joiner, event_of};
-use crate::loss::{self, Surroundings};
+use crate::loss::{self, Passed, Surroundings};
 use crate::machine::Machine;
 use crate::machine::StateObserver;
 use crate::observe::{Joins, Observer, RecordObserver};
@@ -135,14 +135,18 @@ impl Analysis {
         recording: &mut Recording<S>,
         observer: &mut O,
     ) -> Result<Machine> {
-        self.read(recording, |pass, readers| {
+        let machine = self.read(recording, |pass, readers| {
             if pass.is_second {
                 observer.restart();
             }
             let Pass { timeline, scan, machine, .. } = pass;
             let (mut joiner, mut number) = (Joiner::default(), 0);
             machine.changes = Some(Vec::new());
+            let mut losses = Passed::new(machine.losses());
             let read = each_record(readers, timeline, |record, file, time| {
+                while let Some(loss) = losses.until(time) {
+                    observer.loss(&loss);
+                }
                 scan.record(record, time, &mut (), machine.sink(file, &mut ()));
                 let event = event_of(record, number, file, time, machine);
                 number += 1;
@@ -162,7 +166,9 @@ impl Analysis {
             joiner.finish(machine, observer);
             machine.changes = None;
             read
-        })
+        })?;
+        observer.finish(&machine);
+        Ok(machine)
     }
 
     /// As [`Analysis::run`], for observers that need neither records together with the machine nor

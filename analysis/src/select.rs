@@ -147,6 +147,21 @@ impl ProcessSelector {
         Ok(self.lives_of(machine.processes())?.into_iter().collect())
     }
 
+    /// Ids of the threads that belong to selected processes as long as no event has named the
+    /// process of the thread ([`Machine::first_process_of_thread`]).
+    ///
+    /// # Errors
+    /// When a name selects no process.
+    pub fn first_threads(&self, machine: &Machine) -> Result<BTreeSet<u32>, UnknownProcess> {
+        let selected = self.select(machine)?;
+        let ids = machine.threads().iter().map(|thread| thread.tid).chain([0]);
+        let is_selected = |tid: &u32| {
+            let process = machine.first_process_of_thread(*tid);
+            process.is_some_and(|process| selected.contains(&process))
+        };
+        Ok(ids.filter(is_selected).collect())
+    }
+
     fn lives_of(&self, processes: &[Process]) -> Result<Vec<Life>, UnknownProcess> {
         let selected = self.select_of(processes)?;
         let started = |index: usize| processes.get(index).and_then(Process::started);

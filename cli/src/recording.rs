@@ -1,8 +1,10 @@
 //! What the commands share that analyse traces: their arguments, and the pass over the traces as
 //! one recording.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use etl_analysis::loss::Loss;
 use etl_analysis::{
     Analysis, Change, EventRef, Joins, Machine, Observer, ProcessLives, Recording, Sample, Stack,
     UnknownProcess, files,
@@ -62,6 +64,10 @@ pub(crate) struct Analyzed<O> {
 /// Times of the recording's clock between which something is selected.
 pub(crate) type TimeSpan = (Option<i64>, Option<i64>);
 
+/// When selected processes have their ids, and those of their threads that are theirs before an
+/// event says so.
+pub(crate) type SelectedProcesses = (ProcessLives, BTreeSet<u32>);
+
 impl RecordingArgs {
     /// Reads the recording with an observer for the selected time.
     pub fn analyze<O: Observer>(
@@ -84,7 +90,7 @@ impl RecordingArgs {
     /// it observes: if there are any, the recording is read for them before.
     pub fn analyze_selected<O: Observer>(
         &self,
-        observer: impl FnOnce(TimeSpan, Option<ProcessLives>) -> O,
+        observer: impl FnOnce(TimeSpan, Option<SelectedProcesses>) -> O,
     ) -> Result<Analyzed<O>, Failure> {
         self.read(&self.files, true, observer)
     }
@@ -93,7 +99,7 @@ impl RecordingArgs {
         &self,
         files: &[PathBuf],
         selects: bool,
-        observer: impl FnOnce(TimeSpan, Option<ProcessLives>) -> O,
+        observer: impl FnOnce(TimeSpan, Option<SelectedProcesses>) -> O,
     ) -> Result<Analyzed<O>, Failure> {
         if files.len() > 1
             && let Some(stdin) = files.iter().find(|f| input::is_stdin(f))
@@ -123,14 +129,16 @@ impl RecordingArgs {
         let used: u64 =
             traces.flat_map(|(trace, _)| trace.buffers()).map(|b| u64::from(b.fill)).sum();
         let selector = self.processes.selector();
-        let lives = if selects && !selector.is_empty() {
+        let selected = if selects && !selector.is_empty() {
             let machine = Analysis::new().run_for_owners(&mut recording).map_err(failed)?;
-            Some(selector.lives(&machine).map_err(|error| self.no_process(&error))?)
+            let lives = selector.lives(&machine);
+            let selected = lives.and_then(|lives| Ok((lives, selector.first_threads(&machine)?)));
+            Some(selected.map_err(|error| self.no_process(&error))?)
         } else {
             None
         };
         let span = self.span(&recording.timeline().clock())?;
-        let observer = observer(span, lives);
+        let observer = observer(span, selected);
         let mut observer = WithProgress { observer, progress: Progress::new(used, false) };
         let analysis = Analysis::new().names(true).addresses(false).threads(self.threads.count());
         let machine = analysis.run(&mut recording, &mut observer).map_err(failed)?;
@@ -220,6 +228,14 @@ impl<O: Observer> Observer for WithProgress<O> {
         self.observer.stack(machine, stack);
     }
 
+    fn loss(&mut self, loss: &Loss) {
+        self.observer.loss(loss);
+    }
+
+    fn finish(&mut self, machine: &Machine) {
+        self.observer.finish(machine);
+    }
+
     fn restart(&mut self) {
         self.observer.restart();
     }
@@ -279,6 +295,14 @@ impl<O: Observer> Observer for Between<O> {
         if self.admits(&stack.event) {
             self.observer.stack(machine, stack);
         }
+    }
+
+    fn loss(&mut self, loss: &Loss) {
+        self.observer.loss(loss);
+    }
+
+    fn finish(&mut self, machine: &Machine) {
+        self.observer.finish(machine);
     }
 
     fn restart(&mut self) {

@@ -18,6 +18,7 @@ exceptions = collections.Counter()
 locks, waiting = collections.defaultdict(lambda: [0, 0]), {}
 pool, queues, queued = [], collections.defaultdict(lambda: [0, 0, 0]), {}
 loads, searches = [], []
+allocations = False
 
 # Events of threads of the pool: which threads, what happened.
 POOL = {
@@ -75,7 +76,7 @@ for event in sorted(events, key=lambda event: event.get("timestamp", 0)):
     elif name == "GCStart":
         if not gcs or gcs[-1]["number"] != fields["Count"]:
             gcs.append({"pid": pid, "number": fields["Count"], "generation": fields["Depth"],
-                        "type": fields["Type"], "start": time, "end": None, "pause": 0,
+                        "type": fields["Type"], "start": time, "end": None, "pause": None,
                         "allocated": clr["allocated"], "promoted": None, "heap": None,
                         "heaps": []})
             clr["allocated"] = 0
@@ -104,10 +105,13 @@ for event in sorted(events, key=lambda event: event.get("timestamp", 0)):
         beside = [gc for gc in gcs if gc["type"] == BACKGROUND and gc["end"] is None]
         owner = inside[:1] or (beside[-1:] if reason in (1, 6) else [])
         for gc in owner:
-            gc["pause"] += time - since
+            gc["pause"] = (gc["pause"] or 0) + time - since
+        for gc in inside[1:]:
+            gc["pause"] = 0
     elif name == "GCAllocationTick":
         amount = fields.get("AllocationAmount64", fields.get("AllocationAmount"))
         clr["allocated"] += number(amount)
+        allocations = True
     elif name == "MethodJittingStarted":
         jitting[pid, tid, number(fields["MethodID"])] = (time, fields["MethodILSize"])
     elif name == "MethodLoadVerbose" and number(fields["MethodFlags"]) & 8:
@@ -160,8 +164,9 @@ for event in sorted(events, key=lambda event: event.get("timestamp", 0)):
 gcs = sorted((gc for clr in clrs.values() for gc in clr["gcs"]), key=lambda gc: gc["start"])
 print(json.dumps({
     "gc": [[gc["pid"], gc["number"], gc["generation"],
-            None if gc["end"] is None else (gc["end"] - gc["start"]) / 10, gc["pause"] / 10,
-            gc["allocated"], gc["promoted"], gc["heap"]] for gc in gcs],
+            None if gc["end"] is None else (gc["end"] - gc["start"]) / 10,
+            None if gc["pause"] is None else gc["pause"] / 10,
+            gc["allocated"] if allocations else None, gc["promoted"], gc["heap"]] for gc in gcs],
     "heaps": [[gc["pid"], gc["number"], *heap] for gc in gcs for heap in gc["heaps"]],
     "pool": pool,
     "queues": {key: [put, taken, ticks / 10] for key, (put, taken, ticks) in queues.items()},

@@ -13,7 +13,7 @@ WAITING = 5
 session = sys.argv[2]
 new = lambda: {"running": 0, "switches": 0, "waits": {}, "ready": [0, 0], "wakers": {}}
 threads = collections.defaultdict(new)
-owner, current, state, resumed = {}, {}, {}, []
+owner, current, state, resumed, last = {}, {}, {}, [], 0
 
 
 def count(table, key, ticks):
@@ -37,6 +37,7 @@ for line in open(sys.argv[1], encoding="utf-8"):
     if event.get("sessions", {}).get(session) != "recorded":
         continue
     name, fields, time = event["event"], event["fields"], event["timestamp"]
+    last = max(last, time)
     if name == "CSwitch":
         before, after = fields["OldThreadId"], fields["NewThreadId"]
         current[event["processor"]] = after
@@ -69,6 +70,10 @@ for line in open(sys.argv[1], encoding="utf-8"):
             count(threads[tid]["waits"], known[2], time - known[1])
             if event["processor"] in current:
                 count(threads[tid]["wakers"], current[event["processor"]], time - known[1])
+
+for tid, (kind, since, *_) in state.items():
+    if kind == "running":
+        threads[tid]["running"] += last - since
 
 by_name = {f"{owner.get(tid)}|{tid}": thread for tid, thread in threads.items()}
 print(json.dumps({"threads": by_name, "resumed": resumed}))

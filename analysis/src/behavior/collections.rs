@@ -14,7 +14,8 @@ use etl_schema::clr::collection::{
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
 
-use super::runtime_event;
+use super::{Span, runtime_event};
+use crate::loss::Loss;
 use crate::machine::Machine;
 use crate::observe::{EventRef, Joins, Observer};
 
@@ -82,10 +83,14 @@ pub struct Collection {
     pub ended: Option<i64>,
     /// The thread that collected: the one that reports the end, or the start if there is no end.
     pub tid: Option<u32>,
+    /// The thread that started it.
+    pub started_by: Option<u32>,
     /// How often the threads of the process were suspended for it.
     pub pauses: u32,
     /// For how many ticks: from the beginning of each suspension to the end of the restart.
     pub paused: u64,
+    /// Whether it started in the suspension of another collection.
+    shares_pause: bool,
     /// Bytes that were promoted.
     pub promoted: Option<u64>,
     /// Bytes of each generation when it ended.
@@ -103,6 +108,13 @@ pub struct Collection {
 }
 
 impl Collection {
+    /// The ticks for which threads were suspended for it; `None` if no suspension was recorded in
+    /// which it started.
+    #[must_use]
+    pub fn pause(&self) -> Option<u64> {
+        (self.pauses > 0 || self.shares_pause).then_some(self.paused)
+    }
+
     /// Bytes of all generations of all heaps before it.
     #[must_use]
     pub fn heap_before(&self) -> Option<u64> {
@@ -193,6 +205,8 @@ struct Collector {
     ended: Option<usize>,
     allocated: u64,
     other: OtherPauses,
+    /// The file of its events.
+    file: usize,
 }
 
 /// Collects the collections of a recording.
@@ -201,6 +215,9 @@ pub struct Collections {
     list: Vec<Collection>,
     pauses: Vec<Pause>,
     collectors: BTreeMap<(usize, u16), Collector>,
+    given_up: u64,
+    has_allocations: bool,
+    span: Span,
     start: FieldReader<5>,
     end: FieldReader<2>,
     restarted: FieldReader<1>,
@@ -225,6 +242,9 @@ impl Collections {
             list: Vec::new(),
             pauses: Vec::new(),
             collectors: BTreeMap::new(),
+            given_up: 0,
+            has_allocations: false,
+            span: Span::default(),
             start: FieldReader::of_event(
                 CLR_RUNTIME,
                 START,
@@ -263,6 +283,37 @@ impl Collections {
     #[must_use]
     pub fn list(&self) -> &[Collection] {
         &self.list
+    }
+
+    /// Selects the collections that started from one timestamp to before another one, in ticks of
+    /// the recording's clock. All that the recording says of them counts. Of suspensions for
+    /// something else, the part between these times counts.
+    #[must_use]
+    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
+        Collections { span: Span { from, to }, ..self }
+    }
+
+    /// The selected collections.
+    pub fn selected(&self) -> impl Iterator<Item = &Collection> {
+        self.list.iter().filter(|collection| self.span.has(collection.started))
+    }
+
+    /// Whether allocation events were recorded.
+    #[must_use]
+    pub fn has_allocations(&self) -> bool {
+        self.has_allocations
+    }
+
+    /// Suspensions that are not counted, as records are missing in which they may have ended.
+    #[must_use]
+    pub fn given_up(&self) -> u64 {
+        self.given_up
+    }
+
+    /// The suspensions of threads, with the ticks of each that are in the selected time; without
+    /// those outside of it.
+    pub fn selected_pauses(&self) -> impl Iterator<Item = (&Pause, u64)> {
+        self.pauses.iter().filter_map(|p| Some((p, self.span.part(p.since, p.until)?)))
     }
 
     /// The suspensions of threads, in the order in which they ended.
@@ -307,7 +358,7 @@ impl Collections {
         }
         let index = self.list.len();
         let since = latest.map(|latest| event.time.saturating_sub(latest.started));
-        collector.latest = Some(index);
+        (collector.latest, collector.file) = (Some(index), event.file);
         self.list.push(Collection {
             process,
             clr,
@@ -317,7 +368,9 @@ impl Collections {
             kind: value(4),
             started: event.time,
             tid: event.tid,
+            started_by: event.tid,
             allocated: std::mem::take(&mut collector.allocated),
+            shares_pause: collector.suspended.is_some() && collector.started.is_some(),
             since_previous: since.and_then(|since| u64::try_from(since).ok()),
             ..Collection::default()
         });
@@ -378,8 +431,10 @@ impl Collections {
                 collection.paused += paused;
             }
             None => {
-                collector.other.count += 1;
-                collector.other.paused += paused;
+                if let Some(paused) = self.span.part(since, event.time) {
+                    collector.other.count += 1;
+                    collector.other.paused += paused;
+                }
             }
         }
     }
@@ -441,6 +496,7 @@ impl Collections {
         let bytes = fields.uint(1).or_else(|| fields.uint(2)).unwrap_or(0);
         let collector = self.collectors.entry((process, clr)).or_default();
         collector.allocated = collector.allocated.saturating_add(bytes);
+        self.has_allocations = true;
     }
 }
 
@@ -461,14 +517,24 @@ impl Observer for Collections {
                 let reason = fields.uint(1).unwrap_or(1);
                 let collector = self.collectors.entry((process, clr)).or_default();
                 (collector.suspended, collector.started) = (Some((event.time, reason)), None);
+                collector.file = event.file;
             }
             ALLOCATED => self.allocated(process, record),
             _ => {}
         }
     }
 
+    /// Collections end by their numbers; what belongs to the suspension or to the collection before
+    /// may belong to a later one, which is missing.
+    fn loss(&mut self, loss: &Loss) {
+        for collector in self.collectors.values_mut().filter(|c| loss.is_of(c.file, None)) {
+            self.given_up += u64::from(collector.suspended.take().is_some());
+            (collector.started, collector.ended) = (None, None);
+        }
+    }
+
     fn restart(&mut self) {
-        *self = Collections::new();
+        *self = Collections { span: self.span, ..Collections::new() };
     }
 }
 

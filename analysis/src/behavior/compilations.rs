@@ -8,7 +8,8 @@ use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::{FieldReader, clr};
 use foldhash::HashMap;
 
-use super::runtime_event;
+use super::{Span, runtime_event};
+use crate::loss::Loss;
 use crate::machine::Machine;
 use crate::machine::names::{text, tier_name, tier_of};
 use crate::observe::{EventRef, Joins, Observer};
@@ -45,12 +46,22 @@ impl Compilation {
     }
 }
 
+/// A compilation that has not ended: when it began, bytes of IL, and the file of the recording.
+#[derive(Clone, Copy, Debug)]
+struct Started {
+    at: i64,
+    il_size: u32,
+    file: usize,
+}
+
 /// Collects the methods of a recording that were compiled at run time.
 #[derive(Clone, Debug)]
 pub struct Compilations {
     list: Vec<Compilation>,
-    /// By process, thread and method: when it began, and bytes of IL.
-    started: HashMap<(usize, Option<u32>, u64), (i64, u32)>,
+    /// By process, thread and method.
+    started: HashMap<(usize, Option<u32>, u64), Started>,
+    given_up: u64,
+    span: Span,
     jitting: FieldReader<2>,
 }
 
@@ -65,7 +76,21 @@ impl Compilations {
     #[must_use]
     pub fn new() -> Self {
         let jitting = FieldReader::of_event(CLR_RUNTIME, JITTING, ["MethodID", "MethodILSize"]);
-        Compilations { list: Vec::new(), started: HashMap::default(), jitting }
+        let (list, started, span) = (Vec::new(), HashMap::default(), Span::default());
+        Compilations { list, started, given_up: 0, span, jitting }
+    }
+
+    /// Takes only the methods whose code was loaded from one timestamp to before another one, in
+    /// ticks of the recording's clock. Their compilations may have begun before.
+    #[must_use]
+    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
+        Compilations { span: Span { from, to }, ..self }
+    }
+
+    /// Compilations whose time is not known, as records are missing in which they may have ended.
+    #[must_use]
+    pub fn given_up(&self) -> u64 {
+        self.given_up
     }
 
     /// The methods, in the order in which their code was loaded.
@@ -80,18 +105,21 @@ impl Compilations {
     }
 
     fn loaded(&mut self, process: usize, method: &clr::Method<'_>, event: &EventRef) {
+        let started = self.started.remove(&(process, event.tid, method.id));
+        if !self.span.has(event.time) {
+            return;
+        }
         let names = method.text().unwrap_or_default();
         let (namespace, name) = (text(names.namespace), text(names.name));
         let dot = if namespace.is_empty() { "" } else { "." };
-        let started = self.started.remove(&(process, event.tid, method.id));
         let since = |at: i64| u64::try_from(event.time.saturating_sub(at)).unwrap_or(0);
         self.list.push(Compilation {
             process,
             tid: event.tid,
             method: format!("{namespace}{dot}{name}").into(),
             loaded: event.time,
-            duration: started.map(|(at, _)| since(at)),
-            il_size: started.map(|(_, size)| size),
+            duration: started.map(|started| since(started.at)),
+            il_size: started.map(|started| started.il_size),
             code_size: method.size,
             tier: tier_of(method.flags),
         });
@@ -108,7 +136,9 @@ impl Observer for Compilations {
             let (Some(method), size) = (fields.uint(0), fields.uint(1).unwrap_or(0)) else {
                 return;
             };
-            self.started.insert((process, event.tid, method), (event.time, size as u32));
+            let (at, file) = (event.time, event.file);
+            let started = Started { at, il_size: size as u32, file };
+            self.started.insert((process, event.tid, method), started);
         } else if let Some(clr::Event::Method(clr::Change::Load, method)) =
             clr::decode(record).map(|decoded| decoded.event)
             && method.is_jitted()
@@ -117,7 +147,13 @@ impl Observer for Compilations {
         }
     }
 
+    fn loss(&mut self, loss: &Loss) {
+        let before = self.started.len();
+        self.started.retain(|_, started| !loss.is_of(started.file, None));
+        self.given_up += (before - self.started.len()) as u64;
+    }
+
     fn restart(&mut self) {
-        *self = Compilations::new();
+        *self = Compilations { span: self.span, ..Compilations::new() };
     }
 }

@@ -9,7 +9,8 @@ use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
 use foldhash::HashMap;
 
-use super::runtime_event;
+use super::{Span, runtime_event};
+use crate::loss::Loss;
 use crate::machine::{Change, Machine};
 use crate::observe::{EventRef, Joins, Observer, Stack};
 use crate::profile::StackCosts;
@@ -34,12 +35,31 @@ pub struct LockWaits {
     pub longest: Option<(u64, i64)>,
 }
 
+/// A wait that has not ended: when it began, the number of this event, and its file.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    since: i64,
+    number: u64,
+    file: usize,
+}
+
+/// What an event says of a wait.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Begun,
+    /// The number of the event with which it began, and how many of its ticks count; `None` if it
+    /// was outside of the selected time.
+    Ended(u64, Option<u64>),
+}
+
 /// Collects the waits for locks of a recording.
 #[derive(Clone, Debug)]
 pub struct Contention {
     threads: BTreeMap<(usize, u32), LockWaits>,
-    /// When waits began, and the numbers of these events.
-    open: HashMap<(usize, u32, u64), (i64, u64)>,
+    /// Waits that have not ended, by process, thread and kind.
+    open: HashMap<(usize, u32, u64), Open>,
+    given_up: u64,
+    span: Span,
     fields: FieldReader<1>,
 }
 
@@ -54,7 +74,15 @@ impl Contention {
     #[must_use]
     pub fn new() -> Self {
         let fields = FieldReader::of_event(CLR_RUNTIME, START, ["ContentionFlags"]);
-        Contention { threads: BTreeMap::new(), open: HashMap::default(), fields }
+        let (threads, open, span) = (BTreeMap::new(), HashMap::default(), Span::default());
+        Contention { threads, open, given_up: 0, span, fields }
+    }
+
+    /// Counts only the waits from one timestamp to before another one, in ticks of the recording's
+    /// clock: of a wait that crosses these times, the part between them.
+    #[must_use]
+    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
+        Contention { span: Span { from, to }, ..self }
     }
 
     /// The waits by index of the process and by thread.
@@ -63,29 +91,56 @@ impl Contention {
         &self.threads
     }
 
-    /// Takes in an event. Returns the number of the event with which a wait began, and its ticks
-    /// once it ended.
-    fn event(&mut self, record: &Record<'_>, event: &EventRef) -> Option<(u64, Option<u64>)> {
+    /// Waits that are not counted, as records are missing in which they may have ended.
+    #[must_use]
+    pub fn given_up(&self) -> u64 {
+        self.given_up
+    }
+
+    fn event(&mut self, record: &Record<'_>, event: &EventRef) -> Option<Step> {
         let id @ (START | STOP) = runtime_event(event)? else { return None };
         let (process, tid) = (event.process?, event.tid?);
         // Both events begin with the flags.
         let flags = self.fields.read(record).and_then(|fields| fields.uint(0));
         let kind = flags.unwrap_or(0) & NATIVE;
-        let waits = self.threads.entry((process, tid)).or_default();
         if id == START {
-            let began = (event.time, event.number);
-            if self.open.insert((process, tid, kind), began).is_some() {
-                waits.unended += 1;
+            let began = Open { since: event.time, number: event.number, file: event.file };
+            if let Some(unended) = self.open.insert((process, tid, kind), began) {
+                self.add_unended((process, tid), unended.since, event.time);
             }
-            return Some((event.number, None));
+            return Some(Step::Begun);
         }
-        let (since, number) = self.open.remove(&(process, tid, kind))?;
-        let duration = u64::try_from(event.time.saturating_sub(since)).unwrap_or(0);
-        if waits.longest.is_none_or(|(longest, _)| longest < duration) {
-            waits.longest = Some((duration, since));
+        let Open { since, number, .. } = self.open.remove(&(process, tid, kind))?;
+        let duration = self.span.part(since, event.time);
+        if let Some(duration) = duration {
+            let waits = self.threads.entry((process, tid)).or_default();
+            if waits.longest.is_none_or(|(longest, _)| longest < duration) {
+                waits.longest = Some((duration, since));
+            }
+            waits.durations.push(duration);
         }
-        waits.durations.push(duration);
-        Some((number, Some(duration)))
+        Some(Step::Ended(number, duration))
+    }
+
+    /// A wait lasted until `time` at most, and its end is missing.
+    fn add_unended(&mut self, thread: (usize, u32), since: i64, time: i64) {
+        if self.span.part(since, time).is_some() {
+            self.threads.entry(thread).or_default().unended += 1;
+        }
+    }
+
+    fn give_up(&mut self, loss: &Loss) {
+        let before = self.open.len();
+        self.open.retain(|_, open| !loss.is_of(open.file, None));
+        self.given_up += (before - self.open.len()) as u64;
+    }
+
+    /// What waits now does so to the end of the recording.
+    fn close(&mut self, machine: &Machine) {
+        let end = machine.span().map_or(i64::MIN, |(_, last)| last);
+        for ((process, tid, _), Open { since, .. }) in std::mem::take(&mut self.open) {
+            self.add_unended((process, tid), since, end);
+        }
     }
 }
 
@@ -96,8 +151,16 @@ impl Observer for Contention {
         self.event(record, event);
     }
 
+    fn loss(&mut self, loss: &Loss) {
+        self.give_up(loss);
+    }
+
+    fn finish(&mut self, machine: &Machine) {
+        self.close(machine);
+    }
+
     fn restart(&mut self) {
-        *self = Contention::new();
+        *self = Contention { span: self.span, ..Contention::new() };
     }
 }
 
@@ -113,6 +176,12 @@ impl StackedContention {
     #[must_use]
     pub fn new() -> Self {
         StackedContention::default()
+    }
+
+    /// As [`Contention::between`].
+    #[must_use]
+    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
+        StackedContention { waits: self.waits.between(from, to), ..self }
     }
 
     /// The waits without their stacks.
@@ -131,10 +200,11 @@ impl StackedContention {
 impl Observer for StackedContention {
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
         match self.waits.event(record, event) {
-            Some((number, Some(ticks))) => self.costs.cost(number, ticks),
-            Some((_, None)) => {
+            Some(Step::Begun) => {
                 self.costs.expect(event, (event.process, event.tid.unwrap_or(u32::MAX)));
             }
+            Some(Step::Ended(number, Some(ticks))) => self.costs.cost(number, ticks),
+            Some(Step::Ended(number, None)) => self.costs.forget(number),
             None => {}
         }
     }
@@ -147,7 +217,16 @@ impl Observer for StackedContention {
         self.costs.stack(stack);
     }
 
+    fn loss(&mut self, loss: &Loss) {
+        self.waits.give_up(loss);
+    }
+
+    fn finish(&mut self, machine: &Machine) {
+        self.waits.close(machine);
+    }
+
     fn restart(&mut self) {
-        *self = StackedContention::new();
+        let Span { from, to } = self.waits.span;
+        *self = StackedContention::new().between(from, to);
     }
 }

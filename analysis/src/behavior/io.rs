@@ -11,7 +11,8 @@ use etl_format::read::Record;
 use etl_schema::views::FieldReader;
 use foldhash::HashMap;
 
-use super::Histogram;
+use super::{Histogram, Span};
+use crate::loss::Loss;
 use crate::machine::Machine;
 use crate::machine::names::text;
 use crate::observe::{EventRef, Joins, Observer};
@@ -69,8 +70,30 @@ impl AddAssign<&IoTotal> for IoTotal {
     }
 }
 
-/// A process, a file and an operation: indices of the process and of the file.
-type Key = (Option<usize>, Option<usize>, Operation);
+/// Who did something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Actor {
+    /// A process, by its index; `None` where the recording names none.
+    Process(Option<usize>),
+    /// A thread whose process no event has named yet.
+    Thread(u32),
+}
+
+impl Actor {
+    fn new(machine: &Machine, tid: Option<u64>) -> Self {
+        let Some(tid) = tid.map(|tid| tid as u32) else { return Actor::Process(None) };
+        match machine.process_of_thread(tid) {
+            None => Actor::Thread(tid),
+            process => Actor::Process(process),
+        }
+    }
+}
+
+/// Who, the index of a file, and an operation.
+type Key = (Actor, Option<usize>, Operation);
+
+/// An operation that has not ended: what, when it began, and in which file of the recording.
+type Open = (Key, i64, usize);
 
 /// Collects the reads and writes of a recording.
 #[derive(Clone, Debug)]
@@ -80,14 +103,15 @@ pub struct Io {
     files: Vec<Box<str>>,
     /// Indices of files by their key, which is another file's when the file is gone.
     by_key: HashMap<u64, usize>,
-    /// Operations by their request: what, and when it began.
-    open: HashMap<u64, (Key, i64)>,
+    /// Operations by their request.
+    open: HashMap<u64, Open>,
+    given_up: u64,
     transfer: [FieldReader<4>; 2],
     flush: FieldReader<2>,
     file: [FieldReader<4>; 2],
     end: FieldReader<1>,
     names: [FieldReader<2>; 4],
-    span: (Option<i64>, Option<i64>),
+    span: Span,
 }
 
 impl Default for Io {
@@ -110,6 +134,7 @@ impl Io {
             files: Vec::new(),
             by_key: HashMap::default(),
             open: HashMap::default(),
+            given_up: 0,
             transfer: [hook::DISK_READ, hook::DISK_WRITE]
                 .map(|hook| FieldReader::of_hook(hook, TRANSFER)),
             flush: FieldReader::of_hook(hook::DISK_FLUSH, flush),
@@ -117,7 +142,7 @@ impl Io {
             end: FieldReader::of_hook(hook::FILE_OPERATION_END, ["IrpPtr"]),
             names: [hook::FILE_NAME, hook::FILE_CREATE, hook::FILE_DELETE, hook::FILE_RUNDOWN]
                 .map(|hook| FieldReader::of_hook(hook, NAME)),
-            span: (None, None),
+            span: Span::default(),
         }
     }
 
@@ -125,19 +150,25 @@ impl Io {
     /// the recording's clock. Their files have the names that any event of the recording states.
     #[must_use]
     pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
-        Io { span: (from, to), ..self }
+        Io { span: Span { from, to }, ..self }
     }
 
-    fn admits(&self, time: i64) -> bool {
-        let (from, to) = self.span;
-        from.is_none_or(|from| from <= time) && to.is_none_or(|to| time < to)
+    /// Operations on files whose time is not known, as records are missing in which they may have
+    /// ended.
+    #[must_use]
+    pub fn given_up(&self) -> u64 {
+        self.given_up
     }
 
     /// Sums by index of the process, path (`None` where no event names the file) and operation.
     pub fn totals(
         &self,
     ) -> impl Iterator<Item = (Option<usize>, Option<&str>, Operation, &IoTotal)> {
-        self.totals.iter().map(|(&(process, file, operation), total)| {
+        self.totals.iter().map(|(&(actor, file, operation), total)| {
+            let process = match actor {
+                Actor::Process(process) => process,
+                Actor::Thread(_) => None,
+            };
             let path = file.and_then(|file| self.files.get(file)).map(|path| &**path);
             (process, path.filter(|path| !path.is_empty()), operation, total)
         })
@@ -196,8 +227,7 @@ impl Io {
             (response, tid) = (fields.uint(2), fields.uint(3));
         }
         let file = file.filter(|&key| key != 0).map(|key| self.file_of(key));
-        let process = tid.and_then(|tid| machine.process_of_thread(tid as u32));
-        let total = self.add((process, file, operation), bytes);
+        let total = self.add((Actor::new(machine, tid), file, operation), bytes);
         // The response time counts the performance counter of the machine.
         let frequency = machine.files().get(event.file).map_or(0, |file| file.header.perf_freq);
         let ticks = response.map(|ticks| u128::from(ticks) * 10_000_000);
@@ -213,20 +243,19 @@ impl Io {
         let Some(fields) = reader.and_then(|reader| reader.read(record)) else { return };
         let operation = if is_write { Operation::FileWrite } else { Operation::FileRead };
         let file = fields.uint(1).filter(|&key| key != 0).map(|key| self.file_of(key));
-        let process = fields.uint(3).and_then(|tid| machine.process_of_thread(tid as u32));
-        let key = (process, file, operation);
+        let key = (Actor::new(machine, fields.uint(3)), file, operation);
         self.add(key, fields.uint(0).unwrap_or(0));
         if let Some(request) = fields.uint(2)
             && (self.open.len() < MAX_OPEN || self.open.contains_key(&request))
         {
             // A packet that is used again replaces the operation whose end is missing.
-            self.open.insert(request, (key, event.time));
+            self.open.insert(request, (key, event.time, event.file));
         }
     }
 
     fn ended(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         let request = self.end.read(record).and_then(|fields| fields.uint(0));
-        let Some((key, since)) = request.and_then(|request| self.open.remove(&request)) else {
+        let Some((key, since, _)) = request.and_then(|request| self.open.remove(&request)) else {
             return;
         };
         let clock = machine.clock();
@@ -243,10 +272,10 @@ impl Observer for Io {
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         let Some(hook) = event.kind.hook() else { return };
         match hook {
-            hook::DISK_READ | hook::DISK_WRITE | hook::DISK_FLUSH if self.admits(event.time) => {
+            hook::DISK_READ | hook::DISK_WRITE | hook::DISK_FLUSH if self.span.has(event.time) => {
                 self.disk(hook, machine, record, event);
             }
-            hook::FILE_READ | hook::FILE_WRITE if self.admits(event.time) => {
+            hook::FILE_READ | hook::FILE_WRITE if self.span.has(event.time) => {
                 self.file(hook, machine, record, event);
             }
             hook::FILE_OPERATION_END => self.ended(machine, record, event),
@@ -258,8 +287,25 @@ impl Observer for Io {
         }
     }
 
+    fn loss(&mut self, loss: &Loss) {
+        let before = self.open.len();
+        // Any processor may have ended an operation.
+        self.open.retain(|_, (.., file)| !loss.is_of(*file, None));
+        self.given_up += (before - self.open.len()) as u64;
+    }
+
+    fn finish(&mut self, machine: &Machine) {
+        self.open.clear();
+        for ((actor, file, operation), total) in std::mem::take(&mut self.totals) {
+            let actor = match actor {
+                Actor::Thread(tid) => Actor::Process(machine.first_process_of_thread(tid)),
+                known => known,
+            };
+            *self.totals.entry((actor, file, operation)).or_default() += &total;
+        }
+    }
+
     fn restart(&mut self) {
-        let (from, to) = self.span;
-        *self = Io::new().between(from, to);
+        *self = Io { span: self.span, ..Io::new() };
     }
 }

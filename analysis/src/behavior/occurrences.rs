@@ -12,6 +12,7 @@ use foldhash::fast::RandomState;
 use indexmap::IndexSet;
 
 use super::{contention, exceptions, runtime_event};
+use crate::loss::Loss;
 use crate::machine::names::text;
 use crate::machine::{Change, Life, Machine};
 use crate::observe::{EventRef, Joins, Observer};
@@ -64,9 +65,9 @@ pub struct Occurrence {
 pub struct Occurrences {
     list: Vec<Occurrence>,
     texts: IndexSet<Box<str>, RandomState>,
-    /// Events with which waits began and their times, by process, thread, and whether the lock is
-    /// native.
-    waits: HashMap<(usize, u32, bool), (u64, i64)>,
+    /// Events with which waits began, by process, thread, and whether the lock is native: their
+    /// numbers, times and files.
+    waits: HashMap<(usize, u32, bool), (u64, i64, usize)>,
     thrown: FieldReader<2>,
     contention: FieldReader<1>,
 }
@@ -126,9 +127,10 @@ impl Occurrences {
         let flags = self.contention.read(record).and_then(|fields| fields.uint(0));
         let is_native = flags.unwrap_or(0) & contention::NATIVE != 0;
         if id == contention::START {
-            self.waits.insert((process, tid, is_native), (event.number, event.time));
-        } else if let Some(begun) = self.waits.remove(&(process, tid, is_native)) {
-            self.add(process, event, begun, Occurred::LockWait { is_native });
+            let begun = (event.number, event.time, event.file);
+            self.waits.insert((process, tid, is_native), begun);
+        } else if let Some((number, since, _)) = self.waits.remove(&(process, tid, is_native)) {
+            self.add(process, event, (number, since), Occurred::LockWait { is_native });
         }
     }
 
@@ -165,6 +167,10 @@ impl Observer for Occurrences {
         if let Change::Image(Life::Begun, process, image) = *change {
             self.add(process, event, (event.number, event.time), Occurred::Image(image));
         }
+    }
+
+    fn loss(&mut self, loss: &Loss) {
+        self.waits.retain(|_, (.., file)| !loss.is_of(*file, None));
     }
 
     fn restart(&mut self) {

@@ -4,13 +4,15 @@
 //! after it, `DISPATCHER`.
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 
 use etl_format::constants::hook;
 use etl_format::read::Record;
 use etl_schema::views::FieldReader;
 use foldhash::HashMap;
 
-use super::Histogram;
+use super::{Histogram, Span};
+use crate::loss::Loss;
 use crate::machine::{Change, Life, Machine};
 use crate::observe::{EventRef, Joins, Observer, Stack};
 use crate::profile::StackCosts;
@@ -40,6 +42,36 @@ pub struct ThreadTimes {
     pub wakers: BTreeMap<ThreadKey, (u64, u64)>,
 }
 
+impl AddAssign<ThreadTimes> for ThreadTimes {
+    fn add_assign(&mut self, other: ThreadTimes) {
+        self.running = self.running.saturating_add(other.running);
+        self.switches += other.switches;
+        for (reason, waits) in &other.waits {
+            *self.waits.entry(*reason).or_default() += waits;
+        }
+        self.ready += &other.ready;
+        for (waker, waits) in other.wakers {
+            self.add_waker(waker, waits);
+        }
+    }
+}
+
+impl ThreadTimes {
+    fn add_waker(&mut self, waker: ThreadKey, (count, ticks): (u64, u64)) {
+        let sums = self.wakers.entry(waker).or_default();
+        *sums = (sums.0 + count, sums.1.saturating_add(ticks));
+    }
+}
+
+/// A thread as it was seen last: who it is, what it does, and where that began.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    key: ThreadKey,
+    state: State,
+    file: usize,
+    processor: u16,
+}
+
 /// What a thread is doing.
 #[derive(Clone, Copy, Debug)]
 enum State {
@@ -61,12 +93,13 @@ enum State {
 #[derive(Clone, Debug)]
 pub struct Waits {
     threads: BTreeMap<ThreadKey, ThreadTimes>,
-    states: HashMap<u32, (ThreadKey, State)>,
+    states: HashMap<u32, Seen>,
+    given_up: u64,
     /// The thread that runs on a processor.
     current: HashMap<u16, u32>,
     switch: FieldReader<4>,
     ready: FieldReader<1>,
-    span: (Option<i64>, Option<i64>),
+    span: Span,
 }
 
 impl Default for Waits {
@@ -83,10 +116,11 @@ impl Waits {
         Waits {
             threads: BTreeMap::new(),
             states: HashMap::default(),
+            given_up: 0,
             current: HashMap::default(),
             switch: FieldReader::of_hook(hook::CSWITCH, switch),
             ready: FieldReader::of_hook(hook::READY_THREAD, ["TThreadId"]),
-            span: (None, None),
+            span: Span::default(),
         }
     }
 
@@ -94,10 +128,16 @@ impl Waits {
     /// recording's clock: of what crosses these times, the part between them.
     #[must_use]
     pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
-        Waits { span: (from, to), ..self }
+        Waits { span: Span { from, to }, ..self }
     }
 
-    /// What each thread did.
+    /// Runs and waits that are not counted, as records are missing in which they may have ended.
+    #[must_use]
+    pub fn given_up(&self) -> u64 {
+        self.given_up
+    }
+
+    /// What each thread did. A thread has no process if the recording names none.
     #[must_use]
     pub fn threads(&self) -> &BTreeMap<ThreadKey, ThreadTimes> {
         &self.threads
@@ -127,8 +167,8 @@ impl Waits {
         self.current.insert(event.processor, new);
         if old != IDLE {
             let key = Self::key(machine, old);
-            if let Some((_, State::Running { since })) = self.states.get(&old)
-                && let Some(ran) = elapsed(self.span, *since, time)
+            if let Some(Seen { state: State::Running { since }, .. }) = self.states.get(&old)
+                && let Some(ran) = self.span.part(*since, time)
             {
                 self.threads.entry(key).or_default().running += ran;
             }
@@ -137,31 +177,37 @@ impl Waits {
             } else {
                 State::Ready { since: time, waited: None }
             };
-            self.states.insert(old, (key, state));
+            self.see(old, key, state, event);
         }
         if new == IDLE {
             return None;
         }
         let key = Self::key(machine, new);
-        if elapsed(self.span, time, time).is_some() {
+        if self.span.has(time) {
             self.threads.entry(key).or_default().switches += 1;
         }
-        match self.states.insert(new, (key, State::Running { since: time })) {
-            Some((_, State::Ready { since, waited })) => {
-                if let Some(ready) = elapsed(self.span, since, time) {
+        match self.see(new, key, State::Running { since: time }, event) {
+            Some(State::Ready { since, waited }) => {
+                if let Some(ready) = self.span.part(since, time) {
                     self.threads.entry(key).or_default().ready.add(ready);
                 }
                 Some((key, waited?))
             }
             // Without an event that it is ready, it waited until it ran.
-            Some((_, State::Waiting { since, reason })) => {
-                let waited = elapsed(self.span, since, time)?;
+            Some(State::Waiting { since, reason }) => {
+                let waited = self.span.part(since, time)?;
                 let times = self.threads.entry(key).or_default();
                 times.waits.entry(reason).or_default().add(waited);
                 Some((key, waited))
             }
-            Some((_, State::Running { .. })) | None => None,
+            Some(State::Running { .. }) | None => None,
         }
+    }
+
+    /// A thread is in another state. Returns that before.
+    fn see(&mut self, tid: u32, key: ThreadKey, state: State, event: &EventRef) -> Option<State> {
+        let seen = Seen { key, state, file: event.file, processor: event.processor };
+        self.states.insert(tid, seen).map(|before| before.state)
     }
 
     /// A wait ends. Returns the thread that ended it and its ticks.
@@ -172,17 +218,57 @@ impl Waits {
         event: &EventRef,
     ) -> Option<(ThreadKey, u64)> {
         let tid = self.ready.read(record)?.uint(0)?;
-        let (key, state) = self.states.get_mut(&(tid as u32))?;
+        let Seen { key, state, .. } = self.states.get_mut(&(tid as u32))?;
         let State::Waiting { since, reason } = *state else { return None };
-        let waited = elapsed(self.span, since, event.time);
+        let waited = self.span.part(since, event.time);
         *state = State::Ready { since: event.time, waited };
         let waited = waited?;
         let times = self.threads.entry(*key).or_default();
         times.waits.entry(reason).or_default().add(waited);
         let waker = Self::key(machine, *self.current.get(&event.processor)?);
-        let (count, ticks) = times.wakers.entry(waker).or_default();
-        (*count, *ticks) = (*count + 1, ticks.saturating_add(waited));
+        times.add_waker(waker, (1, waited));
         Some((waker, waited))
+    }
+
+    /// Any processor may have ended a wait, but only that of a running thread its run.
+    fn give_up(&mut self, loss: &Loss) {
+        let before = self.states.len();
+        self.states.retain(|_, seen| {
+            let is_running = matches!(seen.state, State::Running { .. });
+            !loss.is_of(seen.file, is_running.then_some(seen.processor))
+        });
+        self.given_up += (before - self.states.len()) as u64;
+        match loss.processor {
+            Some(processor) => drop(self.current.remove(&processor)),
+            None => self.current.clear(),
+        }
+    }
+
+    /// Threads that run now do so to the end of the recording, and the processes of all are known
+    /// as far as they ever are.
+    fn close(&mut self, machine: &Machine) {
+        let end = machine.kernel_span().map_or(i64::MIN, |(_, last)| last);
+        for Seen { key, state, file, processor } in std::mem::take(&mut self.states).into_values() {
+            let State::Running { since } = state else { continue };
+            let is_lost = |loss: &Loss| {
+                let is_open = loss.from.is_some() && loss.to.is_none();
+                is_open && loss.is_of(file, Some(processor))
+            };
+            if machine.losses().iter().any(is_lost) {
+                self.given_up += 1;
+            } else if let Some(ran) = self.span.part(since, end) {
+                self.threads.entry(key).or_default().running += ran;
+            }
+        }
+        let known = |(process, tid): ThreadKey| {
+            (process.or_else(|| machine.first_process_of_thread(tid)), tid)
+        };
+        for (key, mut times) in std::mem::take(&mut self.threads) {
+            for (waker, waits) in std::mem::take(&mut times.wakers) {
+                times.add_waker(known(waker), waits);
+            }
+            *self.threads.entry(known(key)).or_default() += times;
+        }
     }
 
     fn forget(&mut self, change: &Change) {
@@ -191,16 +277,6 @@ impl Waits {
             self.states.remove(tid);
         }
     }
-}
-
-/// The ticks of what lasted from `since` to `time`, as far as they are in a span; `None` if it did
-/// not happen there.
-fn elapsed((from, to): (Option<i64>, Option<i64>), since: i64, time: i64) -> Option<u64> {
-    let begin = from.map_or(since, |from| from.max(since));
-    let end = to.map_or(time, |to| to.min(time));
-    let is_inside = if since < time { begin < end } else { begin == since };
-    let is_inside = is_inside && to.is_none_or(|to| begin < to);
-    is_inside.then(|| u64::try_from(end.saturating_sub(begin)).unwrap_or(0))
 }
 
 impl Observer for Waits {
@@ -218,9 +294,16 @@ impl Observer for Waits {
         self.forget(change);
     }
 
+    fn loss(&mut self, loss: &Loss) {
+        self.give_up(loss);
+    }
+
+    fn finish(&mut self, machine: &Machine) {
+        self.close(machine);
+    }
+
     fn restart(&mut self) {
-        let (from, to) = self.span;
-        *self = Waits::new().between(from, to);
+        *self = Waits { span: self.span, ..Waits::new() };
     }
 }
 
@@ -295,8 +378,16 @@ impl Observer for StackedWaits {
         self.costs.stack(stack);
     }
 
+    fn loss(&mut self, loss: &Loss) {
+        self.waits.give_up(loss);
+    }
+
+    fn finish(&mut self, machine: &Machine) {
+        self.waits.close(machine);
+    }
+
     fn restart(&mut self) {
-        let (from, to) = self.waits.span;
+        let Span { from, to } = self.waits.span;
         *self = StackedWaits::new(self.of).between(from, to);
     }
 }

@@ -335,6 +335,17 @@ impl Machine {
         })
     }
 
+    /// Index of the process of a thread that did something before any event named its process: the
+    /// first one that the recording names.
+    #[must_use]
+    pub fn first_process_of_thread(&self, tid: u32) -> Option<usize> {
+        if tid == 0 {
+            return self.process_at(0, i64::MIN);
+        }
+        let thread = self.thread_at(tid, i64::MIN)?;
+        self.process_at(thread.pid, thread.started.unwrap_or(i64::MIN))
+    }
+
     /// Whether no process id has been that of several processes, and of these threads none that of
     /// threads of several.
     pub(crate) fn has_own_ids(&self, threads: impl Iterator<Item = u32>) -> bool {

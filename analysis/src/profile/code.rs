@@ -167,12 +167,8 @@ fn key(process: usize, method: &Method<'_>) -> MethodKey {
 
 /// The owners of roots, now that the whole recording is known.
 pub(super) fn owners(machine: &Machine, stacks: &Stacks) -> Vec<Owner> {
-    let late = |tid| {
-        let thread = machine.thread_at(tid, i64::MIN)?;
-        machine.process_at(thread.pid, thread.started.unwrap_or(i64::MIN))
-    };
     let owner = |owner: &Owner| Owner {
-        process: owner.process.or_else(|| late(owner.tid)),
+        process: owner.process.or_else(|| machine.first_process_of_thread(owner.tid)),
         tid: owner.tid,
     };
     stacks.owners.iter().map(owner).collect()

@@ -61,6 +61,11 @@ impl StackCosts {
         }
     }
 
+    /// An event that was [expected](Self::expect), by its number, costs nothing that counts.
+    pub fn forget(&mut self, number: u64) {
+        self.pending.remove(&number);
+    }
+
     /// Takes in a change of the machine.
     pub fn change(&mut self, machine: &Machine, change: &Change, event: &EventRef) {
         self.stacks.change(machine, change, event);

@@ -7,6 +7,7 @@ mod lives;
 use std::io::Cursor;
 
 use etl_analysis::behavior::io::Io;
+use etl_analysis::behavior::waits::Waits;
 use etl_analysis::{
     Analysis, Change, EventKind, EventRef, Joins, Life, Machine, Observer, OwnerCounts, Recording,
     Sample, Stack,
@@ -417,4 +418,45 @@ fn reads_of_a_packet_that_is_used_again_count_from_their_own_start() {
         let times: Vec<u64> = io.totals().map(|(.., total)| total.latency.total()).collect();
         assert_eq!(times, [10_000]);
     }
+}
+
+/// A trace in which a thread reads, waits, is switched to and runs, and only the list at the end
+/// names its process.
+fn named_at_the_end() -> Trace {
+    let mut trace = Trace::new();
+    switch(&mut trace, 2_000, 0, TID);
+    switch(&mut trace, 3_000, TID, 0);
+    let zero = [0; 4];
+    let parts =
+        [&[0; 8][..], &5u64.to_le_bytes(), &[1; 8], &7u32.to_le_bytes(), &zero, &TID.to_le_bytes()];
+    trace.event(0x0443, 3, 3_500, &[&parts.concat(), &100u32.to_le_bytes(), &[0; 8]]);
+    switch(&mut trace, 5_000, 0, TID);
+    process(&mut trace, 0x0304, 8_000, (PID, 4), b"App.exe");
+    trace.thread(0x0504, TID, 9_000);
+    trace
+}
+
+/// A processor switches from one thread, which waits then, to another one.
+fn switch(trace: &mut Trace, timestamp: i64, old: u32, new: u32) {
+    let (new, old) = (new.to_le_bytes(), old.to_le_bytes());
+    // Priorities, reason 6, mode 0, state 5.
+    trace.event(0x0524, 2, timestamp, &[&new, &old, &[8, 8, 0, 0, 6, 0, 5, 0], &[0; 8]]);
+}
+
+#[test]
+fn threads_named_at_the_end_have_their_processes_from_the_start() {
+    let (machine, (waits, io)): (_, (Waits, Io)) = named_at_the_end().analyze_for();
+    let pid = |process: Option<usize>| machine.processes()[process.unwrap()].pid();
+    let threads: Vec<_> = waits.threads().keys().map(|key| (pid(key.0), key.1)).collect();
+    assert_eq!(threads, [(PID, TID)]);
+    let operations: Vec<_> = io.totals().map(|(process, ..)| pid(process)).collect();
+    assert_eq!(operations, [PID]);
+}
+
+#[test]
+fn threads_that_run_at_the_end_run_until_then() {
+    let (_, waits): (_, Waits) = named_at_the_end().analyze_for();
+    let times = waits.threads().values().next().unwrap();
+    // From 2,000 to 3,000, and from 5,000 to the end at 9,000.
+    assert_eq!((times.running, times.waits[&6].total()), (5_000, 2_000));
 }

@@ -3,6 +3,7 @@
 use etl_analysis::behavior::Histogram;
 use etl_analysis::behavior::collections::Collections;
 use etl_analysis::behavior::io::Io;
+use etl_analysis::loss::Loss;
 use etl_analysis::profile::Intervals;
 use etl_analysis::symbols::{Method, Symbol, Symbols};
 use etl_analysis::{EventRef, Frames, Joins, Machine, Observer, Sample, Stack};
@@ -77,11 +78,22 @@ impl<'f, 'o> Facts<'f, 'o> {
         index.map_or([Cell::Null, Cell::Null], |index| process(self.machine, index))
     }
 
+    /// An event with its process, if any event of the recording names it.
+    fn with_process(&self, event: &EventRef) -> EventRef {
+        let first = || self.machine.first_process_of_thread(event.tid?);
+        let mut known = *event;
+        known.process = event.process.or_else(first);
+        known
+    }
+
     fn context_switch(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         let Some(fields) = self.switch.read(record) else { return };
         let (Some(new), Some(old)) = (fields.uint(0), fields.uint(1)) else { return };
         let (state, reason) = (fields.uint(2), fields.uint(3));
-        let owner = |tid: u64| machine.process_of_thread(u32::try_from(tid).ok()?);
+        let owner = |tid: u64| {
+            let tid = u32::try_from(tid).ok()?;
+            machine.process_of_thread(tid).or_else(|| self.machine.first_process_of_thread(tid))
+        };
         let (old_process, new_process) = (owner(old), owner(new));
         let selected = [(old_process, old), (new_process, new)].iter().any(|&(process, tid)| {
             let tid = u32::try_from(tid).ok();
@@ -343,12 +355,8 @@ fn label(symbol: Option<&Symbol<'_>>) -> String {
 
 impl Observer for Facts<'_, '_> {
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
-        if let Some(collections) = &mut self.collections {
-            collections.record(machine, record, event);
-        }
-        if let Some(io) = &mut self.io {
-            io.record(machine, record, event);
-        }
+        self.collections.record(machine, record, event);
+        self.io.record(machine, record, event);
         if self.is_disordered {
             return;
         }
@@ -360,6 +368,7 @@ impl Observer for Facts<'_, '_> {
 
     fn sample(&mut self, _: &Machine, sample: &Sample<'_>) {
         let Sample { event, address, frames, .. } = sample;
+        let event = &self.with_process(event);
         let pid = self.pid(event.process);
         if self.is_disordered || !admits(self.options, pid, event.tid, Some(event.time)) {
             return;
@@ -397,21 +406,27 @@ impl Observer for Facts<'_, '_> {
     }
 
     fn stack(&mut self, _: &Machine, stack: &Stack<'_>) {
-        let event = &stack.event;
+        let event = &self.with_process(&stack.event);
         let pid = self.pid(event.process);
         if !self.is_disordered && admits(self.options, pid, event.tid, Some(event.time)) {
             Facts::stack(self, event, &stack.frames, None);
         }
     }
 
+    fn loss(&mut self, loss: &Loss) {
+        self.collections.loss(loss);
+        self.io.loss(loss);
+    }
+
+    fn finish(&mut self, machine: &Machine) {
+        Observer::finish(&mut self.collections, machine);
+        Observer::finish(&mut self.io, machine);
+    }
+
     fn restart(&mut self) {
         self.is_disordered = false;
-        if let Some(collections) = &mut self.collections {
-            Observer::restart(collections);
-        }
-        if let Some(io) = &mut self.io {
-            Observer::restart(io);
-        }
+        self.collections.restart();
+        self.io.restart();
     }
 }
 
@@ -423,6 +438,14 @@ impl Observer for WithoutStacks<'_, '_, '_> {
 
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         self.0.record(machine, record, event);
+    }
+
+    fn loss(&mut self, loss: &Loss) {
+        self.0.loss(loss);
+    }
+
+    fn finish(&mut self, machine: &Machine) {
+        Observer::finish(self.0, machine);
     }
 
     fn restart(&mut self) {

@@ -28,6 +28,7 @@ use etl_analysis::behavior::collections::Collections;
 use etl_analysis::behavior::compilations::Compilations;
 use etl_analysis::behavior::occurrences::Occurrences;
 use etl_analysis::behavior::{contention, exceptions};
+use etl_analysis::loss::Loss;
 use etl_analysis::profile::{Detail, Profile, ProfileOptions, SampleCollector, SampleStack};
 use etl_analysis::{Change, EventRef, Machine, Observer, Sample, Stack};
 use etl_format::constants::PointerSize;
@@ -137,6 +138,12 @@ impl Observer for Collector {
         if self.expected.pop_front_if(|first| *first == number).is_some() {
             self.stacks.insert(number, self.samples.add_stack(stack));
         }
+    }
+
+    fn loss(&mut self, loss: &Loss) {
+        self.collections.loss(loss);
+        self.compilations.loss(loss);
+        self.occurrences.loss(loss);
     }
 
     fn restart(&mut self) {

@@ -4,6 +4,7 @@
 use etl_analysis::behavior::collections::Collections;
 use etl_analysis::behavior::compilations::Compilations;
 use etl_analysis::behavior::{contention, exceptions};
+use etl_analysis::loss::Loss;
 use etl_analysis::{EventRef, Machine, Observer};
 use etl_format::read::Record;
 use etl_schema::providers::CLR_RUNTIME;
@@ -25,7 +26,8 @@ type Wait = (u32, u32, u64);
 pub(super) struct Behavior {
     collections: Collections,
     compilations: Compilations,
-    waits: HashMap<Wait, i64>,
+    /// When waits began, and in which file.
+    waits: HashMap<Wait, (i64, usize)>,
     contended: FieldReader<1>,
     thrown: FieldReader<3>,
 }
@@ -63,8 +65,8 @@ impl Behavior {
                 let flags = self.contended.read(record).and_then(|fields| fields.uint(0));
                 let key = (pid, tid, flags.unwrap_or(0) & contention::NATIVE);
                 if id == contention::START {
-                    self.waits.insert(key, event.time);
-                } else if let Some(since) = self.waits.remove(&key) {
+                    self.waits.insert(key, (event.time, event.file));
+                } else if let Some((since, _)) = self.waits.remove(&key) {
                     let span = (time.nanos(since), Some(time.nanos(event.time)));
                     let row = (owner, Row::Contention);
                     tracks.slice(packets, row, span, wait_name(key), &[]);
@@ -111,6 +113,13 @@ impl Behavior {
         }
     }
 
+    /// Records are missing: what was open may have ended.
+    pub fn loss(&mut self, loss: &Loss) {
+        self.collections.loss(loss);
+        self.compilations.loss(loss);
+        self.waits.retain(|_, (_, file)| !loss.is_of(*file, None));
+    }
+
     /// Writes what is complete only now.
     pub fn finish<S: Storage>(
         &self,
@@ -118,7 +127,8 @@ impl Behavior {
         selection: &Selection,
         (tracks, packets): (&mut Tracks, &mut Packets<S>),
     ) {
-        let mut waits: Vec<(i64, Wait)> = self.waits.iter().map(|(key, at)| (*at, *key)).collect();
+        let mut waits: Vec<(i64, Wait)> =
+            self.waits.iter().map(|(key, (at, _))| (*at, *key)).collect();
         waits.sort_unstable();
         for (since, key) in waits {
             let row = (Owner { pid: key.0, tid: Some(key.1), clr: 0 }, Row::Contention);

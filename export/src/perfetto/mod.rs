@@ -47,6 +47,7 @@ mod tracks;
 
 use std::io;
 
+use etl_analysis::loss::Loss;
 use etl_analysis::profile::{Detail, ProfileOptions, SampleCollector};
 use etl_analysis::{Change, EventRef, Machine, Observer, Sample};
 use etl_format::constants::PointerSize;
@@ -265,6 +266,10 @@ impl<O: Storage, S: Storage> Observer for Perfetto<O, S> {
             processor: event.processor,
             in_kernel: sample.address >= kernel_begins,
         });
+    }
+
+    fn loss(&mut self, loss: &Loss) {
+        self.behavior.loss(loss);
     }
 
     fn restart(&mut self) {

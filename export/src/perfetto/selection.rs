@@ -8,6 +8,7 @@ use etl_analysis::{Machine, ProcessLives};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     lives: Option<ProcessLives>,
+    first_threads: BTreeSet<u32>,
     threads: Vec<u32>,
     span: (Option<i64>, Option<i64>),
 }
@@ -19,10 +20,12 @@ impl Selection {
         Selection::default()
     }
 
-    /// Only these processes, while they have their ids.
+    /// Only these processes, while they have their ids. `first_threads` are those of their threads
+    /// whose events count before an event names the process
+    /// ([`ProcessSelector::first_threads`](etl_analysis::ProcessSelector::first_threads)).
     #[must_use]
-    pub fn processes(self, lives: ProcessLives) -> Self {
-        Selection { lives: Some(lives), ..self }
+    pub fn processes(self, lives: ProcessLives, first_threads: BTreeSet<u32>) -> Self {
+        Selection { lives: Some(lives), first_threads, ..self }
     }
 
     /// Only the threads with these ids; all if there is none.
@@ -97,7 +100,9 @@ impl Selection {
     ) -> bool {
         let is_process = match process {
             Some(process) => self.admits_process(machine, process, time),
-            None => self.lives.is_none(),
+            None => {
+                self.lives.is_none() || tid.is_some_and(|tid| self.first_threads.contains(&tid))
+            }
         };
         is_process && (self.threads.is_empty() || tid.is_some_and(|t| self.threads.contains(&t)))
     }

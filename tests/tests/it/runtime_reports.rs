@@ -93,7 +93,8 @@ fn compare(files: &[PathBuf], theirs: &Value) -> [usize; 7] {
         let before: u64 = own.map(|heap| heap["before_bytes"].as_u64().unwrap()).sum();
         assert_eq!(row["heap_before_bytes"].as_u64().unwrap_or(0), before);
     }
-    let total: f64 = rows(&gc, "collections").map(|row| row["pause_us"].as_f64().unwrap()).sum();
+    let total: f64 =
+        rows(&gc, "collections").map(|row| row["pause_us"].as_f64().unwrap_or(0.0)).sum();
     let sums: f64 = rows(&gc, "processes").map(|row| row["total_us"].as_f64().unwrap()).sum();
     assert!((total - sums).abs() < 1e-3, "{total} {sums}");
 

@@ -78,6 +78,56 @@ fn compare_threads(name: &str, simulated: &Simulated, files: &[&str]) -> usize {
     wakers_seen
 }
 
+/// A busy machine whose kernel session has a fault or none, and what its threads did.
+fn busy(fault: &str) -> Waits {
+    let script = format!(
+        r#"
+scenario "busy" seed=11
+machine processors=2
+process "Shop.exe" pid=3004 threads=2 start="1s" {{
+    every "7ms" from="2.05s" until="3.4s" {{ run "2ms" }}
+}}
+process "Mill.exe" pid=3100 threads=3 start="1s" {{
+    every "20ms" from="2.3s" until="3.3s" {{ run "5ms" }}
+}}
+at "2s" {{
+    session "NT Kernel Logger" file="kernel.etl" buffer-kb=16 {{
+        {fault}
+        kernel "processes images profile switches ready" interval="1ms"
+    }}
+}}
+at "3.8s" {{ stop "NT Kernel Logger" }}
+"#
+    );
+    let scenario = Script::new("busy", &script).parse().unwrap();
+    let simulated = simulate("busy", script, scenario);
+    let trace = simulated.traces["kernel.etl"].as_slice();
+    let mut waits = Waits::new();
+    Analysis::new().run(&mut Recording::open([(trace, "kernel")]).unwrap(), &mut waits).unwrap();
+    waits
+}
+
+#[test]
+fn threads_do_nothing_in_lost_buffers_that_they_did_not_do() {
+    let (all, some) = (busy(""), busy("fault \"lost-buffers\" every=2"));
+    assert!(all.given_up() == 0 && some.given_up() > 0);
+    // The same program ran on the same machine, so no run, wait or sum may be longer.
+    let whole = |tid: u32| all.threads().iter().find(|(key, _)| key.1 == tid).unwrap().1;
+    let mut waited = 0;
+    for ((_, tid), part) in some.threads() {
+        let whole = whole(*tid);
+        assert!(part.running <= whole.running, "{tid}");
+        assert!(part.ready.total() <= whole.ready.total() && part.ready.max() <= whole.ready.max());
+        for (reason, waits) in &part.waits {
+            let whole = &whole.waits[reason];
+            assert!(waits.count() <= whole.count(), "{tid}: {waits:?} {whole:?}");
+            assert!(waits.total() <= whole.total() && waits.max() <= whole.max(), "{tid}");
+            waited += waits.count();
+        }
+    }
+    assert!(waited > 30, "{waited}");
+}
+
 /// Waits by stack: how many and for how many microseconds.
 type ByStack = BTreeMap<String, (u64, f64)>;
 

@@ -9,13 +9,12 @@ use etl_format::Clock;
 
 use super::runtime::{DISTRIBUTION, columns, distribution};
 use super::{
-    ReportArgs, duration, process_cells, process_label, processes, report, selected_time,
-    span_facts, ticks,
+    ReportArgs, duration, note_given_up, process_cells, process_label, processes, report,
+    selected_time, span_facts, ticks,
 };
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
-use crate::recording::Between;
 use crate::table::{Cell, Table};
 
 /// Ticks of 100 ns in a second.
@@ -72,8 +71,8 @@ fn heaps(machine: &Machine, collections: &[&Collection]) -> Table {
 
 /// Prints each collection, sums for each process, and the heaps of servers.
 pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args.recording.analyze(|span| Between::new(span, Collections::new()))?;
-    let (machine, collections) = (&analyzed.machine, &analyzed.observer.observer);
+    let analyzed = args.recording.analyze(|(from, to)| Collections::new().between(from, to))?;
+    let (machine, collections) = (&analyzed.machine, &analyzed.observer);
     let selected = processes(args, machine)?;
     let clock = machine.clock();
     let admits = |process: usize| selected.as_ref().is_none_or(|s| s.contains(&process));
@@ -102,8 +101,12 @@ pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
     ];
     let mut list = Table::new("collections", "collections", &columns(&own));
     let mut by_process: BTreeMap<usize, Vec<&Collection>> = BTreeMap::new();
-    let of_thread = |gc: &&Collection| args.has_thread(gc.tid);
-    for gc in collections.list().iter().filter(|gc| admits(gc.process)).filter(of_thread) {
+    let of_thread = |gc: &&Collection| args.has_thread(gc.started_by);
+    let allocated = |bytes: u64| match collections.has_allocations() {
+        true => Cell::Bytes(bytes),
+        false => Cell::None,
+    };
+    for gc in collections.selected().filter(|gc| admits(gc.process)).filter(of_thread) {
         by_process.entry(gc.process).or_default().push(gc);
         let bytes = |bytes: Option<u64>| bytes.map_or(Cell::None, Cell::Bytes);
         let value = |name: Option<&'static str>, value: u32| {
@@ -119,8 +122,8 @@ pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
             Cell::time(clock, Some(gc.started)),
             gc.ended.map_or(Cell::None, |e| Cell::Duration(duration(clock, gc.started, e))),
             Cell::Count(gc.pauses.into()),
-            Cell::Duration(ticks(clock, gc.paused)),
-            Cell::Bytes(gc.allocated),
+            gc.pause().map_or(Cell::None, |paused| Cell::Duration(ticks(clock, paused))),
+            allocated(gc.allocated),
             bytes(allocated_per_second(clock, gc)),
             bytes(gc.heap_before()),
             bytes(gc.heap_size()),
@@ -147,8 +150,17 @@ pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
     let mut sums = Table::new("processes", "pauses by process", &columns(&own));
     sums.columns.extend(DISTRIBUTION);
     let whole = selected_time(args, machine)?;
+    // Of a pause that crosses the ends of the selected time, its share is that of the part inside.
+    let mut shares: BTreeMap<usize, u64> = BTreeMap::new();
+    for (pause, paused) in collections.selected_pauses() {
+        let of = pause.collection.and_then(|of| collections.list().get(of));
+        if of.is_some_and(|gc| args.has_thread(gc.started_by)) {
+            *shares.entry(pause.process).or_default() += paused;
+        }
+    }
     for (process, gcs) in &by_process {
-        let pauses = Distribution::new(gcs.iter().map(|gc| ticks(clock, gc.paused)));
+        let pauses =
+            Distribution::new(gcs.iter().filter_map(|gc| gc.pause()).map(|p| ticks(clock, p)));
         let of = |generation: u32| {
             Cell::Count(gcs.iter().filter(|gc| gc.generation == generation).count() as u64)
         };
@@ -162,9 +174,9 @@ pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
             of(1),
             of(2),
             Cell::Count(gcs.iter().filter(is_induced).count() as u64),
-            Cell::Bytes(gcs.iter().map(|gc| gc.allocated).sum()),
+            allocated(gcs.iter().map(|gc| gc.allocated).sum()),
             gcs.iter().filter_map(|gc| gc.heap_size()).max().map_or(Cell::None, Cell::Bytes),
-            Cell::share(pauses.total(), whole),
+            Cell::share(ticks(clock, shares.get(process).copied().unwrap_or(0)), whole),
         ]);
         row.extend(distribution(&pauses));
         sums.rows.push(row);
@@ -174,6 +186,11 @@ pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
     report.headline.push(plural(list.rows.len() as u64, "collection", "collections"));
     // Which thread suspended the others is not kept.
     let has_pauses = args.has_thread(None);
+    if args.recording.has_span() && has_pauses {
+        let own = collections.selected_pauses().filter(|(pause, _)| admits(pause.process));
+        let paused = ticks(clock, own.map(|(_, ticks)| ticks).sum()) as f64 / 1e4;
+        report.headline.push(format!("suspended for {paused:.3} ms of this time"));
+    }
     let other_pauses = collections.other_pauses().filter(|((p, _), _)| has_pauses && admits(*p));
     for ((process, _), other) in other_pauses {
         let paused = ticks(clock, other.paused) as f64 / 1e4;
@@ -190,8 +207,8 @@ pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
                 .to_owned(),
         );
     }
-    let has_allocations = collections.list().iter().any(|gc| gc.allocated > 0);
-    if !list.rows.is_empty() && !has_allocations {
+    note_given_up(&mut report, collections.given_up(), "suspensions without a time");
+    if !list.rows.is_empty() && !collections.has_allocations() {
         report.missing.push(
             "allocations: enable Microsoft-Windows-DotNETRuntime with the keyword GC (0x1) at \
              level 5"

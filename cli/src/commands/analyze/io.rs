@@ -7,7 +7,9 @@ use etl_analysis::behavior::Histogram;
 use etl_analysis::behavior::io::{Io, IoTotal, Operation};
 use etl_analysis::behavior::network::Network;
 
-use super::{PROCESS, ReportArgs, known_process, process_cells, processes, report, span_facts};
+use super::{
+    PROCESS, ReportArgs, known_process, note_given_up, process_cells, processes, report, span_facts,
+};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
@@ -97,6 +99,7 @@ pub(super) fn io(args: &ReportArgs) -> Result<Outcome, Failure> {
                 .to_owned(),
         );
     }
+    note_given_up(&mut report, io.given_up(), "operations on files without a time");
     report.tables = vec![files, sums];
     if args.is_text() {
         report.tables.reverse();

@@ -285,6 +285,14 @@ fn report<O>(kind: &'static str, analyzed: &Analyzed<O>) -> TableReport {
     TableReport { kind, files: analyzed.names.clone(), start, ..TableReport::default() }
 }
 
+/// Says so if records are missing in which some of `what` may have ended.
+fn note_given_up(report: &mut TableReport, count: u64, what: &str) {
+    if count > 0 {
+        let message = "the ends of what was open when events or buffers were lost";
+        report.missing.push(format!("{message}: {what}: {count}"));
+    }
+}
+
 /// First and last time of a recording, as facts of its report.
 fn span_facts(machine: &Machine) -> [(&'static str, Cell); 2] {
     let (first, last) = machine.span().unzip();

@@ -11,11 +11,13 @@ use etl_analysis::symbols::Symbol;
 use etl_tools::context::FunctionNames;
 
 use super::waits::{StackArgs, ensure_stacks};
-use super::{PROCESS, ReportArgs, process_cells, processes, report, span_facts, ticks};
+use super::{
+    PROCESS, ReportArgs, note_given_up, process_cells, processes, report, span_facts, ticks,
+};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
-use crate::recording::Between;
+use crate::recording::{Between, TimeSpan};
 use crate::symbols::{Functions, SymbolArgs};
 use crate::table::{Cell, Column, Table};
 
@@ -48,8 +50,8 @@ pub(super) const DISTRIBUTION: [Column; 6] = [
 
 /// Prints the methods that were compiled, those that took longest first.
 pub(super) fn jit(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args.recording.analyze(|span| Between::new(span, Compilations::new()))?;
-    let (machine, compiled) = (&analyzed.machine, &analyzed.observer.observer);
+    let analyzed = args.recording.analyze(|(from, to)| Compilations::new().between(from, to))?;
+    let (machine, compiled) = (&analyzed.machine, &analyzed.observer);
     let selected = processes(args, machine)?;
     let clock = machine.clock();
     let own = [
@@ -104,6 +106,7 @@ pub(super) fn jit(args: &ReportArgs) -> Result<Outcome, Failure> {
                 .to_owned(),
         );
     }
+    note_given_up(&mut report, compiled.given_up(), "compilations without a time");
     report.tables = vec![table, sums];
     if args.is_text() {
         report.tables.reverse();
@@ -220,19 +223,19 @@ pub(super) struct ContentionArgs {
 /// Prints the waits for locks by thread, or by the stacks of their beginnings.
 pub(super) fn contention(args: &ContentionArgs) -> Result<Outcome, Failure> {
     let ContentionArgs { stacks, report: args } = args;
-    let (mut report, table, outcome) = if stacks.is_empty() {
-        let analyzed = args.recording.analyze(|span| Between::new(span, Contention::new()))?;
-        let table = lock_waits(args, &analyzed.machine, &analyzed.observer.observer)?;
-        {
-            let mut report = report("contention", &analyzed);
-            report.facts.extend(span_facts(&analyzed.machine));
-            (report, table, analyzed.outcome)
-        }
+    let (mut report, table, given_up, outcome) = if stacks.is_empty() {
+        let analyzed = args.recording.analyze(|(from, to)| Contention::new().between(from, to))?;
+        let waits = &analyzed.observer;
+        let table = lock_waits(args, &analyzed.machine, waits)?;
+        let mut report = report("contention", &analyzed);
+        report.facts.extend(span_facts(&analyzed.machine));
+        (report, table, waits.given_up(), analyzed.outcome)
     } else {
-        let observer = |span| Between::new(span, StackedContention::new());
+        let observer = |(from, to): TimeSpan| StackedContention::new().between(from, to);
         let (analyzed, profile) =
-            stacks.profile(&args.recording, observer, |waits| waits.observer.costs())?;
-        let waits = lock_waits(args, &analyzed.machine, analyzed.observer.observer.waits())?;
+            stacks.profile(&args.recording, observer, StackedContention::costs)?;
+        let waits = analyzed.observer.waits();
+        let (table, given_up) = (lock_waits(args, &analyzed.machine, waits)?, waits.given_up());
         let mut report = report("contention", &analyzed);
         ensure_stacks(
             &mut report,
@@ -243,8 +246,9 @@ pub(super) fn contention(args: &ContentionArgs) -> Result<Outcome, Failure> {
         let outcome = analyzed.outcome;
         report.facts.extend(span_facts(&analyzed.machine));
         report.tables.push(stacks.table(&profile)?);
-        (report, waits, outcome)
+        (report, table, given_up, outcome)
     };
+    note_given_up(&mut report, given_up, "waits for locks that are not counted");
     let threads = plural(table.rows.len() as u64, "thread", "threads");
     report.headline.push(format!("{threads} waited for locks"));
     if table.rows.is_empty() {
@@ -268,7 +272,8 @@ fn lock_waits(
 ) -> Result<Table, Failure> {
     let selected = processes(args, machine)?;
     let clock = machine.clock();
-    let own = [("tid", "tid"), ("thread_name", "thread"), ("count", "waits"), ("unended", "")];
+    let own =
+        [("tid", "tid"), ("thread_name", "thread"), ("count", "waits"), ("unended", "unended")];
     let mut table = Table::new("threads", "", &columns(&own));
     table.columns.extend(DISTRIBUTION);
     table.columns.push(("longest_at", "longest at"));

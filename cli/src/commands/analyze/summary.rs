@@ -43,11 +43,14 @@ struct Row {
 /// Rows by index of the process.
 type Rows = BTreeMap<Option<usize>, Row>;
 
-type Parts = (Collections, (Network, Exceptions));
+type Parts = (Network, Exceptions);
 
-/// The hardware, and what can be analysed, are those of the whole recording. So is the interval of
-/// samples, and the names of files: the events that state them are often before the selected time.
-type Whole = ((Hardware, Presence), ((SampleCollector, Io), Between<Parts>));
+/// What happens at the selected time, with what is known of it before and after: intervals of
+/// samples, names of files, suspensions for collections.
+type Costs = (SampleCollector, (Io, Collections));
+
+/// The hardware, and what can be analysed, are those of the whole recording.
+type Whole = ((Hardware, Presence), (Costs, Between<Parts>));
 
 /// Arguments of `etlkit analyze summary`.
 #[derive(Debug, clap::Args)]
@@ -62,16 +65,17 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
     let symbols = args.symbols.open()?;
     let args = args.report.of_any_thread()?;
     let analyzed = args.recording.analyze(|span| {
-        let parts: Parts = (Collections::new(), (Network::new(), Exceptions::new()));
+        let parts: Parts = (Network::new(), Exceptions::new());
         let (from, to) = span;
-        let costs = (SampleCollector::new().between(from, to), Io::new().between(from, to));
+        let io = (Io::new().between(from, to), Collections::new().between(from, to));
+        let costs = (SampleCollector::new().between(from, to), io);
         let machine = (Hardware::new(), Presence::default());
         let whole: Whole = (machine, (costs, Between::new(span, parts)));
         (whole, symbols.maps())
     })?;
     let machine = &analyzed.machine;
-    let (((hardware, presence), ((samples, io), parts)), maps) = &analyzed.observer;
-    let (collections, (network, exceptions)) = &parts.observer;
+    let (((hardware, presence), ((samples, (io, collections)), parts)), maps) = &analyzed.observer;
+    let (network, exceptions) = &parts.observer;
     let options = profile_options(&args.recording, &analyzed, ProfileOptions::new())?;
     let names = symbols.names(machine, maps, |maps| samples.wanted_code(machine, maps));
     let options = names.apply(options);
@@ -83,10 +87,11 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
         row.samples += weight.unwrap_or_default().samples;
         row.cpu += weight.unwrap_or_default().time;
     }
-    for gc in collections.list() {
-        let row = rows.entry(Some(gc.process)).or_default();
-        row.collections += 1;
-        row.paused += ticks(machine.clock(), gc.paused);
+    for gc in collections.selected() {
+        rows.entry(Some(gc.process)).or_default().collections += 1;
+    }
+    for (pause, paused) in collections.selected_pauses().filter(|(p, _)| p.collection.is_some()) {
+        rows.entry(Some(pause.process)).or_default().paused += ticks(machine.clock(), paused);
     }
     for thrown in exceptions.list() {
         rows.entry(Some(thrown.process)).or_default().exceptions += thrown.count;

@@ -11,7 +11,8 @@ use etl_format::Clock;
 
 use super::cpu::{self, GroupBy};
 use super::{
-    PROCESS, ReportArgs, known_process, processes, profile_options, report, span_facts, ticks,
+    PROCESS, ReportArgs, known_process, note_given_up, processes, profile_options, report,
+    span_facts, ticks,
 };
 use crate::Outcome;
 use crate::diagnostics::plural;
@@ -284,6 +285,7 @@ pub(super) fn waits(args: &WaitsArgs) -> Result<Outcome, Failure> {
 
 /// Says what is missing of the events of switches.
 fn ensure_switches(report: &mut TableReport, waits: &Waits) {
+    note_given_up(report, waits.given_up(), "runs and waits of threads that are not counted");
     if waits.threads().is_empty() {
         report.missing.push(
             "context switches: record them with `xperf -on PROC_THREAD+CSWITCH+DISPATCHER`"

@@ -51,10 +51,10 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let spool = tempfile::tempfile().map_err(failed)?;
     let out = sink.file();
     let Analyzed { names, machine, observer: (perfetto, maps), outcome } = recording
-        .analyze_selected(|(from, to), lives| {
+        .analyze_selected(|(from, to), selected| {
             let selection = Selection::new().between(from, to).threads(recording.thread.clone());
-            let selection = match lives {
-                Some(lives) => selection.processes(lives),
+            let selection = match selected {
+                Some((lives, first_threads)) => selection.processes(lives, first_threads),
                 None => selection,
             };
             (Perfetto::new(out, spool, store, selection).idle(args.idle), symbols.maps())
