@@ -34,7 +34,7 @@ from pyspark.sql.datasource import (
     LessThan,
     LessThanOrEqual,
 )
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 
 import etwkit
 
@@ -149,6 +149,7 @@ class EtlReader(DataSourceReader):
     """Reads one file in each partition."""
 
     def __init__(self, schema, paths, options):
+        self.schema = schema
         self.columns = schema.fieldNames()
         self.paths = paths
         self.options = options
@@ -160,21 +161,45 @@ class EtlReader(DataSourceReader):
 
     def read(self, partition):
         with _open(partition.path, self.options) as trace:
-            try:
-                table = trace.table(
-                    self.table,
-                    columns=self.columns,
-                    names=self.options.get("names", "true").lower() != "false",
-                    # Batches go through a pipe.
-                    batch_rows=1 << 14,
-                    **self.selection,
-                )
-            except KeyError:
-                if self.table in etwkit.tables():
-                    raise
+            table = self._table(trace)
+            if table is None:
                 return  # This trace has no such events.
             for batch in pyarrow.RecordBatchReader.from_stream(table):
-                yield batch.cast(_plain(batch.schema))
+                yield self._fit(batch.cast(_plain(batch.schema)))
+
+    def _table(self, trace):
+        """The table of a trace with those of the columns that it has; None if it has no rows."""
+        names = self.options.get("names", "true").lower() != "false"
+        # Batches go through a pipe.
+        options = {"names": names, "batch_rows": 1 << 14, **self.selection}
+        try:
+            return trace.table(self.table, columns=self.columns, **options)
+        except KeyError:
+            if self.table in etwkit.tables():
+                raise
+        try:
+            table = trace.table(self.table, **options)
+        except KeyError:
+            return None
+        # The versions of an event that are in one trace may have other fields than those in another.
+        columns = [name for name in self.columns if name in table.columns]
+        return trace.table(self.table, columns=columns, **options) if columns else table
+
+    def _fit(self, batch):
+        """A batch with the columns and types of the schema; a column that it lacks is null."""
+        own = {field.name: field.dataType for field in from_arrow_schema(batch.schema).fields}
+        wanted = {field.name: field.dataType for field in self.schema.fields}
+        if list(own.items()) == list(wanted.items()):
+            return batch
+        arrays = []
+        for name, kind in wanted.items():
+            if name not in own:
+                array = pyarrow.nulls(batch.num_rows, to_arrow_type(kind))
+            else:
+                array = batch.column(name)
+                array = array if own[name] == kind else array.cast(to_arrow_type(kind))
+            arrays.append(array)
+        return pyarrow.RecordBatch.from_arrays(arrays, names=list(wanted))
 
 
 class PushingEtlReader(EtlReader):
