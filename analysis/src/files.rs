@@ -65,6 +65,8 @@ pub struct Session {
     pub to: Option<i64>,
     /// Events that its header counts as lost.
     pub events_lost: u32,
+    /// Buffers that its header counts as lost.
+    pub buffers_lost: u32,
 }
 
 /// Records that say that something was lost, by what that is.
@@ -275,7 +277,8 @@ impl Timeline {
 fn session(header: &FileHeader, from: i64, timeline: &Timeline) -> Session {
     let to = (header.end_time > header.start_time)
         .then(|| timeline.timestamp_of_filetime(header.end_time));
-    Session { name: text(&header.logger_name), from, to, events_lost: header.events_lost }
+    let &FileHeader { events_lost, buffers_lost, .. } = header;
+    Session { name: text(&header.logger_name), from, to, events_lost, buffers_lost }
 }
 
 /// Offset of the buffer that a note is about.

@@ -21,7 +21,7 @@ const PARTS: u64 = 5_000;
 /// When writing fails.
 pub fn write(profile: &Profile, title: &str, unit: Unit, out: impl Write) -> io::Result<()> {
     let mut out = io::BufWriter::new(out);
-    let unit = if profile.interval().is_some() { unit } else { Unit::Samples };
+    let unit = if profile.has_times() { unit } else { Unit::Samples };
     let (head, rest) = PAGE.split_once(DATA).unwrap_or((PAGE, ""));
     out.write_all(head.replace(TITLE, &escape(title)).as_bytes())?;
     let total = unit.of(profile.total());

@@ -90,7 +90,7 @@ pub fn write(profile: &Profile, times: Times, out: impl Write) -> io::Result<()>
     writer.strings.number("");
     writer.sample_type("samples", "count", profile_field::SAMPLE_TYPE)?;
     // Readers show the last type: without an interval it would be 0 of each sample.
-    if profile.interval().is_some() {
+    if profile.has_times() {
         writer.sample_type("cpu", "nanoseconds", profile_field::SAMPLE_TYPE)?;
         writer.sample_type("cpu", "nanoseconds", profile_field::PERIOD_TYPE)?;
     }
@@ -103,7 +103,7 @@ pub fn write(profile: &Profile, times: Times, out: impl Write) -> io::Result<()>
     let mut rest = Message::default();
     rest.uint(profile_field::TIME_NANOS, times.start.cast_unsigned());
     rest.uint(profile_field::DURATION_NANOS, times.duration);
-    let period = u64::from(profile.interval().unwrap_or(0)) * NANOSECONDS;
+    let period = u64::from(profile.intervals().first().copied().unwrap_or(0)) * NANOSECONDS;
     rest.uint_unless_zero(profile_field::PERIOD, period);
     out.write_all(rest.bytes())?;
     out.finish()?.flush()
@@ -210,7 +210,7 @@ impl<W: Write> Writer<W> {
                 let mut message = Message::default();
                 message.packed(sample_field::LOCATION, stack.iter().rev().copied());
                 let time = node.exclusive.time.saturating_mul(NANOSECONDS);
-                let time = profile.interval().map(|_| time);
+                let time = profile.has_times().then_some(time);
                 message
                     .packed(sample_field::VALUE, [node.exclusive.samples].into_iter().chain(time));
                 for label in &labels {

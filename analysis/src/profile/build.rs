@@ -100,7 +100,7 @@ impl SampleCollector {
         let (symbols, stacks) = (machine.symbols(), &self.stacks);
         let owners = owners(machine, stacks);
         let mut profile = Profile {
-            interval: self.intervals.last(),
+            intervals: self.sampled.map(|span| self.intervals.between(span)).unwrap_or_default(),
             with_stack: self.with_stack,
             ..Profile::default()
         };

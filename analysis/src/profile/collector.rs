@@ -5,7 +5,7 @@ use etl_format::read::Record;
 use super::changes::Changes;
 use super::stacks::{Owner, Stacks};
 use super::weight::{Intervals, Weight};
-use crate::machine::{Change, Life, Machine};
+use crate::machine::{Change, Life, Machine, Span, widen};
 use crate::observe::{EventRef, Joins, Observer, Sample, Stack};
 
 /// A sample that is kept.
@@ -32,6 +32,8 @@ pub struct SampleCollector {
     pub(super) intervals: Intervals,
     pub(super) kept: Vec<Kept>,
     pub(super) with_stack: u64,
+    /// Times of the first and the last sample.
+    pub(super) sampled: Span,
     changes: Changes,
     span: (Option<i64>, Option<i64>),
     keeps_samples: bool,
@@ -59,7 +61,7 @@ impl SampleCollector {
 
     /// The weight of what was collected before the first interval was stated.
     fn weigh_again(&mut self) {
-        let interval = self.intervals.last().unwrap_or(0).into();
+        let interval = self.intervals.weight(i64::MIN).time;
         for node in &mut self.stacks.nodes {
             node.weight.time = node.weight.samples.saturating_mul(interval);
         }
@@ -111,6 +113,7 @@ impl SampleCollector {
         if from.is_some_and(|from| event.time < from) || to.is_some_and(|to| event.time >= to) {
             return None;
         }
+        widen(&mut self.sampled, event.time);
         let owner = Owner { process: event.process, tid: event.tid.unwrap_or(u32::MAX) };
         let frames = sample.frames;
         self.with_stack += u64::from(!frames.is_empty());

@@ -60,14 +60,15 @@ with_accessors! {
         copy {
             /// What its weights are.
             measure: Measure,
-            /// The interval between samples of a processor as the recording states it, in 100 ns.
-            interval: Option<u32>,
             /// Samples that were collected with a stack, of all processes.
             with_stack: u64,
             /// Samples of idle processors, which are part of the trees only on request.
             idle: Weight,
         }
         borrow {
+            /// The intervals between samples of a processor as the recording states them for the
+            /// time of the samples, in 100 ns: none where it does not, several where they changed.
+            intervals: Vec<u32> => [u32],
             /// Processes or threads, the one with the most samples first.
             roots: Vec<Root> => [Root],
             /// The nodes of all trees: after each stand those below it, the heaviest first.
@@ -94,6 +95,19 @@ impl Profile {
     pub fn node_of(&self, stack: SampleStack) -> Option<usize> {
         let node = self.stacks.get(stack.0 as usize).copied().filter(|&node| node != u32::MAX);
         node.map(|node| node as usize)
+    }
+
+    /// Whether weights have a time: samples do if the recording states their intervals.
+    #[must_use]
+    pub fn has_times(&self) -> bool {
+        self.measure == Measure::Durations || !self.intervals.is_empty()
+    }
+
+    /// The size of a weight, of which shares are computed: time where that is known, else the number
+    /// of samples.
+    #[must_use]
+    pub fn size(&self, weight: Weight) -> u64 {
+        if self.has_times() { weight.time } else { weight.samples }
     }
 
     /// The weight of all samples.

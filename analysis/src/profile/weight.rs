@@ -6,9 +6,10 @@ use etl_format::constants::hook;
 use etl_format::cursor::Bytes;
 use etl_format::read::Record;
 
-/// Source of samples by time, and offset of the interval after it.
+/// Source of samples by time, and offsets of the interval after it and of that before.
 const BY_TIME: u32 = 0;
 const INTERVAL: usize = 4;
+const OLD_INTERVAL: usize = 8;
 
 /// A number of samples, and the time that they stand for. The one with more time is greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,17 +44,40 @@ pub struct Intervals {
 impl Intervals {
     /// Takes in a record; returns whether it is the first that states an interval.
     pub fn record(&mut self, record: &Record<'_>, time: i64) -> bool {
-        let Some(hook::SET_INTERVAL | hook::COLLECTION_START) = record.hook() else { return false };
+        let Some(hook @ (hook::SET_INTERVAL | hook::COLLECTION_START | hook::COLLECTION_END)) =
+            record.hook()
+        else {
+            return false;
+        };
         let payload = record.payload();
-        let interval = payload.u32_at(INTERVAL).filter(|&interval| interval > 0);
-        let Some(interval) = interval.filter(|_| payload.u32_at(0) == Some(BY_TIME)) else {
+        let at = |offset| payload.u32_at(offset).filter(|&interval| interval > 0);
+        let Some(interval) = at(INTERVAL).filter(|_| payload.u32_at(0) == Some(BY_TIME)) else {
             return false;
         };
         let is_first = self.list.is_empty();
+        // What the end of sampling states was so before, too.
+        if hook == hook::COLLECTION_END && !is_first {
+            return false;
+        }
+        if is_first && let Some(old) = at(OLD_INTERVAL).filter(|_| hook == hook::SET_INTERVAL) {
+            self.list.push((i64::MIN, old));
+        }
         if self.list.last().is_none_or(|&(_, last)| last != interval) {
             self.list.push((time, interval));
         }
         is_first
+    }
+
+    /// The intervals from one time to another, in 100 ns.
+    #[must_use]
+    pub fn between(&self, (from, to): (i64, i64)) -> Vec<u32> {
+        let after = |time| self.list.partition_point(|&(since, _)| since <= time);
+        let first = after(from).saturating_sub(1);
+        let stated = self.list.get(first..after(to).max(first + 1)).unwrap_or_default();
+        let mut intervals: Vec<u32> = stated.iter().map(|&(_, interval)| interval).collect();
+        intervals.sort_unstable();
+        intervals.dedup();
+        intervals
     }
 
     /// The weight of a sample at a time.
@@ -64,10 +88,25 @@ impl Intervals {
         let stated = self.list.get(after.saturating_sub(1));
         Weight { samples: 1, time: stated.map_or(0, |&(_, interval)| interval.into()) }
     }
+}
 
-    /// The interval that was stated last, in 100 ns.
-    #[must_use]
-    pub fn last(&self) -> Option<u32> {
-        self.list.last().map(|&(_, interval)| interval)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn between_has_the_intervals_of_the_time() {
+        let intervals = Intervals { list: vec![(10, 7), (20, 3), (30, 9)] };
+        for (span, expected) in [
+            ((0, 5), &[7][..]),
+            ((0, 19), &[7]),
+            ((12, 20), &[3, 7]),
+            ((20, 29), &[3]),
+            ((0, 40), &[3, 7, 9]),
+            ((35, 40), &[9]),
+        ] {
+            assert_eq!(intervals.between(span), expected, "{span:?}");
+        }
+        assert_eq!(Intervals::default().between((0, 1)), []);
     }
 }

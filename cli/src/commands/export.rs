@@ -139,10 +139,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         Format::Folded(args) => {
             let export = args.samples.collect(false, by_thread(args.by_thread), ())?;
             // Without an interval there is no time to count in.
-            let unit = match export.profile.interval() {
-                None if args.weight == Some(Weight::Time) => return Err(no_interval(&export)),
-                _ => args.unit(Weight::Samples),
-            };
+            if args.weight == Some(Weight::Time) && !export.profile.has_times() {
+                return Err(no_interval(&export));
+            }
+            let unit = args.unit(Weight::Samples);
             export.write(|profile, _, out| folded::write(profile, unit, out))
         }
         Format::Flamegraph(args) => {

@@ -240,7 +240,7 @@ impl<'a> FirefoxProfile<'a> {
         let millis = |time: u64| time as f64 / 1e4;
         let header = self.machine.files().first().map(|file| &file.header);
         let system = header.map(|h| format!("Windows {}.{}.{}", h.os_major, h.os_minor, h.build));
-        let interval = self.profile.interval().unwrap_or(ASSUMED_INTERVAL);
+        let interval = self.profile.intervals().first().copied().unwrap_or(ASSUMED_INTERVAL);
         json!({
             "preprocessedProfileVersion": FORMAT,
             "version": 24,

@@ -195,7 +195,7 @@ impl<'a> Threads<'a> {
         let rows = root.map(|root| self.rows(root, thread, twins)).unwrap_or_default();
         json.column("stack", &rows, |out, row| out.optional(row.stack))?;
         json.column("timeDeltas", &rows, |out, row| out.millis(row.after))?;
-        if self.profile.interval().is_some() {
+        if self.profile.has_times() {
             json.column("threadCPUDelta", &rows, |out, row| out.number(row.cpu))?;
         }
         json.raw("\"weight\":null,\"weightType\":\"samples\",")?;

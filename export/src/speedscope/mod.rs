@@ -123,7 +123,7 @@ pub fn write(
     out: impl Write,
 ) -> io::Result<()> {
     let mut out = io::BufWriter::new(out);
-    let is_timed = unit == Unit::Time && profile.interval().is_some();
+    let is_timed = unit == Unit::Time && profile.has_times();
     let unit = if is_timed { Unit::Time } else { Unit::Samples };
     let exporter = concat!("etlkit@", env!("CARGO_PKG_VERSION"));
     write!(out, "{{\"$schema\":{},\"exporter\":{},", json!(SCHEMA), json!(exporter))?;

@@ -151,18 +151,19 @@ fn describe<O>(report: &mut TableReport, profile: &Profile, analyzed: &Analyzed<
     let (total, idle) = (profile.total(), profile.idle());
     report.facts.extend(span_facts(&analyzed.machine));
     report.facts.extend([
-        ("interval_us", profile.interval().map_or(Cell::None, |i| Cell::Duration(i.into()))),
+        ("interval_us", interval(profile)),
         ("samples", Cell::Count(total.samples)),
         ("cpu_us", time(profile, total)),
         ("idle_samples", Cell::Count(idle.samples)),
         ("samples_with_stack", Cell::Count(profile.with_stack())),
     ]);
-    let span = match profile.interval() {
-        Some(interval) => {
-            let (total, interval) = (total.time as f64 / 1e7, f64::from(interval) / 1e4);
-            format!("{total:.3} s of CPU time, one sample per {interval} ms")
-        }
-        None => "the recording states no interval".to_owned(),
+    let span = if profile.has_times() {
+        let total = total.time as f64 / 1e7;
+        let millis = profile.intervals().iter().map(|&i| (f64::from(i) / 1e4).to_string());
+        let millis: Vec<_> = millis.collect();
+        format!("{total:.3} s of CPU time, one sample per {} ms", millis.join(" or "))
+    } else {
+        "the recording states no interval".to_owned()
     };
     let mut line = format!("{} samples: {span}", total.samples);
     if idle.samples > 0 {
@@ -197,21 +198,23 @@ fn is_of_durations(profile: &Profile) -> bool {
     profile.measure() == Measure::Durations
 }
 
-fn time(profile: &Profile, weight: Weight) -> Cell {
-    let is_known = profile.interval().is_some() || is_of_durations(profile);
-    if is_known { Cell::Duration(weight.time) } else { Cell::None }
+pub(super) fn time(profile: &Profile, weight: Weight) -> Cell {
+    if profile.has_times() { Cell::Duration(weight.time) } else { Cell::None }
 }
 
-/// What shares are shares of.
-fn size(profile: &Profile, weight: Weight) -> u64 {
-    if is_of_durations(profile) { weight.time } else { weight.samples }
+/// The interval between samples, if there is one.
+pub(super) fn interval(profile: &Profile) -> Cell {
+    match profile.intervals() {
+        [interval] => Cell::Duration((*interval).into()),
+        _ => Cell::None,
+    }
 }
 
 /// The cells of [`WEIGHTS`].
 fn weights(profile: &Profile, total: Total) -> [Cell; 6] {
-    let all = size(profile, profile.total());
+    let all = profile.size(profile.total());
     let cells = |weight: Weight| {
-        let share = Cell::share(size(profile, weight), all);
+        let share = Cell::share(profile.size(weight), all);
         [Cell::Count(weight.samples), time(profile, weight), share]
     };
     let [a, b, c] = cells(total.inclusive);
@@ -320,11 +323,11 @@ pub(super) fn tree(profile: &Profile, min_percent: f64, unfold: bool) -> Table {
     let profile = folded.as_ref().unwrap_or(profile);
     let names = [("name", "call tree"), ("depth", ""), ("process", ""), ("code", "")];
     let mut table = table(profile, &names);
-    let least = size(profile, profile.total()) as f64 * min_percent / 100.0;
+    let least = profile.size(profile.total()) as f64 * min_percent / 100.0;
     for root in profile.roots() {
         let nodes = profile.nodes().get(root.first..root.end).unwrap_or_default();
         for node in nodes {
-            if (size(profile, node.inclusive) as f64) < least {
+            if (profile.size(node.inclusive) as f64) < least {
                 continue;
             }
             let mut row = weights(profile, Total::new(node.inclusive, node.exclusive)).to_vec();
@@ -357,7 +360,7 @@ pub(super) fn focus(profile: &Profile, text: &str) -> Result<Table, Failure> {
             .hint("`--group-by method --top 0` lists all methods"));
     }
     let Focus { total, callers, callees, .. } = profile.focus(is_focus);
-    let mut table = table(profile, &[("relation", ""), ("name", "method")]);
+    let mut table = table(profile, &[("relation", "relation"), ("name", "method")]);
     let mut push = |total: Total, relation: &str, name: String| {
         let mut row = weights(profile, total).to_vec();
         row.extend([Cell::text(relation), Cell::text(name)]);
@@ -366,11 +369,11 @@ pub(super) fn focus(profile: &Profile, text: &str) -> Result<Table, Failure> {
     let none = Weight::default();
     for (caller, weight) in callers {
         let name = caller.map_or("(start of a thread)".to_owned(), |f| label(profile, f));
-        push(Total::new(weight, none), "caller", format!("called by  {name}"));
+        push(Total::new(weight, none), "caller", name);
     }
-    push(total, "focus", format!("           {text}"));
+    push(total, "focus", text.to_owned());
     for (callee, weight) in callees {
-        push(Total::new(weight, none), "callee", format!("calls      {}", label(profile, callee)));
+        push(Total::new(weight, none), "callee", label(profile, callee));
     }
     Ok(table)
 }

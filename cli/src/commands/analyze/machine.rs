@@ -179,6 +179,7 @@ pub(super) fn sessions(args: &ReportArgs) -> Result<Outcome, Failure> {
         ("ended", "end"),
         ("duration_us", "ms"),
         ("events_lost", "lost events"),
+        ("buffers_lost", "lost buffers"),
     ];
     let mut table = Table::new("sessions", "", &columns);
     let clock = machine.clock();
@@ -192,6 +193,7 @@ pub(super) fn sessions(args: &ReportArgs) -> Result<Outcome, Failure> {
                 Cell::time(clock, session.to),
                 lasted.map_or(Cell::None, Cell::Duration),
                 Cell::Count(session.events_lost.into()),
+                Cell::Count(session.buffers_lost.into()),
             ]);
         }
     }

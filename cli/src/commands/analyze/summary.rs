@@ -8,11 +8,11 @@ use etl_analysis::behavior::hardware::Hardware;
 use etl_analysis::behavior::io::{Io, Operation};
 use etl_analysis::behavior::network::Network;
 use etl_analysis::behavior::presence::{Presence, Subject};
-use etl_analysis::profile::{Profile, ProfileOptions, SampleCollector};
+use etl_analysis::profile::{Profile, ProfileOptions, SampleCollector, Weight};
 use etl_analysis::{Machine, loss::LossKind};
 
 use super::{
-    PROCESS, ReportArgs, duration, known_process, processes, profile_options, report,
+    PROCESS, ReportArgs, cpu, duration, known_process, processes, profile_options, report,
     selected_time, span_facts, ticks,
 };
 use crate::Outcome;
@@ -29,8 +29,7 @@ const TOP: usize = 10;
 /// What is summarized of a process.
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
-    samples: u64,
-    cpu: u64,
+    cpu: Weight,
     collections: u64,
     paused: u64,
     exceptions: u64,
@@ -83,9 +82,7 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
     let mut rows = Rows::new();
     for root in profile.roots() {
         let weight = profile.nodes().get(root.first).map(|node| node.inclusive);
-        let row = rows.entry(root.process).or_default();
-        row.samples += weight.unwrap_or_default().samples;
-        row.cpu += weight.unwrap_or_default().time;
+        rows.entry(root.process).or_default().cpu += weight.unwrap_or_default();
     }
     for gc in collections.selected() {
         rows.entry(Some(gc.process)).or_default().collections += 1;
@@ -117,7 +114,7 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
     report.headline = headline(machine, hardware, &profile);
     let time = selected_time(args, machine)?;
     totals(&mut report, hardware, &rows, time);
-    let table = table(machine, &rows, profile.total().samples, time);
+    let table = table(machine, &rows, &profile, time);
     report.tables = vec![table, methods(&profile), subjects(presence)];
     for subject in Subject::ALL {
         if presence.count(subject) == 0 {
@@ -135,20 +132,44 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
 
 fn facts(machine: &Machine, profile: &Profile) -> Vec<(&'static str, Cell)> {
     let header = machine.files().first().map(|file| &file.header);
-    let interval = profile.interval();
+    let [events_lost, buffers_lost] = lost(machine);
     vec![
         ("processors", Cell::count(header.map(|header| header.processors))),
         ("events", Cell::Count(machine.records())),
-        ("events_lost", Cell::Count(lost(machine))),
+        ("events_lost", Cell::Count(events_lost)),
+        ("buffers_lost", Cell::Count(buffers_lost)),
         ("samples", Cell::Count(profile.total().samples)),
         ("idle_samples", Cell::Count(profile.idle().samples)),
-        ("interval_us", interval.map_or(Cell::None, |i| Cell::Duration(i.into()))),
+        ("interval_us", cpu::interval(profile)),
     ]
 }
 
-/// Events that the headers of the files count as lost.
-fn lost(machine: &Machine) -> u64 {
-    machine.files().iter().map(|file| u64::from(file.header.events_lost)).sum()
+/// Events and buffers that the headers of the files count as lost.
+fn lost(machine: &Machine) -> [u64; 2] {
+    let headers = machine.files().iter().map(|file| &file.header);
+    headers.fold([0, 0], |[events, buffers], header| {
+        [events + u64::from(header.events_lost), buffers + u64::from(header.buffers_lost)]
+    })
+}
+
+/// What was lost, with the counts of the headers.
+fn losses(machine: &Machine) -> String {
+    let [events, buffers] = lost(machine);
+    let mut all: BTreeMap<LossKind, String> = BTreeMap::new();
+    for loss in machine.losses() {
+        all.entry(loss.what).or_insert_with(|| loss.what.message().to_owned());
+    }
+    let counts = [
+        (LossKind::EventsLost, events, "event was lost", "events were lost"),
+        (LossKind::BuffersLost, buffers, "buffer was lost", "buffers were lost"),
+    ];
+    for (kind, count, one, many) in counts.into_iter().filter(|(_, count, ..)| *count > 0) {
+        all.insert(kind, plural(count, one, many));
+    }
+    if all.is_empty() {
+        return "nothing was lost".to_owned();
+    }
+    all.into_values().collect::<Vec<_>>().join(", ")
 }
 
 /// Sums over all selected processes, as facts and as a line.
@@ -218,27 +239,17 @@ fn headline(machine: &Machine, hardware: &Hardware, profile: &Profile) -> Vec<St
     let start = etl_format::clock::iso_utc(clock.filetime(first));
     let events = plural(machine.records(), "event", "events");
     lines.push(format!("{seconds:.3} s from {start}, {events}"));
-    let kinds: BTreeMap<LossKind, usize> =
-        machine.losses().iter().fold(BTreeMap::new(), |mut kinds, loss| {
-            *kinds.entry(loss.what).or_default() += 1;
-            kinds
-        });
-    let lost = lost(machine);
-    if kinds.is_empty() && lost == 0 {
-        lines.push("nothing was lost".to_owned());
-    } else {
-        let kinds: Vec<&str> = kinds.keys().map(|kind| kind.message()).collect();
-        lines.push(format!("{}; {lost} events by the headers", kinds.join(", ")));
-    }
-    let (busy, idle) = (profile.total().samples, profile.idle().samples);
-    if busy + idle > 0 {
-        let share = busy as f64 / (busy + idle) as f64 * 100.0;
-        lines.push(format!("processors busy {share:.1} % of the time, by {} samples", busy + idle));
+    lines.push(losses(machine));
+    let [busy, idle] = [profile.total(), profile.idle()];
+    let samples = busy.samples + idle.samples;
+    if samples > 0 {
+        let share = profile.size(busy) as f64 / profile.size(busy + idle) as f64 * 100.0;
+        lines.push(format!("processors busy {share:.1} % of the time, by {samples} samples"));
     }
     lines
 }
 
-fn table(machine: &Machine, rows: &Rows, samples: u64, time: u64) -> Table {
+fn table(machine: &Machine, rows: &Rows, profile: &Profile, time: u64) -> Table {
     let mut table = Table::new("processes", "processes", &PROCESS);
     table.columns.extend([
         ("cpu_samples", ""),
@@ -256,14 +267,14 @@ fn table(machine: &Machine, rows: &Rows, samples: u64, time: u64) -> Table {
     let mut sorted: Vec<_> = rows.iter().collect();
     sorted.sort_by_key(|(process, row)| {
         let bytes = row.disk_read + row.disk_written + row.sent + row.received;
-        (std::cmp::Reverse((row.samples, row.paused, bytes)), **process)
+        (std::cmp::Reverse((row.cpu, row.paused, bytes)), **process)
     });
     for (process, row) in sorted {
         let mut cells = known_process(machine, *process).to_vec();
         cells.extend([
-            Cell::Count(row.samples),
-            Cell::Duration(row.cpu),
-            Cell::share(row.samples, samples),
+            Cell::Count(row.cpu.samples),
+            cpu::time(profile, row.cpu),
+            Cell::share(profile.size(row.cpu), profile.size(profile.total())),
             Cell::Count(row.collections),
             Cell::Duration(row.paused),
             Cell::share(row.paused, time),
@@ -287,14 +298,14 @@ fn methods(profile: &Profile) -> Table {
         ("name", "method"),
     ];
     let mut table = Table::new("methods", "methods by CPU samples", &columns);
-    let all = profile.total().samples;
+    let all = profile.size(profile.total());
     let mut frames = profile.by_frame();
     frames.sort_by_key(|(at, total)| (std::cmp::Reverse(total.exclusive), *at));
     for (frame, total) in frames.into_iter().filter(|(_, total)| total.exclusive.samples > 0) {
         table.rows.push(vec![
             Cell::Count(total.exclusive.samples),
-            Cell::share(total.exclusive.samples, all),
-            Cell::share(total.inclusive.samples, all),
+            Cell::share(profile.size(total.exclusive), all),
+            Cell::share(profile.size(total.inclusive), all),
             Cell::text(profile.label(frame)),
         ]);
     }

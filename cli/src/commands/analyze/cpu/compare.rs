@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use etl_analysis::profile::{Profile, ProfileOptions, SampleCollector, Weight};
 
-use super::{Args, GroupBy, describe, profile_options};
+use super::{Args, GroupBy, describe, profile_options, time};
 use crate::Outcome;
 use crate::commands::analyze::report;
 use crate::error::Failure;
@@ -81,12 +81,13 @@ fn facts(report: &mut TableReport, before: &Path, profiles: [&Profile; 2], norma
     let [all, now] = profiles.map(Profile::total);
     let name = crate::input::display(before);
     let seconds = |weight: Weight| weight.time as f64 / 1e7;
-    report.headline.push(format!(
-        "compared with {name}: {} samples, {:.3} s; now {:+.3} s",
-        all.samples,
-        seconds(all),
-        seconds(now) - seconds(all)
-    ));
+    let change = if profiles.iter().all(|profile| profile.has_times()) {
+        format!(", {:.3} s; now {:+.3} s", seconds(all), seconds(now) - seconds(all))
+    } else {
+        let change = now.samples.cast_signed().saturating_sub(all.samples.cast_signed());
+        format!("; now {change:+} samples, as not both traces state an interval")
+    };
+    report.headline.push(format!("compared with {name}: {} samples{change}", all.samples));
     let [before, _] = profiles;
     if all.samples + before.idle().samples == 0 {
         report.missing.push(format!("CPU samples in {name}, with which the traces are compared"));
@@ -97,7 +98,7 @@ fn facts(report: &mut TableReport, before: &Path, profiles: [&Profile; 2], norma
     report.facts.extend([
         ("compared_with", Cell::text(name)),
         ("samples_before", Cell::Count(all.samples)),
-        ("cpu_before_us", Cell::Duration(all.time)),
+        ("cpu_before_us", time(before, all)),
         ("normalized", Cell::Count(normalized.into())),
     ]);
 }
@@ -152,7 +153,7 @@ fn table(rows: Rows, [all, now]: [Weight; 2], profiles: [&Profile; 2], by: Group
     if by == GroupBy::Method {
         table.columns.push(("code", ""));
     }
-    let is_timed = profiles.iter().all(|profile| profile.interval().is_some());
+    let is_timed = profiles.iter().all(|profile| profile.has_times());
     let size = |weight: Weight| if is_timed { weight.time } else { weight.samples };
     let change =
         |[before, after]: [u64; 2]| after.cast_signed().saturating_sub(before.cast_signed());
