@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::etw::{Etw, LogTarget, Origin, Session, values};
 use crate::machine::LeaveReason;
 use crate::model::KernelEvent;
+use crate::time::Nanos;
 use crate::truth::RecordFormat;
 
 /// A thread in a context switch.
@@ -139,11 +140,18 @@ impl Etw<'_> {
         self.log_classic(to, (PERF_INFO, 46, 2, 2), format, &values, origin)
     }
 
-    /// Logs the sample interval: opcode 73 at the start, 74 at the end.
-    pub fn log_interval(&mut self, session: usize, opcode: u8, origin: &Origin) -> Result<()> {
+    /// Logs the sample interval and that before: opcode 72 where it changes, 73 at the start, 74 at
+    /// the end.
+    pub fn log_interval(
+        &mut self,
+        session: usize,
+        (opcode, old): (u8, Nanos),
+        origin: &Origin,
+    ) -> Result<()> {
         let Some(found) = self.sessions.get(session) else { return Ok(()) };
-        let units = u32::try_from(found.sample_interval / 100).unwrap_or(u32::MAX);
-        let values = values![0u32, units, units, "Timer"];
+        let [new, old] = [found.sample_interval, old]
+            .map(|interval| u32::try_from(interval / 100).unwrap_or(u32::MAX));
+        let values = values![0u32, new, old, "Timer"];
         let format = RecordFormat::PerfInfo(hook::SAMPLE & 0xff00 | u16::from(opcode));
         let to = LogTarget::Session(session);
         self.log_classic(to, (PERF_INFO, opcode, 3, 3), format, &values, origin)

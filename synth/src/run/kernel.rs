@@ -11,9 +11,12 @@ use crate::error::Result;
 use crate::etw::Origin;
 use crate::kernel::{Lifecycle, Masks};
 use crate::model::{KernelChange, KernelEvent, group};
+use crate::time::Nanos;
 
-/// Opcodes of the sample interval event at the start and at the end of sampling.
+/// Opcodes of the sample interval event at the start and at the end of sampling, and where the
+/// interval changes.
 const SAMPLES: (u8, u8) = (73, 74);
+const SET_INTERVAL: u8 = 72;
 
 impl Simulator<'_> {
     /// The first events of a session with kernel flags.
@@ -39,6 +42,7 @@ impl Simulator<'_> {
             self.settle_all(self.now)?;
             self.controller_enters()?;
             let origin = self.controller_origin();
+            let before = self.interval(index);
             let (old, new) = self.etw.change_kernel(index, change, origin.at)?;
             let logged = self.etw.sessions.get(index).map(|s| s.kernel.in_words().0);
             let logged = logged.filter(|words| !words.is_empty());
@@ -46,6 +50,10 @@ impl Simulator<'_> {
             let what = format!("session \"{name}\" logs of the kernel from now on {logged}");
             self.etw.report_action(origin.at, &what)?;
             self.turn(index, old, new, &origin)?;
+            let samples = KernelEvent::Sample.group();
+            if old.has(samples) && new.has(samples) && self.interval(index) != before {
+                self.etw.log_interval(index, (SET_INTERVAL, before), &origin)?;
+            }
             self.passed(&origin);
             self.watch(index);
             self.controller_leaves()?;
@@ -89,6 +97,11 @@ impl Simulator<'_> {
         self.etw.sessions.get(index).map(|s| s.kernel.groups)
     }
 
+    /// The interval between samples of a session.
+    fn interval(&self, index: usize) -> Nanos {
+        self.etw.sessions.get(index).map_or(0, |session| session.sample_interval)
+    }
+
     /// Logs the change of the groups of a session.
     fn turn(
         &mut self,
@@ -97,17 +110,18 @@ impl Simulator<'_> {
         new: GroupMasks,
         origin: &Origin,
     ) -> Result<()> {
+        let interval = self.interval(index);
         let (etw, machine) = (&mut self.etw, &self.machine);
         let (gone, come) = (old.without(new), new.without(old));
         if gone.has(KernelEvent::Sample.group()) {
-            etw.log_interval(index, SAMPLES.1, origin)?;
+            etw.log_interval(index, (SAMPLES.1, interval), origin)?;
         }
         etw.log_masks(index, Masks::EndExtension, old, origin)?;
         etw.log_rundown(Lifecycle::AtEnd(index), gone, machine, origin)?;
         etw.log_masks(index, Masks::Extension, new, origin)?;
         etw.log_rundown(Lifecycle::AtStart(index), come, machine, origin)?;
         if come.has(KernelEvent::Sample.group()) {
-            etw.log_interval(index, SAMPLES.0, origin)?;
+            etw.log_interval(index, (SAMPLES.0, interval), origin)?;
         }
         etw.log_rundown_complete(index, origin)
     }
