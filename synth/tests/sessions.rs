@@ -170,3 +170,48 @@ at "4s" { stop "s" }"#;
     assert!(cold.iter().all(|flags| flags & 8 == 0), "{cold:x?}");
     assert!(hot.iter().filter(|flags| *flags & 8 != 0).count() > 6, "{hot:x?}");
 }
+
+/// A kernel session with samples each millisecond from 1 s to 3 s.
+fn sampled(session: &str, steps: &str) -> (InMemoryTruth, Files) {
+    run(&format!(
+        r#"
+process "App.exe" pid=100 {{ every "10ms" from="1s" until="3s" {{ run "4ms" }} }}
+at "1s" {{ session "k" file="k.etl" {{ kernel "processes profile" interval="1ms"; {session} }} }}
+{steps}
+at "3s" {{ stop "k" }}
+"#
+    ))
+}
+
+#[test]
+fn changes_of_the_sampling_interval_are_logged() {
+    let step = r#"at "2s" { kernel "processes profile" in="k" interval="2ms" }"#;
+    let intervals = |truth: &InMemoryTruth| -> Vec<(String, Vec<OwnedValue>)> {
+        let of = |e: &&KnownEvent| matches!(&*e.name, "SetInterval" | "CollectionStart");
+        let found = truth.events.iter().filter(of);
+        let values = |e: &KnownEvent| e.fields[1..3].iter().map(|(_, v)| v.clone()).collect();
+        found.map(|e| (e.name.to_string(), values(e))).collect()
+    };
+    let values = |new: u32, old: u32| vec![OwnedValue::from(new), OwnedValue::from(old)];
+    let start = ("CollectionStart".to_owned(), values(10_000, 10_000));
+    let (truth, _) = sampled("", step);
+    assert_eq!(
+        intervals(&truth),
+        [start.clone(), ("SetInterval".to_owned(), values(20_000, 10_000))]
+    );
+    let same = r#"at "2s" { kernel "processes profile switches" in="k" }"#;
+    assert_eq!(intervals(&sampled("", same).0), [start]);
+}
+
+#[test]
+fn lost_events_are_lost_of_the_kernel_as_well() {
+    let (truth, files) = sampled(r#"fault "lost-events" every=10"#, "");
+    let of = |wanted| {
+        let outcomes = truth.events.iter().flat_map(|event| &event.outcomes);
+        outcomes.filter(|(_, outcome)| *outcome == wanted).count()
+    };
+    let (lost, recorded) = (of(EventOutcome::Lost), of(EventOutcome::Recorded));
+    assert!(lost > 100 && lost == (lost + recorded) / 10, "{lost} {recorded}");
+    let trace = Trace::open(files["k.etl"].as_slice(), &Options::default()).unwrap();
+    assert_eq!(trace.header().events_lost as usize, lost);
+}

@@ -101,15 +101,15 @@ impl Etw<'_> {
         let former = from.former.iter().filter(|session| !other_process(**session));
         self.outcomes.extend(former.map(|session| (*session, excluded)));
         let guid = from.guid;
-        self.inject_loss(guid, &key);
+        self.inject_loss(guid, COMPLETE_IDS.contains(&key.id));
         // The GUID of a message is that of its source file, not of its provider.
         let of_message = matches!(event.format, RecordFormat::Message(_));
         let guid = if of_message { event.schema.provider } else { guid };
         self.deliver(guid, origin, event)
     }
 
-    /// Applies the faults that remove events of providers from sessions.
-    fn inject_loss(&mut self, provider: Guid, key: &EventKey) {
+    /// Applies the faults that remove events from sessions.
+    fn inject_loss(&mut self, provider: Guid, is_complete: bool) {
         let rundown = provider == CLR_RUNDOWN;
         for (session, outcome) in &mut self.outcomes {
             let Some(target) = self.sessions.get_mut(*session) else { continue };
@@ -126,7 +126,7 @@ impl Etw<'_> {
                     Fault::CutRundown(after) if rundown && target.enumerated > after => {
                         *outcome = EventOutcome::Disabled;
                     }
-                    Fault::CompleteMissing if rundown && COMPLETE_IDS.contains(&key.id) => {
+                    Fault::CompleteMissing if rundown && is_complete => {
                         *outcome = EventOutcome::Missing;
                     }
                     _ => {}
@@ -153,6 +153,7 @@ impl Etw<'_> {
         }
         let pointer_size = self.machine.pointer_size;
         let origin = Origin { pointer_size, activity: Guid::ZERO, ..*origin };
+        self.inject_loss(event.schema.provider, false);
         self.deliver(event.schema.provider, &origin, event)
     }
 
