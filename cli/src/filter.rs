@@ -46,10 +46,10 @@ pub(crate) struct FilterArgs {
     #[arg(long, value_name = "TID", value_parser = number::<u32>)]
     tid: Vec<u32>,
     /// Select events at or after TIME: seconds since the start (1.5), or UTC (2020-07-29T00:07:01Z)
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     from: Option<String>,
     /// Select events before TIME
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     to: Option<String>,
 }
 
@@ -185,6 +185,10 @@ fn timestamp(text: &str, clock: &Clock) -> Result<i64, Failure> {
     if let Ok(seconds) = text.trim_end_matches('s').parse::<f64>()
         && seconds.is_finite()
     {
+        if seconds < 0.0 {
+            return Err(Failure::new(text, "is before the start of the trace")
+                .hint("write seconds since the start (1.5), or UTC (2020-07-29T00:07:01Z)"));
+        }
         // Rounded to the 100 ns of a FILETIME.
         let since = (seconds * 1e7).round() as i64;
         return Ok(clock.timestamp_at(clock.start_time.saturating_add(since)));

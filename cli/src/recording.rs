@@ -39,10 +39,10 @@ pub(crate) struct RecordingArgs {
     pub thread: Vec<u32>,
     /// Select what happened at or after TIME: seconds since the start (1.5), or UTC
     /// (2020-07-29T00:07:01Z)
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     from: Option<String>,
     /// Select what happened before TIME
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     to: Option<String>,
     #[command(flatten)]
     threads: ThreadArgs,

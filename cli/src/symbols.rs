@@ -51,6 +51,9 @@ impl SymbolArgs {
             Failure::new(error.path().display().to_string(), error.reason())
                 .hint("--symbols names a PDB, or a directory with PDBs")
         })?;
+        for path in paths.not_pdbs() {
+            stderr_line!("warning: {}: this is no PDB", path.display());
+        }
         Ok(Symbols { paths, is_asked: self.is_asked() })
     }
 

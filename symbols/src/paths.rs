@@ -24,6 +24,9 @@ const MAX_ENTRIES: usize = 1 << 20;
 /// The first bytes of a portable PDB.
 const PORTABLE_MAGIC: &[u8] = b"BSJB";
 
+/// The first bytes of a Windows PDB.
+const WINDOWS_MAGIC: &[u8] = b"Microsoft C/C++ ";
+
 /// What kind of PDB a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -125,6 +128,12 @@ impl SymbolPaths {
         self.files.is_empty()
     }
 
+    /// The files that were named one by one and are no PDBs.
+    #[must_use]
+    pub fn not_pdbs(&self) -> Vec<&Path> {
+        self.named.iter().map(PathBuf::as_path).filter(|path| !is_pdb(path)).collect()
+    }
+
     /// Looks for a PDB. Files with its name are looked at first, then those that were named one by
     /// one.
     #[must_use]
@@ -166,6 +175,14 @@ fn parts(path: PathBuf) -> Vec<PathBuf> {
     };
     let parts = text.split([';', '*']).map(str::trim).filter(is_local);
     parts.map(PathBuf::from).collect()
+}
+
+/// Whether a file begins as PDBs do.
+fn is_pdb(path: &Path) -> bool {
+    let mut begin = Vec::new();
+    let limit = WINDOWS_MAGIC.len() as u64;
+    let read = File::open(path).and_then(|file| file.take(limit).read_to_end(&mut begin));
+    read.is_ok() && (begin.starts_with(PORTABLE_MAGIC) || begin == WINDOWS_MAGIC)
 }
 
 /// Whether a file is a PDB.

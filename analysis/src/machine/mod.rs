@@ -371,7 +371,8 @@ impl Machine {
     }
 
     /// Where the addresses of the kernel begin.
-    pub(crate) fn kernel_begins(&self) -> u64 {
+    #[must_use]
+    pub fn kernel_begins(&self) -> u64 {
         self.kernel_begins
     }
 

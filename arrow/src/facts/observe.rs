@@ -183,7 +183,7 @@ impl<'f, 'o> Facts<'f, 'o> {
         if !self.stacks.insert(id) {
             return id;
         }
-        let is_kernel = |address: u64| address >> 63 == 1;
+        let is_kernel = |address: u64| address >= self.machine.kernel_begins();
         let own_kernel = own.is_some_and(|own| !frames.kernel.is_empty() || is_kernel(own));
         let kernel = frames.kernel.len() + usize::from(own_kernel);
         self.text.clear();

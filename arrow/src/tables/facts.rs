@@ -227,8 +227,8 @@ pub const IO: Table = Table {
         bytes("bytes", "Bytes that were read or written"),
         Column::new("timed", Kind::Int64, "How many of them have a duration"),
         micros("duration", "Sum of the durations"),
-        micros("p50", "Half of them took no longer, to 6 %").or_null(),
-        micros("p99", "99 of 100 took no longer, to 6 %").or_null(),
+        micros("p50", "Half of them took no longer; at most 1/32 above").or_null(),
+        micros("p99", "99 of 100 took no longer; at most 1/32 above").or_null(),
         micros("longest", "The longest one").or_null(),
     ],
 };

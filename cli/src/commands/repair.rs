@@ -29,7 +29,7 @@ The output contains every record that can be read, in time order. The report lis
 that cannot be read, with the number of records before and after each. A compressed trace stays
 compressed; --compress compresses the output in any case.
 
-Exit codes: 0 the trace was intact, 1 it was damaged, unclosed or lost buffers and the output is
+Exit codes: 0 the trace was intact, 1 it was damaged, unclosed or lacked buffers and the output is
 intact, 2 error.
 
 Examples:

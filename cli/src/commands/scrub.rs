@@ -33,7 +33,7 @@ Presets: usual hashes users, machines, command-lines and sids; strict also hashe
 and drops command-lines; none replaces nothing but what other options name. docs/scrub.md
 describes all.
 
-Exit codes: 0 success, 1 the trace is damaged or lost buffers and what is left was scrubbed, 2
+Exit codes: 0 success, 1 the trace is damaged or lacks buffers and what is left was scrubbed, 2
 error, or a listed text cannot be removed (then no output is written).
 
 Examples:

@@ -46,7 +46,7 @@ one, which have two paths.
 Needs the identities of images, which a merge on the traced machine adds (`xperf -merge`, `xperf
 -stop -d`), and the CLR's rundown for .NET code.
 
-Exit codes: 0 success, 1 needed PDBs are missing (or the trace is damaged or lost buffers), 2 error.
+Exit codes: 0 success, 1 needed PDBs are missing (or the trace is damaged or lacks buffers), 2 error.
 
 Examples:
   etlkit symbols list trace.etl
@@ -162,7 +162,7 @@ fn list(args: &ListArgs) -> Result<Outcome, Failure> {
         output::print(&lines.into_iter().map(|line| line + "\n").collect::<String>())?;
         return Ok(outcome);
     }
-    let mut report = report(&analyzed, &symbols.paths);
+    let mut report = report(&analyzed, &symbols.paths, args.symbols.is_asked());
     report.headline.push(format!(
         "{} PDBs, {} of them needed, {} of these missing",
         rows.len(),
@@ -182,12 +182,16 @@ fn list(args: &ListArgs) -> Result<Outcome, Failure> {
     Ok(outcome)
 }
 
-fn report<O>(analyzed: &Analyzed<O>, paths: &SymbolPaths) -> TableReport {
+fn report<O>(analyzed: &Analyzed<O>, paths: &SymbolPaths, is_asked: bool) -> TableReport {
     let start = analyzed.machine.clock().start_time;
     let mut report = TableReport { kind: "symbols", start, ..TableReport::default() };
     report.files.clone_from(&analyzed.names);
     if paths.is_empty() {
-        report.headline.push("no PDB was looked at: --symbols names where they are".to_owned());
+        let why = match is_asked {
+            true => "there is none where --symbols says",
+            false => "--symbols names where they are",
+        };
+        report.headline.push(format!("no PDB was looked at: {why}"));
     }
     report
 }

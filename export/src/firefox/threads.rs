@@ -74,8 +74,8 @@ pub(super) struct Threads<'a> {
     by_root: ByRoot,
     /// When a thread was collecting garbage.
     collecting: BTreeMap<ThreadKey, Vec<(i64, i64)>>,
-    /// Threads that began first in their processes.
-    first: BTreeMap<u32, u32>,
+    /// Threads that began first in their processes, by index of the process.
+    first: BTreeMap<usize, u32>,
 }
 
 impl<'a> Threads<'a> {
@@ -94,7 +94,9 @@ impl<'a> Threads<'a> {
         }
         let mut first = BTreeMap::new();
         for thread in machine.threads() {
-            first.entry(thread.pid).or_insert(thread.tid);
+            if let Some(process) = machine.process_of(thread) {
+                first.entry(process).or_insert(thread.tid);
+            }
         }
         let by_root = ByRoot::new(profile);
         Threads { collected, machine, profile, times, by_root, collecting, first }
@@ -152,8 +154,7 @@ impl<'a> Threads<'a> {
             (Some(process), Some(index)) => self.pid(process.pid(), index),
             _ => of.map_or("unknown".to_owned(), |of| of.pid.to_string()),
         };
-        let is_main =
-            process.is_some_and(|p| tid.is_some() && self.first.get(&p.pid()) == tid.as_ref());
+        let is_main = index.is_some_and(|at| tid.is_some() && self.first.get(&at) == tid.as_ref());
         let started = |time: Option<i64>| time.map_or(0, |time| self.times.since_start(time));
         let millis = |time: u64| time as f64 / 1e4;
         let ended = |time: Option<i64>| time.map(|time| millis(self.times.since_start(time)));

@@ -71,17 +71,19 @@ impl Activities {
         }
     }
 
-    /// Takes in an event of a selected process and thread.
+    /// Takes in an event of a selected process and thread. `is_selected` is whether its time is:
+    /// activities that started then may end later.
     #[inline]
     pub fn record<S: Storage>(
         &mut self,
         record: &Record<'_>,
         header: &EventHeader,
-        event: &EventRef,
+        (event, is_selected): (&EventRef, bool),
         spool: &mut Spool<S>,
     ) {
+        let is_end = header.descriptor.opcode == STOP;
         // The CLR's have slices of their own.
-        if matches!(header.descriptor.opcode, START | STOP)
+        if (is_end || is_selected && header.descriptor.opcode == START)
             && header.activity != Guid::ZERO
             && header.provider != CLR_RUNTIME
         {

@@ -135,19 +135,19 @@ impl Behavior {
             let span = (time.nanos(since), None);
             tracks.slice(packets, row, span, wait_name(key), &[]);
         }
-        // Collections belong to processes, not to threads.
-        if !selection.selected_threads().is_empty() {
-            return;
-        }
         self.collections(machine, time, selection, (tracks, packets));
         let list = self.collections.list();
         for pause in self.collections.pauses() {
-            if !selection.admits_process(machine, pause.process, pause.since) {
+            let of = pause.collection.and_then(|index| list.get(index));
+            // The threads that suspend others belong to the runtime: a thread has the suspensions
+            // for the collections that it started.
+            let tid = of.and_then(|of| of.started_by);
+            if !selection.admits(machine, Some(pause.process), tid, pause.since) {
                 continue;
             }
             let owner = Owner { pid: pid_of(machine, pause.process), clr: pause.clr, tid: None };
             let span = (time.nanos(pause.since), Some(time.nanos(pause.until)));
-            let name = match pause.collection.and_then(|index| list.get(index)) {
+            let name = match of {
                 Some(of) => format!("Suspended for GC #{}", of.number),
                 None => "Suspended".to_owned(),
             };
@@ -168,7 +168,7 @@ impl Behavior {
         let ended = |index: &usize| list.get(*index).and_then(|of| of.ended).unwrap_or(i64::MAX);
         order.sort_by_key(ended);
         for of in order.into_iter().filter_map(|index| list.get(index)) {
-            if !selection.admits_process(machine, of.process, of.started) {
+            if !selection.admits(machine, Some(of.process), of.started_by, of.started) {
                 continue;
             }
             let owner = Owner { pid: pid_of(machine, of.process), clr: of.clr, tid: None };

@@ -50,7 +50,6 @@ use std::io;
 use etl_analysis::loss::Loss;
 use etl_analysis::profile::{Detail, ProfileOptions, SampleCollector};
 use etl_analysis::{Change, EventRef, Machine, Observer, Sample};
-use etl_format::constants::PointerSize;
 use etl_format::read::Record;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::store::SchemaStore;
@@ -235,16 +234,17 @@ impl<O: Storage, S: Storage> Observer for Perfetto<O, S> {
         }
         self.activities.learn(record);
         let Some(header) = record.event() else { return };
-        if !self.selection.admits_time(event.time) {
-            return;
-        }
-        let time = self.time(machine);
+        let is_selected = self.selection.admits_time(event.time);
         if header.provider == CLR_RUNTIME {
+            if !is_selected {
+                return;
+            }
+            let time = self.time(machine);
             let event = (header.descriptor.id, event, time);
             let to = (&mut self.tracks, &mut self.packets);
             self.behavior.record(machine, record, event, &self.selection, to);
         } else if self.selection.admits_ids(header.process_id, header.thread_id, event.time) {
-            self.activities.record(record, &header, event, &mut self.spool);
+            self.activities.record(record, &header, (event, is_selected), &mut self.spool);
         }
     }
 
@@ -255,16 +255,11 @@ impl<O: Storage, S: Storage> Observer for Perfetto<O, S> {
     fn sample(&mut self, machine: &Machine, sample: &Sample<'_>) {
         let event = &sample.event;
         let Some(stack) = self.samples.add(sample) else { return };
-        let is_wide = machine
-            .files()
-            .get(event.file)
-            .is_none_or(|file| file.header.pointer_size != PointerSize::P4);
-        let kernel_begins: u64 = if is_wide { 1 << 63 } else { 1 << 31 };
         self.spool.sample(KeptSample {
             time: event.time,
             stack: stack.0,
             processor: event.processor,
-            in_kernel: sample.address >= kernel_begins,
+            in_kernel: sample.address >= machine.kernel_begins(),
         });
     }
 

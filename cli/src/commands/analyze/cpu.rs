@@ -27,7 +27,7 @@ Needs the kernel's samples (`xperf -on PROFILE`, WPR profile CPU), with stacks f
 (`-stackwalk Profile`), images (LOADER), and for managed code the CLR's rundown
 (`etlverify` checks it).
 
-Exit codes: 0 success, 1 the trace is damaged or lost buffers and what is left was read, 2 error.
+Exit codes: 0 success, 1 the trace is damaged or lacks buffers and what is left was read, 2 error.
 
 Examples:
   etlkit analyze cpu trace.etl
@@ -46,6 +46,7 @@ pub(crate) struct Args {
     tree: bool,
     /// Print only the parts of the tree with at least PERCENT of all samples
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, requires = "tree")]
+    #[arg(value_parser = super::percent)]
     min_percent: f64,
     /// Print each call of a method that calls itself, alone or through a few others
     #[arg(long, requires = "tree")]

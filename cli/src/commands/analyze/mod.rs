@@ -224,8 +224,14 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         Kind::Waits(args) => waits::waits(args),
         Kind::Processes(args) => machine::processes_of(args.of_any_thread()?),
         Kind::Images(args) => machine::images(args.of_any_thread()?),
-        Kind::Sessions(args) => machine::sessions(args.of_any_thread()?),
+        Kind::Sessions(args) => machine::sessions(args.of_everything()?),
     }
+}
+
+/// A share in percent.
+fn percent(text: &str) -> Result<f64, String> {
+    let parsed = text.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+    parsed.ok_or_else(|| "a number from 0 to 100 is expected".to_owned())
 }
 
 /// The arguments of every kind.
@@ -257,6 +263,18 @@ impl ReportArgs {
             "use --process, or one of `etlkit analyze cpu`, `gc`, `jit`, `exceptions`, \
                  `contention`, `loader` and `waits`",
         ))
+    }
+
+    /// The arguments of a kind that distinguishes neither threads nor processes nor times.
+    fn of_everything(&self) -> Result<&Self, Failure> {
+        let options = [
+            (!self.recording.processes.selector().is_empty(), "--process"),
+            (self.recording.has_span(), "--from, --to"),
+        ];
+        if let Some((_, option)) = options.into_iter().find(|(is_given, _)| *is_given) {
+            return Err(Failure::new(option, "this kind of report is of whole files"));
+        }
+        self.of_any_thread()
     }
 
     /// Whether the report is text for people.

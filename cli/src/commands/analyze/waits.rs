@@ -174,6 +174,7 @@ pub(super) struct StackArgs {
     tree: bool,
     /// Print only the parts of the tree with at least PERCENT of the time
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, requires = "tree")]
+    #[arg(value_parser = super::percent)]
     min_percent: f64,
     /// Print each call of a method that calls itself, alone or through a few others
     #[arg(long, requires = "tree")]

@@ -35,7 +35,7 @@ Values of --ignore:
   field:NAME       a payload field
   provider:NAME    the events of a provider, by GUID or name
 
-Exit codes: 0 no differences, 1 differences, or one of the traces is damaged or lost buffers, 2
+Exit codes: 0 no differences, 1 differences, or one of the traces is damaged or lacks buffers, 2
 error (one of the files cannot be read).
 
 Examples:

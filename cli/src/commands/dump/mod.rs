@@ -33,7 +33,7 @@ use printer::{Printer, Session};
 /// Arguments of `etlkit dump`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit codes: 0 success; 1 a trace is damaged or lost buffers and what is left was printed, or no
+Exit codes: 0 success; 1 a trace is damaged or lacks buffers and what is left was printed, or no
 trace has the provider, event or field that is selected; 2 error.
 
 Examples:

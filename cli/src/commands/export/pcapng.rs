@@ -23,7 +23,7 @@ use crate::sink::{Sink, SinkArgs};
 Packets are in the events of `netsh trace start capture=yes` (NDIS), `pktmon start --capture` and
 remote access (RAS). The network layer at which Windows logged a packet is its interface.
 
-Exit codes: 0 success, 1 the trace is damaged or lost buffers and what is left was read, 2 error.
+Exit codes: 0 success, 1 the trace is damaged or lacks buffers and what is left was read, 2 error.
 
 Examples:
   etlkit export pcapng NetTrace.etl -o net.pcapng
@@ -45,10 +45,10 @@ pub(super) struct Args {
     together: bool,
     /// Select packets at or after TIME: seconds since the start (1.5), or UTC
     /// (2020-07-29T00:07:01Z)
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     from: Option<String>,
     /// Select packets before TIME
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     to: Option<String>,
     #[command(flatten)]
     schemas: SchemaArgs,

@@ -24,7 +24,7 @@ A table of a trace is the file DATASET/TABLE/trace=STEM-HASH/part-0.parquet, of 
 further parts; docs/tables.md lists the tables and their columns, docs/queries.md has questions and
 the SQL that answers them. A trace that is in the data set already, by its content, is passed over.
 
-Exit codes: 0 success, 1 a trace is damaged or lost buffers and what is left was written, 2 error.
+Exit codes: 0 success, 1 a trace is damaged or lacks buffers and what is left was written, 2 error.
 
 Examples:
   etlkit export parquet traces/ -o dataset
@@ -59,10 +59,10 @@ pub(super) struct ParquetArgs {
     processes: ProcessArgs,
     /// Select what happened at or after TIME: seconds since the start (1.5), or UTC
     /// (2020-07-29T00:07:01Z)
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     from: Option<String>,
     /// Select what happened before TIME
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     to: Option<String>,
     #[command(flatten)]
     schemas: SchemaArgs,
@@ -77,7 +77,7 @@ docs/tables.md lists the tables and their columns. The table of the events of on
 PROVIDER.EVENT. A file whose name ends with .arrows, a pipe and standard output get a stream, other
 files the form that is also called Feather.
 
-Exit codes: 0 success, 1 the trace is damaged or lost buffers and what is left was read, 2 error.
+Exit codes: 0 success, 1 the trace is damaged or lacks buffers and what is left was read, 2 error.
 
 Examples:
   etlkit export arrow trace.etl --table events -o events.arrow

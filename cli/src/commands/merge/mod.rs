@@ -27,7 +27,7 @@ use crate::sink::Sink;
 Traces are merged if they come from one machine and one boot of it. Otherwise the command fails
 with a reason, which --allow-mismatch accepts; docs/merge.md describes the reasons.
 
-Exit codes: 0 success, 1 merged what is left of traces that are damaged (--salvage) or lost buffers,
+Exit codes: 0 success, 1 merged what is left of traces that are damaged (--salvage) or lack buffers,
 2 error.
 
 Examples:
