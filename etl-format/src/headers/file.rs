@@ -218,14 +218,15 @@ impl FileHeader {
         Some(u64::from(self.maximum_file_size) * unit).filter(|n| *n > 0)
     }
 
-    /// How long a circular file is when newer buffers may have been written over older ones; `None`
-    /// for other files. Before it is full, its header counts only buffers that it has.
+    /// When newer buffers of a circular file may have been written over older ones; `None` for
+    /// other files. Before that, its header counts only buffers that it has.
     ///
     /// Where exactly Windows goes back to the start is not known: two buffers less count as full.
-    pub(crate) fn overwrites_from(&self) -> Option<u64> {
+    pub(crate) fn overwriting(&self) -> Option<Overwriting> {
         let two = 2 * u64::from(self.buffer_size);
         let from = self.maximum_bytes().map_or(0, |maximum| maximum.saturating_sub(two));
-        self.mode.has(LogFileMode::CIRCULAR).then_some(from)
+        let buffer = self.mode.has(LogFileMode::COMPRESSED).then_some(self.buffer_size);
+        self.mode.has(LogFileMode::CIRCULAR).then_some(Overwriting { from, buffer })
     }
 
     /// How many buffers the header counts that are missing from a file of `found` buffers and `len`
@@ -236,9 +237,9 @@ impl FileHeader {
         if stated <= 1 {
             return 0;
         }
-        match (self.overwrites_from(), self.maximum_bytes()) {
+        match (self.overwriting(), self.maximum_bytes()) {
             (None, _) => stated.saturating_sub(found),
-            (Some(from), Some(maximum)) if len < from => {
+            (Some(overwriting), Some(maximum)) if !overwriting.is_possible(found, len) => {
                 let most = maximum / u64::from(self.buffer_size).max(1);
                 stated.min(most).saturating_sub(found)
             }
@@ -255,5 +256,23 @@ impl FileHeader {
             (true, 6, 0) => (1, 4),
             (true, ..) => (1, 5),
         };
+    }
+}
+
+/// When newer buffers of a circular file may have been written over older ones.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Overwriting {
+    /// The uncompressed length from which on the file is full.
+    from: u64,
+    /// The size of buffers of a compressed file: it was compressed after it had been recorded, so
+    /// its own length does not count.
+    buffer: Option<u32>,
+}
+
+impl Overwriting {
+    /// Whether a file of `found` buffers and `len` bytes is full.
+    pub fn is_possible(self, found: u64, len: u64) -> bool {
+        let plain = self.buffer.map_or(len, |buffer| found.saturating_mul(buffer.into()));
+        plain >= self.from
     }
 }

@@ -1,7 +1,7 @@
 //! Plain values of headers, which the read half decodes and the write half encodes.
 
 pub(crate) mod buffer;
-mod file;
+pub(crate) mod file;
 
 pub use buffer::BufferHeader;
 pub use file::{FileHeader, TimeZone};

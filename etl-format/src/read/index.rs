@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::headers::BufferHeader;
 use crate::headers::FileHeader;
 use crate::headers::buffer::FillFault;
+use crate::headers::file::Overwriting;
 
 use super::damage::{Damage, Log, Mode, Note};
 use super::limits::Limits;
@@ -114,8 +115,8 @@ pub(crate) struct Layout {
     pub packed: bool,
     pub mode: LogFileMode,
     pub stated_buffers: u32,
-    /// The size from which on a circular file may have overwritten buffers.
-    pub overwrites_from: Option<u64>,
+    /// When a circular file may have overwritten buffers.
+    pub overwriting: Option<Overwriting>,
     /// Raw timestamp of the session's start, for records without a timestamp.
     pub start: i64,
     pub limits: Limits,
@@ -155,7 +156,7 @@ impl BufferWalk {
             packed,
             mode: header.mode,
             stated_buffers: header.buffers_written,
-            overwrites_from: header.overwrites_from(),
+            overwriting: header.overwriting(),
             start: header.timestamp,
             limits: *limits,
         };
@@ -352,7 +353,8 @@ impl BufferWalk {
     /// of a header, such as the low bytes of a round size, and not unused space.
     fn is_due(&self) -> bool {
         // A circular file that is full counts all buffers ever written.
-        let may_overwrite = self.layout.overwrites_from.is_some_and(|from| self.at >= from);
+        let full = |o: Overwriting| o.is_possible(self.count, self.at);
+        let may_overwrite = self.layout.overwriting.is_some_and(full);
         self.count < u64::from(self.layout.stated_buffers) && !may_overwrite
     }
 

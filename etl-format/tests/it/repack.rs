@@ -3,7 +3,7 @@
 use crate::writing::{START, bytes, event, memory};
 use etl_format::ErrorKind;
 use etl_format::compress::Effort;
-use etl_format::constants::{CompressionFormat, LogFileMode};
+use etl_format::constants::{CompressionFormat, LogFileMode, PointerSize};
 use etl_format::read::{Note, Options, Order, PipeSource, Trace};
 use etl_format::rewrite::repack::Repacker;
 use etl_format::rewrite::repair::{ASSUMED_FREQUENCY, RepairReport, Repairer};
@@ -254,6 +254,36 @@ fn compress_notes_gaps_in_the_sequence() {
     assert!(matches!(done.notes[..], [Note::SequenceGap { first: 4, count: 1, .. }]));
 }
 
+/// A circular file that is full counts buffers that it does not have, and still does when it is
+/// much shorter.
+#[test]
+fn compress_keeps_a_full_circular_trace_intact() {
+    let mut file = crate::common::small();
+    (file.event.mode, file.event.maximum_file_size) = (0x2002, 8);
+    file.event.buffers_written = Some(113);
+    (100..).zip(&mut file.buffers).for_each(|(seq, buffer)| buffer.seq = seq);
+    let plain = file.bytes();
+    let small = packed(&plain, CompressionFormat::XPRESS);
+    assert!(small.len() < plain.len() / 2);
+    assert_eq!(read(&small), read(&plain));
+    assert_eq!(unpacked(&small), plain);
+    let lost = |file: &[u8]| {
+        let (sound, report) = repaired(file).unwrap();
+        assert!(report.damage.is_empty() && report.was_intact(), "{:?}", report.damage);
+        Trace::open(&sound[..], &Options::default()).unwrap().header().buffers_lost
+    };
+    assert_eq!(lost(&small), lost(&plain));
+    // One that is not full has lost what it counts and does not have.
+    file.event.maximum_file_size = 80;
+    let compressor = BufferCompressor::new(CompressionFormat::XPRESS, Effort::Default).unwrap();
+    let run = Repacker::compress(compressor).run(&file.bytes()[..], &mut Vec::new());
+    assert_eq!(run.unwrap_err().code(), "truncated");
+}
+
+#[test]
+/// A header event later than the other records of buffer 0, which are not in order.
+#[test]
+#[test]
 #[test]
 fn damaged_buffers_end_compression() {
     let file = some();
