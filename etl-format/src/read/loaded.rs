@@ -14,6 +14,7 @@ use super::damage::Log;
 use super::index::{BufferEntry, Layout};
 use super::limits::Limits;
 use super::record::{Record, RecordLocation};
+use super::resync::Search;
 use super::source::Source;
 use super::walk::{self, Found, Stop};
 
@@ -68,6 +69,15 @@ const _: () = assert!(core::mem::size_of::<RecordRef>() as u64 <= RecordRef::COS
 /// Bytes of filler that are read in one go, and from how many on they are read apart.
 const PIECE: usize = 1 << 15;
 
+/// A record that hides others since its size is too large.
+struct Hidden {
+    record: Found,
+    /// Records from it on up to the fault.
+    count: usize,
+    /// Where the first hidden one begins.
+    next: usize,
+}
+
 /// A buffer of the trace, held by a reader. `B` is the source's block.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded<B> {
@@ -92,6 +102,10 @@ pub(crate) struct Loaded<B> {
     passed: u64,
     /// Where the filler after the records begins; determined at the first fault.
     tail: Option<usize>,
+    /// Where the records since the last fault begin.
+    resumed: usize,
+    /// How many records before the last fault are none: the first hid those that come next.
+    unfounded: usize,
 }
 
 impl<B: AsRef<[u8]>> Loaded<B> {
@@ -139,9 +153,9 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         self.start = layout.start;
         self.fill = entry.fill as usize;
         self.least_fill = entry.least_fill as usize;
-        self.at = BUFFER_HEADER_SIZE;
+        (self.at, self.resumed) = (BUFFER_HEADER_SIZE, BUFFER_HEADER_SIZE);
         self.tail = None;
-        (self.passed, self.grown) = (0, 0);
+        (self.passed, self.grown, self.unfounded) = (0, 0, 0);
         if entry.compressed {
             self.decompress(layout, log)?;
         } else if entry.cut {
@@ -294,7 +308,10 @@ impl<B: AsRef<[u8]>> Loaded<B> {
             if stop == Stop::End {
                 return Ok(ordered);
             }
-            let Some((found, timestamp)) = self.next_after(stop, log) else { return Ok(ordered) };
+            let next = self.next_after(stop, log);
+            let unfounded = core::mem::take(&mut self.unfounded);
+            records.truncate(records.len().saturating_sub(unfounded));
+            let Some((found, timestamp)) = next else { return Ok(ordered) };
             ordered &= last <= timestamp;
             records.push(RecordRef::new(found, timestamp));
         }
@@ -352,9 +369,12 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         }
         // In a compressed buffer, everything after a fault may come from damaged bytes: what looks
         // like a record is none that was written.
-        let intact = (!self.entry.compressed)
-            .then(|| walk::resync(self.data(), self.at + 8, self.fill, self.timestamp, tail));
-        let next = intact.flatten();
+        let packed = self.entry.compressed;
+        if !packed && let Some(hidden) = self.hidden_before(tail) {
+            return self.uncover(hidden, log);
+        }
+        let search = Search { data: self.data(), fill: self.fill, tail };
+        let next = if packed { None } else { search.resync(self.at + 8, self.timestamp) };
         let end = next.unwrap_or(self.fill);
         let known = short && next.is_none();
         let range = self.range(self.at, end);
@@ -365,9 +385,48 @@ impl<B: AsRef<[u8]>> Loaded<B> {
             self.at = self.fill;
             return None;
         };
-        self.at = next;
-        let found = walk::record_at(self.data(), next, self.fill).ok()?;
+        self.resume(next)
+    }
+
+    fn resume(&mut self, at: usize) -> Option<(Found, i64)> {
+        (self.at, self.resumed) = (at, at);
+        let found = walk::record_at(self.data(), at, self.fill).ok()?;
         Some(self.pass(found))
+    }
+
+    /// The record before a fault, if it hides others since its size is too large.
+    fn hidden_before(&self, tail: usize) -> Option<Hidden> {
+        let (data, fill) = (self.data(), self.fill);
+        let (mut at, mut last, mut count) = (self.resumed, None, 0);
+        while at < self.at
+            && let Ok(found) = walk::record_at(data, at, fill)
+        {
+            at = walk::next_at(found.at, found.len);
+            // What follows it may look like WNODEs, as any small number does.
+            if found.kind != RecordKind::WNODE {
+                (last, count) = (Some(found), 0);
+            }
+            count += 1;
+        }
+        let record = last?;
+        let search = Search { data, fill, tail };
+        let range = record.at as usize..walk::next_at(record.at, record.len);
+        let next = search.hidden(range, record.timestamp.unwrap_or(self.timestamp))?;
+        Some(Hidden { record, count, next })
+    }
+
+    /// Continues with the records that a record hid, which is the fault.
+    fn uncover(&mut self, hidden: Hidden, log: &mut Log) -> Option<(Found, i64)> {
+        let Hidden { record, count, next } = hidden;
+        self.unfounded = count;
+        self.passed = self.passed.saturating_sub(count as u64);
+        let range = self.range(record.at as usize, next);
+        let expected = "a size that leads to the next record";
+        let error = Error::invalid(range.start, "size of a record", record.len.into(), expected);
+        if !log.fault_after(self.passed, range, error) {
+            return None;
+        }
+        self.resume(next)
     }
 
     /// The first timestamp of the records before any fault.

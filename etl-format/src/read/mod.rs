@@ -41,6 +41,7 @@ mod parts;
 mod record;
 mod records;
 mod repair;
+mod resync;
 mod scan;
 mod sequence;
 mod source;

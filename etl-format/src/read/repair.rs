@@ -8,6 +8,7 @@ use super::damage::{Log, Mode, Note};
 use super::index::{BufferEntry, BufferWalk};
 use super::limits::Limits;
 use super::opening::MAX_BUFFER_0;
+use super::resync::Search;
 use super::scan::{self, Scan};
 use super::source::Source;
 use super::walk;
@@ -110,7 +111,8 @@ impl BufferWalk {
             let sizes = BufferHeader::parse(bytes, at).ok().and_then(|h| h.resized(len as u32));
             let (bytes, start) = (bytes.get(..len).unwrap_or_default(), self.layout.start);
             let tail = walk::tail(bytes, len);
-            if walk::resync(bytes, BUFFER_HEADER_SIZE, len, start, tail).is_some() {
+            let search = Search { data: bytes, fill: len, tail };
+            if search.resync(BUFFER_HEADER_SIZE, start).is_some() {
                 self.fault(at..at + BUFFER_HEADER_SIZE as u64, error, log)?;
                 if let Some(header) = sizes {
                     let entry = BufferEntry::of(&header, at, self.layout.capacity);

@@ -296,60 +296,6 @@ pub(crate) fn is_filler(bytes: &[u8]) -> bool {
     blocks.all(|block| FILLED.starts_with(block) || block.iter().all(|&b| matches!(b, 0 | FILLER)))
 }
 
-/// The first intact record at or after `from`, to continue after a fault. `tail` is the result of
-/// [`tail`].
-///
-/// Any bytes may follow damage, so the record must also be plausible: see [`is_plausible`]. Each
-/// offset needs a bounded number of reads, so the search is linear.
-pub(crate) fn resync(
-    data: &[u8],
-    from: usize,
-    fill: usize,
-    floor: i64,
-    tail: usize,
-) -> Option<usize> {
-    let mut at = from.next_multiple_of(RECORD_ALIGNMENT);
-    while at + 8 <= fill.min(data.len()) {
-        if is_plausible(data, at, fill, floor, tail) {
-            return Some(at);
-        }
-        at += RECORD_ALIGNMENT;
-    }
-    None
-}
-
-/// The largest distance of a plausible timestamp: 30 hours of a 10 MHz clock. Random bytes are in
-/// this range once in sixteen million.
-const NEAR: i64 = 1 << 40;
-
-/// Whether the bytes at `at` are probably a record: its timestamp is close after `floor`, or the
-/// records end after it, or another intact record follows. Two must follow when the timestamps jump
-/// back, because `floor` itself may be damaged.
-fn is_plausible(data: &[u8], at: usize, fill: usize, floor: i64, tail: usize) -> bool {
-    let Some((timestamp, next)) = intact(data, at, fill) else { return false };
-    let is_end = |at: usize| at >= tail || at + 8 > fill.min(data.len());
-    if is_end(next) || timestamp.checked_sub(floor).is_some_and(|d| (0..=NEAR).contains(&d)) {
-        return true;
-    }
-    match intact(data, next, fill) {
-        Some((second, _)) if second >= timestamp && timestamp >= floor => true,
-        Some((second, next)) if second >= timestamp => {
-            is_end(next) || intact(data, next, fill).is_some_and(|(third, _)| third >= second)
-        }
-        _ => false,
-    }
-}
-
-/// Timestamp of a complete record of a known kind at `at`, and the offset after it.
-fn intact(data: &[u8], at: usize, fill: usize) -> Option<(i64, usize)> {
-    if !matches!(data.u8_at(at + 3)?, 0xc0 | 0x90) {
-        return None;
-    }
-    let found = record_at(data, at, fill).ok()?;
-    found.kind.name()?;
-    Some((found.timestamp?, next_at(found.at, found.len)))
-}
-
 /// The timestamp of the first record, from the first bytes of a buffer; the record may be
 /// incomplete. `None` when it has no timestamp or cannot be read.
 pub(crate) fn record_at_head(head: &[u8], fill: usize) -> Option<i64> {
@@ -392,10 +338,10 @@ pub(crate) fn first_timestamp(data: &[u8], fill: usize) -> Option<i64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn perfinfo(size: u16, timestamp: i64) -> Vec<u8> {
+    pub fn perfinfo(size: u16, timestamp: i64) -> Vec<u8> {
         let mut r = vec![2, 0, 0x11, 0xc0];
         r.extend(size.to_le_bytes());
         r.extend([0x2e, 0x0f]);
@@ -450,44 +396,11 @@ mod tests {
         assert_eq!(message_timestamp_at(MessageFlags(0x12)), Some(24));
     }
 
-    fn resync_plain(data: &[u8], from: usize, floor: i64) -> Option<usize> {
-        resync(data, from, data.len(), floor, tail(data, data.len()))
-    }
-
-    #[test]
-    fn resync_accepts_records_that_lead_on() {
-        let mut data = vec![0xab; 24];
-        for timestamp in [10, 11, 12] {
-            data.extend(perfinfo(24, timestamp));
-        }
-        data.extend([0xab; 16]);
-        assert_eq!(resync_plain(&data, 8, i64::MIN), Some(24), "two records in order");
-        assert_eq!(resync_plain(&data, 8, 1 << 50), Some(24), "three, though far in the past");
-        assert_eq!(resync_plain(&data, 32, 1 << 50), None, "two are not enough for that");
-        assert_eq!(resync_plain(&data, 56, i64::MIN), None, "nor is one");
-        assert_eq!(resync_plain(&data, 56, 5), Some(72), "one whose timestamp fits is enough");
-        let data = &data[..96];
-        assert_eq!(resync_plain(data, 56, 1 << 50), Some(72), "or that ends where all ends");
-    }
-
     #[test]
     fn tail_finds_the_final_filler() {
         for (bytes, start) in [(&[1u8, 0, 0][..], 1), (&[1, 0xff], 1), (&[0, 0], 0), (&[7], 1)] {
             assert_eq!(tail(bytes, bytes.len()), start);
         }
         assert_eq!((tail(&[1, 0, 0, 1], 3), tail(&[1, 0], 9)), (1, 1));
-    }
-
-    /// A quadratic search through these zeros would take hours.
-    #[test]
-    #[cfg_attr(miri, ignore = "16 MiB take hours")]
-    fn resync_is_linear() {
-        let mut data = vec![0; 16 << 20];
-        // Records that all lead into the zeros, and so to no other record.
-        for at in (0..0x8000).step_by(16) {
-            data[at..at + 8].copy_from_slice(&[2, 0, 0x11, 0xc0, 0, 0xf0, 0x2e, 0x0f]);
-        }
-        *data.last_mut().unwrap() = 1;
-        assert_eq!(resync_plain(&data, 8, 1), None);
     }
 }

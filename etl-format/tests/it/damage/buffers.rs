@@ -29,6 +29,8 @@ fn many_zeroed_buffers_are_one_damage() {
     assert_eq!(outcome.notes, ["buffer-count", "sequence-gap"]);
 }
 
+/// Whole buffers are gone, and the header of the buffer after them.
+#[test]
 #[test]
 fn zeroed_records_are_damage() {
     let bytes = broken(|b| b[at(2, 1)..at(2, 3)].fill(0));
@@ -161,6 +163,21 @@ fn byte_after_the_records_of_a_sparse_buffer_is_damage() {
         let from_file = time_order(file(&bytes), &Options::salvage());
         assert_eq!(from_file.damage, outcome.damage, "{place:#x}");
         assert_eq!(strict_fault(&bytes).1, "invalid");
+    }
+}
+
+/// A word in damaged filler that looks like a WPP message, of a size that leads into the filler.
+#[test]
+fn damaged_filler_has_no_records() {
+    let whole = small().bytes();
+    let mut junk = vec![0x5a; 0x40];
+    let message = [&[0x60, 0, 0, 0x90, 1, 0, 8, 0][..], &(1i64 << 60).to_le_bytes()].concat();
+    junk[0x10..0x20].copy_from_slice(&message);
+    for buffer in [3, 6] {
+        let bytes = broken(|b| patch(b, buffer * SIZE + 0x200, &junk));
+        let outcome = salvage(&bytes);
+        assert_eq!(lost(&outcome, &whole), [], "{buffer}");
+        assert_eq!(outcome.records.len(), 25, "{buffer}");
     }
 }
 

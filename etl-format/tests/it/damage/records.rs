@@ -3,7 +3,7 @@
 use super::{RECORD, at, broken, lost, strict_fault};
 use crate::common::event::{Event, chain};
 use crate::common::reading::{salvage, strict};
-use crate::common::{File, patch, small};
+use crate::common::{File, patch, run, small};
 use etl_format::read::{Record, Records};
 
 /// Patches the size of the second record of buffer 2.
@@ -32,11 +32,28 @@ fn invalid_record_sizes_are_damage() {
 
 #[test]
 fn record_size_into_the_next_record_is_damage() {
-    // The record size leads into the middle of a record; reading continues at the next one.
+    // The record whose size leads into the middle of the next one is damaged, and not the next one.
     let outcome = salvage(&with_size(0x38));
-    let from = (at(2, 1) + 0x38) as u64;
-    assert_eq!(outcome.damage, [(from..at(2, 3) as u64, "invalid", 7, 17)]);
-    assert_eq!(lost(&outcome, &small().bytes()), [1012]);
+    let here = at(2, 1) as u64;
+    assert_eq!(outcome.damage, [(here..here + RECORD as u64, "invalid", 6, 18)]);
+    assert_eq!(lost(&outcome, &small().bytes()), [1011]);
+    assert_eq!(strict_fault(&with_size(0x38)), (here, "invalid", None));
+}
+
+/// One bit of a size: the record seems to hold up to 819 others.
+#[test]
+fn flipped_bit_of_a_record_size_loses_one_record() {
+    let whole = File::new(0x1_0000).buffer(0, &run(1000, 1600)).buffer(1, &run(1000, 40)).bytes();
+    for (record, bit) in [(0, 6), (3, 8), (3, 12), (700, 14), (1590, 7)] {
+        let begin = 0x1_0000 + 0x48 + record * RECORD;
+        let mut bytes = whole.clone();
+        bytes[begin + 4 + bit / 8] ^= 1 << (bit % 8);
+        let outcome = salvage(&bytes);
+        let range = begin as u64..(begin + RECORD) as u64;
+        let before = 1 + record as u64;
+        assert_eq!(outcome.damage, [(range, "invalid", before, 1640 - before)], "{record} {bit}");
+        assert_eq!(outcome.records.len(), 1640, "{record} {bit}");
+    }
 }
 
 #[test]
