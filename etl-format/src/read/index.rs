@@ -128,6 +128,8 @@ pub(crate) struct BufferWalk {
     pub layout: Layout,
     pub(super) at: u64,
     pub count: u64,
+    /// Buffers without readable records, where their size is known.
+    pub(super) destroyed: u64,
     pub notes: Vec<Note>,
     pub(super) done: bool,
     /// Whether a buffer had a fault.
@@ -164,6 +166,7 @@ impl BufferWalk {
             layout,
             at,
             count: 0,
+            destroyed: 0,
             notes: Vec::new(),
             done: false,
             damaged: false,

@@ -86,7 +86,7 @@ impl BufferWalk {
         let at = self.at;
         let preallocated = self.layout.mode.has(LogFileMode::PREALLOCATE);
         let stated = u64::from(self.layout.stated_buffers);
-        if preallocated && stated > 1 && self.count >= stated {
+        if preallocated && stated > 1 && self.count + self.destroyed >= stated {
             // Reserved and unused space contains old data of the disk.
             let len = source.size().map_or(0, |size| size.saturating_sub(at));
             self.notes.push(Note::UnusedTail { offset: at, len });
@@ -98,46 +98,73 @@ impl BufferWalk {
         }
         let near = self.near(limits);
         // A hole as long as the buffer covers all its records.
-        let hole = hole.filter(|end| end - at >= near as u64);
-        if hole.is_none() && near > BUFFER_HEADER_SIZE {
-            source.read(at, near + scan::REACH, block).map_err(|e| Error::new(at, e.into()))?;
-            let bytes = block.as_ref();
-            let next = scan::within(bytes, 1..near, self.layout.capacity, Some(&self.layout));
-            let len = match next {
-                Some((len, _)) => len,
-                None if self.layout.spacing != 0 => near.min(bytes.len()),
-                None => 0,
-            };
-            let sizes = BufferHeader::parse(bytes, at).ok().and_then(|h| h.resized(len as u32));
-            let (bytes, start) = (bytes.get(..len).unwrap_or_default(), self.layout.start);
-            let tail = walk::tail(bytes, len);
-            let search = Search { data: bytes, fill: len, tail };
-            if search.resync(BUFFER_HEADER_SIZE, start).is_some() {
-                self.fault(at..at + BUFFER_HEADER_SIZE as u64, error, log)?;
-                if let Some(header) = sizes {
-                    let entry = BufferEntry::of(&header, at, self.layout.capacity);
-                    return Ok(Some(BufferEntry { least_fill: 0, ..entry }));
-                }
-                let buffer_type = if at == 0 { BufferType::HEADER } else { BufferType::GENERIC };
-                return Ok(Some(BufferEntry {
-                    offset: at,
-                    first_timestamp: i64::MIN,
-                    stored: len as u32,
-                    fill: len as u32,
-                    buffer_type,
-                    rebuilt: true,
-                    ..BufferEntry::default()
-                }));
+        if let Some(end) = hole.filter(|end| end - at >= near as u64) {
+            if self.layout.spacing != 0 && near != 0 {
+                // The records of the buffer in which the hole ends may be intact.
+                let buffers = (end - at) / near as u64;
+                self.destroyed += buffers;
+                self.leave(at + buffers * near as u64, error, log)?;
+                return Ok(None);
             }
+            // A header may begin with the last bytes of what looks like a hole.
+            return self.scan(at.max(end - scan::REACH as u64), error, source, log);
         }
-        // A header may begin with the last bytes of what looks like a hole.
-        let from = hole.map_or(at, |end| end - scan::REACH as u64).max(at) + 1;
-        let scan = scan::next_buffer(source, from, self.layout.capacity, Some(&self.layout))?;
-        let end = scan.offset();
+        if near <= BUFFER_HEADER_SIZE {
+            return self.scan(at, error, source, log);
+        }
+        source.read(at, near + scan::REACH, block).map_err(|e| Error::new(at, e.into()))?;
+        let bytes = block.as_ref();
+        let next = scan::within(bytes, 1..near, self.layout.capacity, Some(&self.layout));
+        let len = match next {
+            Some((len, _)) => len,
+            None if self.layout.spacing != 0 => near.min(bytes.len()),
+            None => return self.scan(at, error, source, log),
+        };
+        let sizes = BufferHeader::parse(bytes, at).ok().and_then(|h| h.resized(len as u32));
+        let data = bytes.get(..len).unwrap_or_default();
+        let search = Search { data, fill: len, tail: walk::tail(data, len) };
+        if search.resync(BUFFER_HEADER_SIZE, self.layout.start).is_none() {
+            self.destroyed += 1;
+            self.leave(at + len as u64, error, log)?;
+            return Ok(None);
+        }
+        self.fault(at..at + BUFFER_HEADER_SIZE as u64, error, log)?;
+        if let Some(header) = sizes {
+            let entry = BufferEntry::of(&header, at, self.layout.capacity);
+            return Ok(Some(BufferEntry { least_fill: 0, ..entry }));
+        }
+        let buffer_type = if at == 0 { BufferType::HEADER } else { BufferType::GENERIC };
+        Ok(Some(BufferEntry {
+            offset: at,
+            first_timestamp: i64::MIN,
+            stored: len as u32,
+            fill: len as u32,
+            buffer_type,
+            rebuilt: true,
+            ..BufferEntry::default()
+        }))
+    }
+
+    /// Leaves a destroyed buffer for the next plausible one after `from`.
+    fn scan<S: Source>(
+        &mut self,
+        from: u64,
+        error: Error,
+        source: &mut S,
+        log: &mut Log,
+    ) -> Result<Option<BufferEntry>> {
+        let capacity = self.layout.capacity;
+        let scan = scan::next_buffer(source, from + 1, capacity, Some(&self.layout))?;
         self.done = matches!(scan, Scan::End(_));
-        self.fault(at..end, error, log)?;
-        self.at = end;
+        self.leave(scan.offset(), error, log)?;
         Ok(None)
+    }
+
+    /// Continues at `end`; the bytes up to there are damaged.
+    fn leave(&mut self, end: u64, error: Error, log: &mut Log) -> Result<()> {
+        self.fault(self.at..end, error, log)?;
+        self.at = end;
+        Ok(())
     }
 
     /// The number of bytes in which to search for the records of a buffer with a damaged header: up
@@ -163,10 +190,11 @@ impl BufferWalk {
         if self.count == 0 || !matches!(byte, 0 | FILLER) || head.iter().any(|&b| b != byte) {
             return Ok(None);
         }
-        // A pipe cannot go back, so each read covers all bytes that may be needed again: first the
-        // length of a buffer, later also the end of the previous piece.
+        // A pipe cannot go back, so each read covers all bytes that may be needed again: the length
+        // of the buffer in which the hole ends.
+        let again = self.near(limits) + scan::REACH;
         let mut at = self.at;
-        let mut len = self.near(limits).max(1 << 16) + scan::REACH;
+        let mut len = again + (1 << 16);
         loop {
             source.read(at, len, block).map_err(|e| Error::new(at, e.into()))?;
             let bytes = block.as_ref();
@@ -176,8 +204,8 @@ impl BufferWalk {
             if bytes.len() < len {
                 return Ok(Some((at + bytes.len() as u64, true)));
             }
-            at += (len - scan::REACH) as u64;
-            len = 1 << 20;
+            at += (len - again) as u64;
+            len = again + (1 << 20);
         }
     }
 }

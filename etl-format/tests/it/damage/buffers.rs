@@ -31,6 +31,22 @@ fn many_zeroed_buffers_are_one_damage() {
 
 /// Whole buffers are gone, and the header of the buffer after them.
 #[test]
+fn destroyed_buffers_before_a_damaged_header_lose_only_their_records() {
+    for byte in [0, 0xff, 0x5a] {
+        for first in [2, 3] {
+            let bytes = broken(|b| b[first * SIZE..4 * SIZE + 0x48].fill(byte));
+            let outcome = salvage(&bytes);
+            let gone: Vec<_> = [1010, 1020].iter().skip(first - 2).copied().collect();
+            let gone: Vec<i64> = gone.iter().flat_map(|at| *at..at + 4).collect();
+            assert_eq!(lost(&outcome, &small().bytes()), gone, "{byte:#x} {first}");
+            let range = (first * SIZE) as u64..(4 * SIZE + 0x48) as u64;
+            let before = 1 + 4 * (first as u64 - 1);
+            let after = 25 - before - gone.len() as u64;
+            assert_eq!(outcome.damage, [(range, "invalid", before, after)], "{byte:#x} {first}");
+        }
+    }
+}
+
 #[test]
 fn zeroed_records_are_damage() {
     let bytes = broken(|b| b[at(2, 1)..at(2, 3)].fill(0));
