@@ -127,7 +127,7 @@ impl Report {
         let notes = done.notes.iter().map(Problem::from);
         Report {
             was_intact: done.was_intact(),
-            records: done.summary.events_written,
+            records: done.records,
             buffers: done.summary.buffers_written,
             header: done.header,
             closed: done.closed,
@@ -153,7 +153,8 @@ impl rewrite::Report for Report {
         }
         let (sorted, left_out) = (self.buffers_sorted, self.records_left_out);
         if sorted > 0 {
-            writeln!(out, "  {sorted} buffers were not in time order")?;
+            let were = if sorted == 1 { "buffer was" } else { "buffers were" };
+            writeln!(out, "  {sorted} {were} not in time order")?;
         }
         if left_out > 0 {
             writeln!(out, "  {left_out} records do not fit into a buffer and are left out")?;

@@ -160,6 +160,14 @@ pub enum Note {
         /// The number.
         number: i64,
     },
+    /// A copy of another buffer, which is not read: repairing leaves it out.
+    #[error("a copy of the buffer with sequence number {number}")]
+    BufferTwice {
+        /// Its file offset.
+        offset: u64,
+        /// The number.
+        number: i64,
+    },
     /// Buffers of a processor are not in the order of their numbers, as in a circular file that
     /// wrapped. They are read in order.
     #[error("buffers are out of sequence (wrapped or shuffled) and are read in order")]
@@ -247,6 +255,7 @@ impl Note {
             Note::BufferLostBefore { .. } => "buffer-lost-before",
             Note::SequenceGap { .. } => "sequence-gap",
             Note::SequenceTwice { .. } => "sequence-twice",
+            Note::BufferTwice { .. } => "buffer-twice",
             Note::Reordered { .. } => "reordered",
             Note::AnotherHeader { .. } => "another-header",
             Note::UnusedTail { .. } => "unused-tail",
@@ -263,6 +272,7 @@ impl Note {
             | Note::BufferLostBefore { offset, .. }
             | Note::SequenceGap { offset, .. }
             | Note::SequenceTwice { offset, .. }
+            | Note::BufferTwice { offset, .. }
             | Note::Reordered { offset }
             | Note::AnotherHeader { offset }
             | Note::UnusedTail { offset, .. } => offset,

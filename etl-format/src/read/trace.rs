@@ -1,8 +1,10 @@
 //! A trace with an index of its buffers.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::clock::Clock;
 use crate::constants::{CompressionFormat, LogFileMode};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::headers::FileHeader;
 
 use super::damage::{Damage, Log, Mode, Note};
@@ -130,6 +132,60 @@ impl<S: Source> Trace<S> {
     #[must_use]
     pub fn compression(&self) -> CompressionFormat {
         self.format
+    }
+
+    /// Leaves out buffers that are copies of another one with their number, byte by byte. Returns
+    /// the remarks on the trace, which name them, by offset.
+    ///
+    /// # Errors
+    /// Errors of the source.
+    pub(crate) fn leave_copies(&mut self) -> Result<Vec<Note>> {
+        let mut notes = self.index.notes.clone();
+        notes.sort_by_key(Note::offset);
+        let mut twice = BTreeMap::new();
+        for (index, note) in notes.iter().enumerate() {
+            if let Note::SequenceTwice { offset, number } = *note {
+                twice.insert(offset, (number, index));
+            }
+        }
+        let numbers: BTreeSet<_> = twice.values().map(|(number, _)| *number).collect();
+        let mut known = BTreeMap::new();
+        let mut kept = Vec::with_capacity(self.index.buffers.len());
+        for entry in core::mem::take(&mut self.index.buffers) {
+            if entry.is_header() {
+                // Numbers start again.
+                known.clear();
+            }
+            let number = entry.sequence_number;
+            if let Some((_, index)) = twice.get(&entry.offset)
+                && let Some(earlier) = known.get(&number)
+                && self.is_copy(earlier, &entry)?
+                && let Some(note) = notes.get_mut(*index)
+            {
+                *note = Note::BufferTwice { offset: entry.offset, number };
+                continue;
+            }
+            if numbers.contains(&number) {
+                known.insert(number, entry);
+            }
+            kept.push(entry);
+        }
+        self.index.buffers = kept;
+        Ok(notes)
+    }
+
+    /// Whether two buffers have the same bytes.
+    fn is_copy(&mut self, one: &BufferEntry, other: &BufferEntry) -> Result<bool> {
+        let mut blocks = [S::Block::default(), S::Block::default()];
+        if one.stored != other.stored {
+            return Ok(false);
+        }
+        for (entry, block) in [one, other].into_iter().zip(&mut blocks) {
+            let read = self.source.read(entry.offset, entry.stored as usize, block);
+            read.map_err(|e| Error::new(entry.offset, e.into()))?;
+        }
+        let [one, other] = &blocks;
+        Ok(one.as_ref() == other.as_ref())
     }
 
     /// Reads the records.

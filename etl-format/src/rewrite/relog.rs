@@ -19,7 +19,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::constants::{BufferFlags, LogFileMode, PROCESSOR_INDEX_MASK};
+use crate::constants::{BUFFER_HEADER_SIZE, BufferFlags, LogFileMode, PROCESSOR_INDEX_MASK};
 use crate::error::Result;
 use crate::read;
 
@@ -39,8 +39,10 @@ pub struct RelogPlan {
     /// The header event of the new file: that of the source, with the mode of a relogged file and
     /// no maximum size. Processors and buffer size are raised if the source's buffers exceed them.
     pub header: FileHeader,
-    /// Complete records after the header event, with their timestamps.
-    extras: Vec<(Vec<u8>, Option<i64>)>,
+    /// Complete records after the header event, in time order.
+    extras: Vec<Extra>,
+    /// Whether they were not in time order in the source.
+    unordered: bool,
     /// Whether buffer 0 of the source holds its header event, so that its records are in here.
     from_header_buffer: bool,
     /// Buffers that are flagged with losses: processor and flags by offset.
@@ -90,26 +92,58 @@ impl RelogPlan {
         let from_header_buffer = buffers.first().is_some_and(|b| b.offset == 0 && b.is_header());
         let losses = losses(buffers).collect();
         let missing = Missing::from(trace);
-        let mut extras = Vec::new();
+        let (mut extras, mut unordered) = (Vec::new(), false);
         if from_header_buffer {
             let mut records = trace.records_of(|buffer| buffer.offset == 0);
-            // The header event itself is written from its fields.
-            let mut first = true;
+            let mut last = i64::MIN;
             while let Some(record) = records.next_record()? {
                 if record.location().buffer_offset != 0 {
                     break;
                 }
-                if std::mem::take(&mut first) {
+                // The header event itself is written from its fields.
+                if record.location().in_buffer as usize == BUFFER_HEADER_SIZE {
                     continue;
                 }
+                unordered |= record.timestamp() < last;
+                last = record.timestamp();
                 let mut bytes = Vec::new();
                 if encode(&record, &mut bytes) {
-                    extras.push((bytes, own_timestamp(&record)));
+                    extras.push(Extra { bytes, own: own_timestamp(&record), timestamp: last });
                 }
             }
         }
-        Ok(RelogPlan { header, extras, from_header_buffer, losses, missing })
+        extras.sort_by_key(|extra| extra.timestamp);
+        Ok(RelogPlan { header, extras, unordered, from_header_buffer, losses, missing })
     }
+}
+
+impl RelogPlan {
+    /// Records that buffer 0 of the new file has after the header event.
+    pub(super) fn header_records(&self) -> u64 {
+        self.extras.len() as u64
+    }
+
+    /// Leaves out a buffer without losing anything.
+    pub(super) fn leave(&mut self, offset: u64) {
+        self.losses.remove(&offset);
+    }
+
+    /// Whether the records of buffer 0 are in time order but for the header event, which is always
+    /// the first one.
+    pub(super) fn is_header_late(&self) -> bool {
+        let first = self.extras.first().map_or(i64::MAX, |extra| extra.timestamp);
+        !self.unordered && first < self.header.timestamp
+    }
+}
+
+/// A record after the header event in buffer 0.
+#[derive(Clone, Debug)]
+struct Extra {
+    bytes: Vec<u8>,
+    /// Its own timestamp.
+    own: Option<i64>,
+    /// The timestamp that it was read with.
+    timestamp: i64,
 }
 
 /// The buffers of a trace that are flagged with losses: offset, processor, flags.
@@ -152,7 +186,7 @@ impl<O: Output> Relogger<O> {
     /// # Errors
     /// As [`Session::create`].
     pub fn start(plan: RelogPlan, output: O, compressor: Option<BufferCompressor>) -> Result<Self> {
-        let RelogPlan { mut header, extras, from_header_buffer, losses, missing } = plan;
+        let RelogPlan { mut header, extras, from_header_buffer, losses, missing, .. } = plan;
         let end_time = Some(header.end_time).filter(|time| *time != 0);
         let now = end_time.unwrap_or(header.start_time);
         if compressor.is_some() {
@@ -163,8 +197,8 @@ impl<O: Output> Relogger<O> {
         config.style = Style::Relogger { now };
         config.logger_id = 0;
         config.compressor = compressor;
-        for (bytes, timestamp) in &extras {
-            config.add_header_record(&Raw { bytes, timestamp: *timestamp })?;
+        for Extra { bytes, own, .. } in &extras {
+            config.add_header_record(&Raw { bytes, timestamp: *own })?;
         }
         let session = Session::create(output, config)?;
         Ok(Relogger { session, skip_first_buffer: from_header_buffer, end_time, losses, missing })

@@ -4,7 +4,7 @@
 //! describes the new file, and counts what is missing as lost. Unreadable ranges are reported.
 
 use crate::compress::Effort;
-use crate::constants::{ClockType, LogFileMode};
+use crate::constants::{ClockType, LogFileMode, PointerSize};
 use crate::error::Result;
 use crate::read::{
     Damage, Mode, Note, Options, Order, OrderCheck, OrderReport, Record, Source, Trace, Weight,
@@ -39,6 +39,8 @@ pub struct RepairReport {
     pub order: OrderReport,
     /// Records too long for a buffer, left out.
     pub oversized_records: u64,
+    /// Records of the new file without its header event.
+    pub records: u64,
 }
 
 impl RepairReport {
@@ -62,7 +64,8 @@ fn is_fault(note: &Note) -> bool {
         Note::BufferCount { stated, found } => found > stated.into(),
         Note::Unclosed
         | Note::UnusedTail { .. }
-        | Note::SequenceTwice { .. }
+        | Note::BufferTwice { .. }
+        | Note::PointerSize { .. }
         | Note::CompressionUnnamed { .. } => true,
         _ => false,
     }
@@ -120,6 +123,12 @@ impl<'f> Repairer<'f> {
         let header = found.is_known();
         let closed = header && found.is_closed();
         let mut plan = RelogPlan::copying(&mut trace)?;
+        let notes = trace.leave_copies()?;
+        for note in &notes {
+            if let Note::BufferTwice { offset, .. } = note {
+                plan.leave(*offset);
+            }
+        }
         if !closed || found.end_time <= found.start_time {
             // The latest record is the end.
             plan.header.end_time = 0;
@@ -128,9 +137,12 @@ impl<'f> Repairer<'f> {
             plan.header.timestamp = trace.clock().start_timestamp;
             (plan.header.clock_type, plan.header.perf_freq) = (ClockType::QPC, ASSUMED_FREQUENCY);
             plan.header.log_minor = 5;
-            plan.header.stated_pointer_size = plan.header.pointer_size.bytes() as u32;
+            plan.header.pointer_size = pointer_size(&mut trace)?;
             plan.header.timer_resolution = 156_250;
         }
+        plan.header.stated_pointer_size = plan.header.pointer_size.bytes() as u32;
+        let late_header = u64::from(plan.is_header_late());
+        let header_records = plan.header_records();
         let compressor = match compressor {
             None if found.mode.has(LogFileMode::COMPRESSED) => {
                 let same = BufferCompressor::new(trace.compression(), Effort::default())?;
@@ -138,7 +150,6 @@ impl<'f> Repairer<'f> {
             }
             given => given,
         };
-        let mut notes = trace.notes().to_vec();
         let mut relog = Relogger::start(plan, output, compressor)?;
         let threads = relog.reading_threads(threads);
         let mut records = trace.records(Order::Time)?.with_threads(threads);
@@ -160,8 +171,8 @@ impl<'f> Repairer<'f> {
             }
             Ok::<_, crate::Error>(())
         })?;
-        let (damage, order) = (records.damage().to_vec(), records.report());
-        notes.sort_by_key(Note::offset);
+        let (damage, mut order) = (records.damage().to_vec(), records.report());
+        order.sorted_buffers = order.sorted_buffers.saturating_sub(late_header);
         let (output, summary) = relog.finish(&damage)?;
         let report = RepairReport {
             mode: found.mode,
@@ -172,7 +183,19 @@ impl<'f> Repairer<'f> {
             header,
             order,
             oversized_records,
+            records: summary.events_written + header_records,
         };
         Ok((output, report))
     }
+}
+
+/// The width of pointers of a trace without header event: that of its first record that has one.
+fn pointer_size<S: Source>(trace: &mut Trace<S>) -> Result<PointerSize> {
+    let mut records = trace.records_of(|_| true);
+    while let Some(record) = records.next_record()? {
+        if let Some(size) = record.pointer_size() {
+            return Ok(size);
+        }
+    }
+    Ok(PointerSize::default())
 }

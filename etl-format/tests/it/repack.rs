@@ -281,9 +281,58 @@ fn compress_keeps_a_full_circular_trace_intact() {
 }
 
 #[test]
+fn repair_leaves_out_copies_of_buffers() {
+    let whole = crate::common::small();
+    let mut file = whole.clone();
+    let copy = file.buffers[2].clone();
+    file.buffers.insert(4, copy);
+    let (sound, report) = repaired(&file.bytes()).unwrap();
+    assert!(!report.was_intact());
+    assert!(report.notes.contains(&Note::BufferTwice { offset: 0x1400, number: 3 }));
+    assert_eq!(read(&sound), read(&whole.bytes()));
+    assert_eq!(Trace::open(&sound[..], &Options::default()).unwrap().header().buffers_lost, 0);
+    // Another buffer with the same number is no copy.
+    file.buffers[4].records[0x30] ^= 1;
+    let (sound, report) = repaired(&file.bytes()).unwrap();
+    assert!(report.notes.contains(&Note::SequenceTwice { offset: 0x1400, number: 3 }));
+    assert_eq!(read(&sound).len(), 28);
+}
+
 /// A header event later than the other records of buffer 0, which are not in order.
 #[test]
+fn repair_is_done_after_one_repair() {
+    let mut file = crate::common::small();
+    let extra = |timestamp| crate::common::system(true, 0x0050, timestamp, &[0; 8]);
+    file.extras = vec![extra(990), extra(980)];
+    file.event.timestamp = 999;
+    let (sound, report) = repaired(&file.bytes()).unwrap();
+    assert_eq!((report.was_intact(), report.order.sorted_buffers, report.records), (false, 1, 26));
+    let (again, report) = repaired(&sound).unwrap();
+    assert_eq!((report.was_intact(), report.order.sorted_buffers, report.records), (true, 0, 26));
+    assert_eq!(again, sound);
+}
+
 #[test]
+fn repair_states_the_pointer_size_of_the_records() {
+    let stated = 0x48 + 0x20 + 0x2c;
+    for bytes in [[0; 4], [0xff; 4]] {
+        let mut file = some();
+        assert_eq!(file[stated..stated + 4], [8, 0, 0, 0]);
+        file[stated..stated + 4].copy_from_slice(&bytes);
+        let (sound, report) = repaired(&file).unwrap();
+        assert!(!report.was_intact());
+        assert_eq!(sound[stated..stated + 4], [8, 0, 0, 0]);
+    }
+    // Without a header event the records say it.
+    let narrow = |i: i64| crate::common::system(false, 0x0f01, 1000 + i, &[7; 8]);
+    let records: Vec<_> = (0..4).map(narrow).collect();
+    let mut file = crate::common::File::new(0x400).buffer(0, &records).bytes();
+    file[0x48..0x400].fill(0xee);
+    let (sound, _) = repaired(&file).unwrap();
+    let header = Trace::open(&sound[..], &Options::default()).unwrap().header().clone();
+    assert_eq!((header.pointer_size, header.stated_pointer_size), (PointerSize::P4, 4));
+}
+
 #[test]
 fn damaged_buffers_end_compression() {
     let file = some();
