@@ -8,6 +8,7 @@ use etl_format::constants::{
 };
 use etl_format::read::{ExtendedItem, Mode, Note, Options, Order, Trace};
 use etl_format::rewrite::merge::{Allow, MergeReport, Merger, Reason, Relation};
+use etl_format::rewrite::repair::Repairer;
 use etl_format::write::record::{Event, Extended, PerfInfo};
 use etl_format::write::{BufferCompressor, FileHeader, Record, Session, SessionConfig, TimeZone};
 use proptest::prelude::*;
@@ -371,6 +372,97 @@ fn merge_keeps_records_of_header_buffers() {
         (hooks(&again, true), hooks(&again, false)),
         (hooks(&once, true), hooks(&once, false))
     );
+}
+
+/// Merging in stages gives the records of merging at once, partitions included.
+#[test]
+fn merge_of_merged_traces_has_each_record_once() {
+    let files: Vec<_> = (0..4u8)
+        .map(|index| {
+            let mut config = SessionConfig::new(header());
+            config.add_header_group(hook::PARTITION_INFO, &[index; 48]).unwrap();
+            let number = u32::from(index);
+            trace_of(config, START + 5, &[(1, &event(number, 1_500 + i64::from(number), &[]))])
+        })
+        .collect();
+    let (whole, _) = merged(&files, Merger::new());
+    let stages = [merged(&files[..2], Merger::new()).0, merged(&files[2..], Merger::new()).0];
+    let (staged, _) = merged(&stages, Merger::new());
+    assert_eq!(records(&staged), records(&whole));
+    assert_eq!(records(&whole).len(), 4 + 4 + 1);
+    let (again, _) = merged(std::slice::from_ref(&whole), Merger::new());
+    assert_eq!(records(&again), records(&whole));
+}
+
+/// In passes, each timestamp is converted once, to the clock of the merged trace.
+#[test]
+fn merge_in_passes_writes_the_same_records() {
+    let payload = [7; 200];
+    let clocks = [
+        FileHeader { perf_freq: 3_579_545, ..header() },
+        FileHeader { perf_freq: 2_337_949, start_time: START + 77, ..header() },
+        FileHeader { clock_type: ClockType::SYSTEM_TIME, timestamp: START, ..header() },
+        header(),
+    ];
+    let files: Vec<_> = clocks
+        .iter()
+        .zip(0..)
+        .map(|(header, index)| {
+            let mut config = SessionConfig::new(header.clone());
+            config.header.buffer_size = 0x1_0000;
+            config.add_header_group(hook::PARTITION_INFO, &[index as u8; 48]).unwrap();
+            let timestamp = |number: u32| header.timestamp + i64::from(number) * 3;
+            let events: Vec<_> = (0..1200)
+                .map(|number| (number, event(2000 * index + number, timestamp(number), &payload)))
+                .collect();
+            let given: Vec<_> =
+                events.iter().map(|(n, e)| ((n % 4) as u16, e as &dyn Record)).collect();
+            trace_of(config, header.end_time, &given)
+        })
+        .collect();
+    let (whole, one) = merged(&files, Merger::new());
+    let mut inputs: Vec<_> = files.iter().map(Vec::as_slice).collect();
+    let mut passes = 0;
+    let merger = Merger::new().max_memory(0x12_0000);
+    let done = merger.run_in_passes(&mut inputs, memory(), || {
+        passes += 1;
+        Ok(std::io::Cursor::new(Vec::new()))
+    });
+    let (staged, report) = done.unwrap();
+    assert_eq!(passes, 2);
+    let staged = bytes(staged);
+    assert_eq!(records(&staged), records(&whole));
+    let relations = |report: &MergeReport| -> Vec<_> {
+        report.inputs.iter().map(|input| (input.records, input.relation)).collect()
+    };
+    assert_eq!(relations(&report), relations(&one));
+    let header = |file: &[u8]| Trace::open(file, &Options::default()).unwrap().header().clone();
+    let buffers_written = header(&whole).buffers_written;
+    assert_eq!(FileHeader { buffers_written, ..header(&staged) }, header(&whole));
+}
+
+/// Buffers without records, of a processor that has others and of one that has none.
+#[test]
+fn merge_and_repair_keep_loss_flags_of_empty_buffers() {
+    for (processor, expected) in [(1, [0, 6]), (3, [6, 0])] {
+        let mut file = crate::common::File::new(0x400);
+        file = file.buffer(0, &crate::common::run(1000, 4)).buffer(1, &crate::common::run(1000, 4));
+        file = file.buffer(processor, &[]);
+        file.buffers[2].flags |= 6;
+        let file = file.bytes();
+        let (repaired, _) = Repairer::new().run(&file[..], memory()).unwrap();
+        for out in [merged(std::slice::from_ref(&file), Merger::new()).0, bytes(repaired)] {
+            let trace = Trace::open(&out[..], &Options::default()).unwrap();
+            let flags: Vec<_> = trace.buffers()[1..].iter().map(|b| b.flags.0 & 6).collect();
+            assert_eq!(flags, expected, "{processor}");
+        }
+    }
+    // No record at all: the header counts what the flags say.
+    let mut file = crate::common::File::new(0x400).buffer(1, &[]);
+    file.buffers[0].flags |= 6;
+    let (out, _) = merged(&[file.bytes()], Merger::new());
+    let trace = Trace::open(&out[..], &Options::default()).unwrap();
+    assert_eq!((trace.header().events_lost, trace.header().buffers_lost), (1, 1));
 }
 
 fn refused(inputs: [FileHeader; 2]) -> (Reason, etl_format::Result<MergeReport>) {

@@ -1,5 +1,7 @@
 //! One clock for all inputs, and how each input's timestamps become its timestamps.
 
+use core::ops::Range;
+
 use crate::Clock;
 use crate::constants::{ClockType, FILETIME_PER_SECOND};
 use crate::headers::FileHeader;
@@ -92,8 +94,8 @@ pub(super) struct Clocks {
     pub perf_freq: i64,
     /// The processors' speed, for the header.
     pub cpu_mhz: u32,
-    /// The input that began first.
-    pub first: usize,
+    /// Where each input starts, on this clock.
+    pub starts: Vec<i64>,
     /// One per input.
     pub relations: Vec<Relation>,
 }
@@ -149,15 +151,35 @@ impl Clocks {
                 }
             })
             .collect();
-        let starts = || headers.iter().zip(&relations).map(|(h, r)| r.timestamp(h.timestamp));
-        let earliest = starts().min().unwrap_or(to.start_timestamp);
-        let first = starts().position(|s| s == earliest).unwrap_or(0);
+        let starts: Vec<i64> =
+            headers.iter().zip(&relations).map(|(h, r)| r.timestamp(h.timestamp)).collect();
+        let earliest = starts.iter().min().copied().unwrap_or(to.start_timestamp);
         let mut clock = to;
         if earliest != to.start_timestamp {
             (clock.start_timestamp, clock.start_time) = (earliest, to.filetime(earliest));
         }
         let (perf_freq, cpu_mhz) = (target.perf_freq, target.cpu_mhz);
-        Ok(Clocks { clock, perf_freq, cpu_mhz, first, relations })
+        Ok(Clocks { clock, perf_freq, cpu_mhz, starts, relations })
+    }
+
+    /// The input that began first.
+    pub fn first(&self) -> usize {
+        let earliest = self.starts.iter().min();
+        self.starts.iter().position(|start| Some(start) == earliest).unwrap_or(0)
+    }
+
+    /// The same clock for a part of the inputs.
+    pub fn part(&self, inputs: Range<usize>) -> Self {
+        let starts = self.starts.get(inputs.clone()).unwrap_or_default().to_vec();
+        let relations = self.relations.get(inputs).unwrap_or_default().to_vec();
+        Clocks { starts, relations, ..*self }
+    }
+
+    /// The same clock for traces that are on it already.
+    pub fn joining(parts: [&Self; 2]) -> Self {
+        let [one, two] = parts;
+        let start = |part: &Self| part.starts.iter().min().copied().unwrap_or(i64::MAX);
+        Clocks { starts: vec![start(one), start(two)], relations: vec![Relation::Same; 2], ..*one }
     }
 
     /// Whether an input is on the counter of the target.

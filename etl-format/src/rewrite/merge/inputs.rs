@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use super::super::losses::Missing;
 use super::super::relog::losses;
-use crate::constants::{BufferFlags, LogFileMode};
+use crate::constants::BufferFlags;
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::{
     FileHeader, Note, Options, Order, OrderCheck, Part, Record, Records, Source, Trace,
@@ -94,9 +94,6 @@ struct Reader<S: Source> {
     relation: Relation,
     count: u64,
     notes: Vec<Note>,
-    /// Whether the partition in its buffer 0 is the copy made by an earlier merge, which the new
-    /// buffer 0 has already.
-    copied: bool,
     /// Buffers that are flagged with losses.
     losses: BTreeMap<u64, (u16, BufferFlags)>,
     /// Buffers that are missing.
@@ -180,10 +177,9 @@ impl<S: Source> Inputs<S> {
                 else {
                     break None;
                 };
+                // A record that an earlier merge copied to its buffer 0 comes once more.
                 let first = record.location().buffer_offset == 0;
-                let skipped =
-                    first && (is_header_event(&record) || reader.copied && is_partition(&record));
-                if !skipped {
+                if !(first && (is_header_event(&record) || record.is_stale())) {
                     reader.count += 1;
                     let (bytes, timestamp) = if is_plain(&reader.relation) {
                         (record.bytes(), record.timestamp())
@@ -221,14 +217,13 @@ impl<S: Source> Inputs<S> {
     fn open(&mut self) -> Result<()> {
         for (input, (waiting, relation)) in self.waiting.iter_mut().zip(&self.relations).enumerate()
         {
-            let Some(Input { header, trace }) = waiting.take() else { continue };
-            let copied = input == self.first && header.mode.has(LogFileMode::RELOG);
+            let Some(Input { trace, .. }) = waiting.take() else { continue };
             let notes = trace.notes().to_vec();
             let losses = losses(trace.buffers()).collect();
             let missing = Missing::from(&trace);
             let records = trace.into_records(Order::Time).map_err(|error| error.in_input(input))?;
             let relation = *relation;
-            let reader = Reader { records, relation, count: 0, notes, copied, losses, missing };
+            let reader = Reader { records, relation, count: 0, notes, losses, missing };
             self.readers.push(reader);
         }
         Ok(())
@@ -250,6 +245,11 @@ impl<S: Source> Inputs<S> {
             Some(input) => Err(Error::new(0, ErrorKind::OutOfOrder).in_input(input)),
             None => Ok(()),
         }
+    }
+
+    /// The loss flags of buffers that had no record: processor and flags.
+    pub fn unread_losses(&mut self) -> impl Iterator<Item = (u16, BufferFlags)> {
+        self.readers.iter_mut().flat_map(|reader| std::mem::take(&mut reader.losses).into_values())
     }
 
     /// Buffers that are missing from the inputs, as far as they have been read.

@@ -45,12 +45,13 @@ mod clocks;
 mod inputs;
 mod insertions;
 mod passes;
+mod plan;
 mod refusal;
 mod timestamps;
 
 use crate::constants::{LogFileMode, hook};
 use crate::error::{Error, ErrorKind, Result};
-use crate::read::{self, Damage, Note, Part, Record as ReadRecord, Source};
+use crate::read::{self, Damage, Note, Record as ReadRecord, Source};
 
 use super::callback::Callback;
 use crate::write::record::Raw;
@@ -65,6 +66,7 @@ pub use refusal::Allow;
 
 use clocks::Clocks;
 use inputs::{Input, Inputs};
+use plan::Plan;
 
 /// Buffers of a merged trace. Records take at most 64 KB, so twice that holds any.
 const BUFFER: u32 = 0x1_0000;
@@ -184,8 +186,8 @@ impl<'f> Merger<'f> {
         output: O,
     ) -> Result<(O, MergeReport)> {
         let inputs = self.open(inputs)?;
-        let between = missing_between(&inputs);
-        self.write(inputs, between, output)
+        let plan = Plan::new(&inputs, self.allow)?;
+        self.write(inputs, &plan, output)
     }
 
     /// Opens the inputs, if they fit into the memory together.
@@ -200,22 +202,19 @@ impl<'f> Merger<'f> {
         Ok(inputs)
     }
 
-    /// Merges opened inputs; `between` is how many buffers are missing between them.
     fn write<S: Source, O: Output>(
         &mut self,
         inputs: Vec<Input<S>>,
-        between: u64,
+        plan: &Plan,
         output: O,
     ) -> Result<(O, MergeReport)> {
         let compressor = self.compressor.take();
-        let headers: Vec<_> = inputs.iter().map(|i| &i.header).collect();
-        let clocks = Clocks::relate(&headers, self.allow)?;
-        let closed = headers.iter().all(|h| h.is_closed());
-        let (header, end) = header(&inputs, &clocks, compressor.is_some());
+        let Plan { clocks, closed, between } = plan;
+        let (header, end) = header(&inputs, clocks, compressor.is_some());
         let mut config = SessionConfig::new(header);
         config.logger_id = 0;
         config.style = Style::Relogger { now: self.made_at.unwrap_or(end) };
-        let mut all = Inputs::new(inputs, clocks.relations, clocks.first);
+        let mut all = Inputs::new(inputs, clocks.relations.clone(), clocks.first());
         if let Some(partition) = all.partition()? {
             config.add_header_record(&Raw { bytes: &partition, timestamp: None })?;
         }
@@ -242,22 +241,21 @@ impl<'f> Merger<'f> {
         })?;
         // Records of a merger's rundown are later than the end of the sessions and do not change
         // it. If an input was not closed, the last record is the end.
-        let end =
-            if closed || latest == i64::MIN { end } else { end.max(clocks.clock.filetime(latest)) };
+        let end = if *closed || latest == i64::MIN {
+            end
+        } else {
+            end.max(clocks.clock.filetime(latest))
+        };
         let end = Some(end).filter(|end| *end > 0);
         all.ensure_in_order()?;
-        session.add_losses(0, all.missing_buffers().saturating_add(between));
+        // Buffers without records.
+        for (processor, flags) in all.unread_losses() {
+            session.carry_losses(processor, flags)?;
+        }
+        session.add_losses(0, all.missing_buffers().saturating_add(*between));
         let (output, summary) = session.close(end)?;
         Ok((output, MergeReport { summary, inputs: all.report() }))
     }
-}
-
-/// Buffers of sessions with several files that are in none of the inputs.
-fn missing_between<S: Source>(inputs: &[Input<S>]) -> u64 {
-    let parts: Vec<_> = inputs.iter().map(Input::part).collect();
-    let parts = parts.iter().enumerate().filter_map(|(index, part)| Some((index, part.as_ref()?)));
-    let lost = Part::gaps(parts).into_iter().filter(|gap| gap.is_loss);
-    lost.map(|gap| gap.count).fold(0, u64::saturating_add)
 }
 
 /// The result of a merge.
@@ -295,7 +293,7 @@ pub struct MergedInput {
 /// The header of the merged trace, and the latest end that any input states.
 fn header<S: Source>(inputs: &[Input<S>], clocks: &Clocks, compressed: bool) -> (FileHeader, i64) {
     let headers = || inputs.iter().map(|i| &i.header);
-    let mut header = headers().nth(clocks.first).map_or_else(FileHeader::new, FileHeader::clone);
+    let mut header = headers().nth(clocks.first()).map_or_else(FileHeader::new, FileHeader::clone);
     let clock = &clocks.clock;
     (header.timestamp, header.start_time) = (clock.start_timestamp, clock.start_time);
     (header.clock_type, header.perf_freq) = (clock.kind, clocks.perf_freq);

@@ -7,12 +7,14 @@ use crate::read::{FileSource, Mode, Options, Source};
 use crate::rewrite::callback::Callback;
 use crate::write::{File, Output};
 
-use super::{MergeReport, MergedInput, Merger, Relation, missing_between};
+use super::inputs::Input;
+use super::{MergeReport, MergedInput, Merger, Plan};
 
 impl Merger<'_> {
     /// Merges the inputs in as many passes as [`Merger::max_memory`] requires. Halves are split
     /// until their buffers fit into the memory; `temporary` creates the file for each. Records with
-    /// equal timestamps keep the order of their inputs, since each half contains neighbours.
+    /// equal timestamps keep the order of their inputs, since each half contains neighbours. The
+    /// first pass converts all timestamps to the clock of the merged trace.
     ///
     /// [`Merger::on_record`] is called once for each record of the inputs, in the first pass.
     ///
@@ -25,22 +27,23 @@ impl Merger<'_> {
         output: O,
         mut temporary: impl FnMut() -> io::Result<F>,
     ) -> Result<(O, MergeReport)> {
-        self.passes(inputs, true, output, &mut temporary)
+        let opened = Input::open_all(inputs.iter_mut().collect(), &self.read)?;
+        let plan = Plan::new(&opened, self.allow)?;
+        // Each pass opens its inputs again, so that no index of a trace stays in memory.
+        drop(opened);
+        self.passes(inputs, &plan, output, &mut temporary)
     }
 
     fn passes<S: Source, O: Output, F: Read + Write + Seek>(
         &mut self,
         inputs: &mut [S],
-        is_all: bool,
+        plan: &Plan,
         output: O,
         temporary: &mut dyn FnMut() -> io::Result<F>,
     ) -> Result<(O, MergeReport)> {
         let count = inputs.len();
         match self.open(inputs.iter_mut().collect()) {
-            Ok(opened) => {
-                let between = if is_all { missing_between(&opened) } else { 0 };
-                return self.write(opened, between, output);
-            }
+            Ok(opened) => return self.write(opened, plan, output),
             Err(Error { kind: ErrorKind::Memory { .. }, .. }) if count > 2 => {}
             Err(error) => return Err(error),
         }
@@ -48,50 +51,38 @@ impl Merger<'_> {
         let compressor = self.compressor.take();
         let middle = count / 2;
         let (first, second) = inputs.split_at_mut(middle);
-        let (a, first) = self.half(first, 0, temporary)?;
-        let (b, second) = self.half(second, middle, temporary)?;
+        let [one, two] = plan.halves(middle);
+        let (a, first) = self.half(first, &one, 0, temporary)?;
+        let (b, second) = self.half(second, &two, middle, temporary)?;
         // Damage was skipped and reported in the first pass.
         let read = Options { mode: Mode::Strict, ..self.read };
-        let whole = Merger { read, compressor, on_record: Callback::default(), ..*self };
-        let (output, done) = whole
-            .run(vec![a, b], output)
-            .map_err(|e| moved(e, |index| if index == 0 { 0 } else { middle }))?;
-        let inputs = done
-            .inputs
-            .iter()
-            .zip([first, second])
-            .flat_map(|(whole, half)| half.into_iter().map(|input| combined(input, whole)));
-        Ok((output, MergeReport { summary: done.summary, inputs: inputs.collect() }))
+        let mut whole = Merger { read, compressor, on_record: Callback::default(), ..*self };
+        let joined = whole
+            .open(vec![a, b])
+            .and_then(|halves| whole.write(halves, &plan.joining(&one, &two), output));
+        let (output, done) =
+            joined.map_err(|e| moved(e, |index| if index == 0 { 0 } else { middle }))?;
+        let inputs = first.into_iter().chain(second).collect();
+        Ok((output, MergeReport { summary: done.summary, inputs }))
     }
 
     /// Merges one half into a temporary file; `base` is the index of its first input.
     fn half<S: Source, F: Read + Write + Seek>(
         &mut self,
         inputs: &mut [S],
+        plan: &Plan,
         base: usize,
         temporary: &mut dyn FnMut() -> io::Result<F>,
     ) -> Result<(FileSource<F>, Vec<MergedInput>)> {
         let file = File::new(temporary()?);
-        let merged = self.passes(inputs, false, file, temporary);
+        let merged = self.passes(inputs, plan, file, temporary);
         let (file, done) = merged.map_err(|e| moved(e, |index| base + index))?;
         Ok((FileSource::new(file.into_inner())?, done.inputs))
     }
 }
 
-/// The error with the indices of traces among all inputs.
+/// The error with the index of its trace among all inputs.
 fn moved(mut error: Error, index: impl Fn(usize) -> usize) -> Error {
-    error.input = error.input.map(&index);
-    if let ErrorKind::Refused(refusal) = &mut error.kind {
-        (refusal.input, refusal.with) = (index(refusal.input), index(refusal.with));
-    }
+    error.input = error.input.map(index);
     error
-}
-
-/// The result for an input after both passes: its clock was converted if either pass did so.
-fn combined(input: MergedInput, whole: &MergedInput) -> MergedInput {
-    let relation = match input.relation {
-        Relation::Same => whole.relation,
-        converted @ Relation::Converted { .. } => converted,
-    };
-    MergedInput { relation, ..input }
 }

@@ -396,6 +396,7 @@ impl<O: Output> Session<O> {
     /// Errors of the output.
     pub fn close(mut self, end_time: Option<i64>) -> Result<(O, SessionSummary)> {
         self.release_all()?;
+        self.settle_losses();
         self.seal_all();
         self.flush(self.latest)?;
         self.place_packed(true)?;
@@ -427,6 +428,27 @@ impl<O: Output> Session<O> {
     fn mark(&mut self, index: usize, flag: BufferFlags) {
         if let Some(lane) = self.lanes.get_mut(index) {
             lane.losses = lane.losses | flag;
+        }
+    }
+
+    /// Moves the loss flags of processors that a relogger writes no further record of to another
+    /// buffer. A file without records counts the losses in its header.
+    fn settle_losses(&mut self) {
+        if !matches!(self.config.style, Style::Relogger { .. }) {
+            return;
+        }
+        let mut losses = BufferFlags(0);
+        for lane in self.lanes.iter_mut().filter(|lane| lane.is_empty()) {
+            losses = losses | core::mem::take(&mut lane.losses);
+        }
+        match self.lanes.iter().position(|lane| !lane.is_empty()) {
+            Some(index) => self.mark(index, losses),
+            None => {
+                let SessionSummary { events_lost, buffers_lost, .. } = &mut self.summary;
+                let least = |flag| u64::from(losses.has(flag));
+                *events_lost = (*events_lost).max(least(BufferFlags::EVENTS_LOST));
+                *buffers_lost = (*buffers_lost).max(least(BufferFlags::BUFFER_LOST));
+            }
         }
     }
 
