@@ -9,7 +9,7 @@ use super::change::Change;
 type Value = fn(&FileHeader) -> String;
 
 /// The compared fields, in the order of the report.
-const FIELDS: [(&str, Value); 23] = [
+const FIELDS: [(&str, Value); 32] = [
     ("os", |h| format!("{}.{}.{}", h.os_major, h.os_minor, h.build)),
     ("log_version", |h| format!("{}.{}", h.log_major, h.log_minor)),
     ("pointer_size", |h| h.pointer_size.bytes().to_string()),
@@ -31,12 +31,30 @@ const FIELDS: [(&str, Value); 23] = [
     ("boot_time", |h| time(h.boot_time)),
     ("time_zone_bias", |h| h.time_zone.bias.to_string()),
     ("time_zone_name", |h| h.time_zone.standard_name()),
+    ("standard_date", |h| date(&h.time_zone.standard_date)),
+    ("standard_bias", |h| h.time_zone.standard_bias.to_string()),
+    ("daylight_name", |h| h.time_zone.daylight_name()),
+    ("daylight_date", |h| date(&h.time_zone.daylight_date)),
+    ("daylight_bias", |h| h.time_zone.daylight_bias.to_string()),
+    ("process_id", |h| h.process_id.to_string()),
+    ("thread_id", |h| h.thread_id.to_string()),
+    ("kernel_time", |h| h.kernel_time.to_string()),
+    ("user_time", |h| h.user_time.to_string()),
     ("logger_name", |h| String::from_utf16_lossy(&h.logger_name)),
     ("log_file_name", |h| String::from_utf16_lossy(&h.log_file_name)),
 ];
 
 fn time(time: i64) -> String {
     if time == 0 { String::new() } else { iso_utc(time) }
+}
+
+/// The parts of a `SYSTEMTIME`: year, month, day of the week, day, hour, minute, second,
+/// millisecond. Those of time zones are rules, not dates.
+fn date(parts: &[u16; 8]) -> String {
+    if *parts == [0; 8] {
+        return String::new();
+    }
+    parts.map(|part| part.to_string()).join(" ")
 }
 
 /// Whether a field of this name is compared.

@@ -62,6 +62,35 @@ fn differ_compares_header_fields() {
 }
 
 #[test]
+fn differ_compares_the_time_zone_and_who_started_the_session() {
+    let mut other = header();
+    let zone = &mut other.time_zone;
+    (zone.standard_bias, zone.daylight_bias) = (1, -60);
+    (zone.standard_date[1], zone.daylight_date[1], zone.daylight_name[0]) = (10, 3, 0x41);
+    (other.process_id, other.thread_id, other.kernel_time, other.user_time) = (1, 2, 3, 4);
+    let events = [Made::new(2_000, 1, b"x")];
+    let (_, summary) = compare(&trace(&events), &trace_of(other, &events), &Options::default());
+    let after = |name| {
+        let change = summary.header.iter().find(|change| change.name == name).unwrap();
+        change.after.clone().unwrap()
+    };
+    for (name, value) in [
+        ("standard_date", "0 10 0 0 0 0 0 0"),
+        ("standard_bias", "1"),
+        ("daylight_name", "A"),
+        ("daylight_date", "0 3 0 0 0 0 0 0"),
+        ("daylight_bias", "-60"),
+        ("process_id", "1"),
+        ("thread_id", "2"),
+        ("kernel_time", "3"),
+        ("user_time", "4"),
+    ] {
+        assert_eq!(after(name), value, "{name}");
+    }
+    assert_eq!(summary.header.len(), 9);
+}
+
+#[test]
 fn summary_counts_events_and_providers() {
     let mut other = Made::new(2_002, 9, b"y");
     other.provider = etl_format::Guid::new(9, 9, 9, [9; 8]);
