@@ -6,7 +6,7 @@ use etl_format::constants::PointerSize;
 use etl_format::read::Record;
 use etl_schema::decode::{Fields, Value};
 use etl_schema::store::SchemaStore;
-use etl_schema::{Count, EventSchema, Field, FieldRef, Length};
+use etl_schema::{Count, EventSchema, Field, FieldRef, Length, OutType};
 
 use super::mask::Mask;
 use super::matcher::{Encoding, TextMatcher};
@@ -36,10 +36,11 @@ struct FieldValue<'a> {
 
 impl FieldValue<'_> {
     /// Whether the action changes the length of the value where lengths need not stay.
-    fn changes_length(&self, action: Action) -> bool {
+    fn changes_length(&self, action: Action, by: Option<Category>) -> bool {
         match self.kind {
-            ValueKind::Text(_) => true,
+            ValueKind::Text { .. } => true,
             ValueKind::Sid | ValueKind::Binary => action == Action::Drop,
+            ValueKind::SocketAddress => action == Action::Drop && by.is_none(),
             ValueKind::Address | ValueKind::Ip | ValueKind::Other => false,
         }
     }
@@ -47,9 +48,14 @@ impl FieldValue<'_> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueKind {
-    Text(Encoding),
+    Text {
+        encoding: Encoding,
+        /// Whether what follows a NUL is the rest of an array, and no text.
+        is_array: bool,
+    },
     Sid,
     Binary,
+    SocketAddress,
     Address,
     Ip,
     Other,
@@ -76,14 +82,14 @@ impl RecordScrubber<'_> {
         add_values(decoder.fields(record.payload(), pointers), 0, &mut values);
         for value in values {
             let category = match value.kind {
-                ValueKind::Ip => Some(Category::Ips),
+                ValueKind::Ip | ValueKind::SocketAddress => Some(Category::Ips),
                 _ => category(value.field),
             };
             let (action, by) = self.action(value.field, category);
             if action == Action::Keep || (by.is_none() && counts(decoder.schema(), value.field)) {
                 continue;
             }
-            if fixed && value.changes_length(action) {
+            if fixed && value.changes_length(action, by) {
                 continue;
             }
             let Some(bytes) = payload.get_mut(value.range.clone()) else { continue };
@@ -119,13 +125,20 @@ impl RecordScrubber<'_> {
     ) {
         match (action, kind) {
             (Action::Keep, _) => {}
-            (_, ValueKind::Text(encoding)) => {
-                let characters = encoding.characters(bytes);
-                let kept = if by == Some(Category::CommandLines) { " " } else { "" };
-                for part in private_parts(by, &characters) {
-                    let text: String = characters.get(part.clone()).into_iter().flatten().collect();
-                    self.write(action, bytes, encoding, part, &text, kept);
+            (_, ValueKind::Text { encoding, is_array }) => {
+                let mut characters = encoding.characters(bytes);
+                if is_array && let Some(end) = characters.iter().position(|c| *c == '\0') {
+                    bytes.get_mut(end * encoding.step()..).unwrap_or_default().fill(0);
+                    characters.truncate(end);
                 }
+                let kept = if by == Some(Category::CommandLines) { BLANKS } else { "" };
+                for part in private_parts(by, &characters) {
+                    self.write(action, bytes, encoding, part, kept);
+                }
+            }
+            (_, ValueKind::SocketAddress) if by.is_some() => {
+                let address = socket_address(bytes);
+                self.value(action, by, ValueKind::Ip, bytes.get_mut(address).unwrap_or_default());
             }
             (Action::Drop, ValueKind::Sid) => {
                 bytes.get_mut(8..).unwrap_or_default().fill(0);
@@ -135,7 +148,7 @@ impl RecordScrubber<'_> {
                 patterns::sid(self.mask, bytes);
             }
             (Action::Hash, ValueKind::Address) => self.address(bytes),
-            (Action::Hash, ValueKind::Ip | ValueKind::Binary | ValueKind::Other) => {
+            (Action::Hash, _) => {
                 let stream = self.mask.stream("value", bytes).take(bytes.len());
                 let new: Vec<u8> = stream.collect();
                 bytes.copy_from_slice(&new);
@@ -159,11 +172,11 @@ impl RecordScrubber<'_> {
         bytes: &mut [u8],
         encoding: Encoding,
         range: Range<usize>,
-        text: &str,
         kept: &str,
     ) {
-        let mut letters = self.mask.letters(text, 0);
         let step = encoding.step();
+        let old = bytes.get(range.start * step..range.end * step).unwrap_or_default();
+        let mut letters = self.mask.letters(&encoding.decoded(old), 0);
         for number in range {
             let Some(unit) = bytes.get_mut(number * step..(number + 1) * step) else { continue };
             let letter = letters.next().unwrap_or(b'x');
@@ -180,15 +193,10 @@ impl RecordScrubber<'_> {
 /// The parts of a text that are private, in characters.
 pub(super) fn private_parts(by: Option<Category>, characters: &[char]) -> Vec<Range<usize>> {
     let len = characters.len();
-    let position = |c: char| characters.iter().position(|other| *other == c);
     match by {
         // The program stays; its arguments are private.
         Some(Category::CommandLines) => {
-            let end = match characters.first() {
-                Some('"') => characters.iter().skip(1).position(|c| *c == '"').map(|at| at + 2),
-                _ => position(' '),
-            };
-            let arguments = end.unwrap_or(len)..len;
+            let arguments = end_of_program(characters)..len;
             vec![arguments]
         }
         // The file name stays. Drives and the directory of devices are not private.
@@ -202,12 +210,47 @@ pub(super) fn private_parts(by: Option<Category>, characters: &[char]) -> Vec<Ra
             let parts = ends.map(|end| std::mem::replace(&mut start, end + 1)..end);
             parts.filter(is_private).collect()
         }
-        // After a NUL comes filler.
+        // A NUL ends the text, or is part of it.
         _ => {
-            let text = 0..position('\0').unwrap_or(len);
+            let text = 0..characters.iter().rposition(|c| *c != '\0').map_or(0, |at| at + 1);
             vec![text]
         }
     }
+}
+
+/// What separates the arguments of a command line.
+const BLANKS: &str = " \t";
+
+/// Where the program of a command line ends.
+fn end_of_program(characters: &[char]) -> usize {
+    let is_blank = |c: &char| BLANKS.contains(*c);
+    let begin = characters.iter().position(|c| !is_blank(c)).unwrap_or(characters.len());
+    let rest = characters.get(begin..).unwrap_or_default();
+    if let Some(('"', quoted)) = rest.split_first().map(|(first, quoted)| (*first, quoted))
+        && let Some(end) = quoted.iter().position(|c| *c == '"')
+    {
+        return begin + end + 2;
+    }
+    let word = rest.split(is_blank).next().unwrap_or_default();
+    // Options may follow an extension without a blank.
+    let options = (0..word.len()).find(|at| {
+        let (program, options) = word.split_at(*at);
+        let dot = program.len().saturating_sub(4);
+        let extension: String = program.iter().skip(dot).map(char::to_ascii_lowercase).collect();
+        matches!(extension.as_str(), ".exe" | ".com" | ".bat" | ".cmd")
+            && options.first().is_some_and(|c| "/,;=\"".contains(*c))
+    });
+    begin + options.unwrap_or(word.len())
+}
+
+/// The bytes of the address in a `SOCKADDR`; all bytes after the family if that is not known.
+fn socket_address(bytes: &[u8]) -> Range<usize> {
+    let (from, to) = match bytes {
+        [2, 0, ..] => (4, 8),
+        [23, 0, ..] => (8, 24),
+        _ => (2, bytes.len()),
+    };
+    from.min(bytes.len())..to.min(bytes.len())
 }
 
 /// Adds all values of a walk, whose first byte is byte `base` of the payload.
@@ -223,6 +266,7 @@ fn add_value<'a>(
     range: Range<usize>,
     values: &mut Vec<FieldValue<'a>>,
 ) {
+    let is_array = matches!(field.length, Length::Fixed(_));
     let kind = match value {
         Value::Null => return,
         Value::Struct(members) => return add_values(members.fields(), range.start, values),
@@ -234,9 +278,10 @@ fn add_value<'a>(
             }
             return;
         }
-        Value::Utf16(_) => ValueKind::Text(Encoding::Wide),
-        Value::Ansi(_) | Value::Utf8(_) => ValueKind::Text(Encoding::Narrow),
+        Value::Utf16(_) => ValueKind::Text { encoding: Encoding::Wide, is_array },
+        Value::Ansi(_) | Value::Utf8(_) => ValueKind::Text { encoding: Encoding::Narrow, is_array },
         Value::Sid(_) => ValueKind::Sid,
+        Value::Binary(_) if field.out == OutType::SocketAddress => ValueKind::SocketAddress,
         Value::Binary(_) => ValueKind::Binary,
         Value::Ipv4(_) | Value::Ipv6(_) => ValueKind::Ip,
         _ if category(field) == Some(Category::Addresses) => ValueKind::Address,
@@ -264,4 +309,105 @@ pub(super) fn counts(schema: &EventSchema, counter: &Field) -> bool {
         })
     }
     any(&schema.fields, &schema.fields, counter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIDE: ValueKind = ValueKind::Text { encoding: Encoding::Wide, is_array: false };
+
+    fn wide(text: &str) -> Vec<u8> {
+        text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+    }
+
+    /// What becomes of a value.
+    fn after(action: Action, by: Option<Category>, kind: ValueKind, value: &[u8]) -> Vec<u8> {
+        let (policy, mask, none) = (Policy::none(), Mask::new(b"salt"), TextMatcher::default());
+        let scrubber = RecordScrubber {
+            policy: &policy,
+            mask: &mask,
+            secrets: &none,
+            names: &none,
+            max_size: None,
+        };
+        let mut bytes = value.to_vec();
+        scrubber.value(action, by, kind, &mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn value_replaces_the_address_of_a_socket_address() {
+        let ipv4 = [&[2, 0, 0x1f, 0x90, 10, 20, 30, 40][..], &[0; 8]].concat();
+        let ipv6 = [&[23, 0, 0x1f, 0x90, 0, 0, 0, 0][..], &[0x20; 16], &[5, 0, 0, 0]].concat();
+        let by = Some(Category::Ips);
+        for (value, address) in [(&ipv4, 4..8), (&ipv6, 8..24)] {
+            for action in [Action::Hash, Action::Drop] {
+                let new = after(action, by, ValueKind::SocketAddress, value);
+                let mut expected = value.clone();
+                let ip = after(action, by, ValueKind::Ip, &value[address.clone()]);
+                assert_ne!(ip, value[address.clone()]);
+                expected[address.clone()].copy_from_slice(&ip);
+                assert_eq!(new, expected, "{action:?}: as an address by itself");
+            }
+            let whole = after(Action::Drop, None, ValueKind::SocketAddress, value);
+            assert_eq!(whole, vec![0; value.len()], "a named field is dropped whole");
+        }
+        let other = after(Action::Drop, by, ValueKind::SocketAddress, &[17, 0, 1, 2, 3]);
+        assert_eq!(other, [17, 0, 0, 0, 0]);
+        assert_eq!(after(Action::Drop, by, ValueKind::SocketAddress, &[2, 0, 1]), [2, 0, 1]);
+    }
+
+    #[test]
+    fn value_leaves_nothing_after_a_nul() {
+        let array = |encoding| ValueKind::Text { encoding, is_array: true };
+        for by in [None, Some(Category::Users), Some(Category::Machines)] {
+            let counted = after(Action::Drop, by, WIDE, &wide("secrA\0secretB\0"));
+            assert_eq!(counted, wide("*************\0"));
+            let fixed = after(Action::Drop, by, array(Encoding::Wide), &wide("PC7\0left"));
+            assert_eq!(fixed, wide("***\0\0\0\0\0"));
+            let fixed = after(Action::Hash, by, array(Encoding::Narrow), b"PC7\0left");
+            assert_eq!(fixed[3..], [0; 5]);
+        }
+        let path =
+            after(Action::Drop, Some(Category::Paths), array(Encoding::Narrow), b"a\\b\0c\\");
+        assert_eq!(path, b"*\\b\0\0\0");
+    }
+
+    #[test]
+    fn value_is_the_same_in_every_encoding() {
+        let narrow = ValueKind::Text { encoding: Encoding::Narrow, is_array: false };
+        let new = |kind, bytes: &[u8]| {
+            let mut bytes = after(Action::Hash, Some(Category::Users), kind, bytes);
+            bytes.retain(|byte| *byte != 0);
+            bytes
+        };
+        let expected = new(WIDE, &wide("\u{160}koda"));
+        assert_eq!(new(narrow, b"\x8akoda"), expected);
+        assert_eq!(new(narrow, "\u{160}koda".as_bytes())[..5], expected);
+        assert_eq!(new(narrow, "\u{161}KODA".as_bytes())[..5], expected);
+    }
+
+    #[test]
+    fn command_lines_keep_their_program() {
+        for (line, program) in [
+            ("app.exe --password=x", "app.exe"),
+            ("app.exe\t--password=x", "app.exe"),
+            (" app.exe -p", " app.exe"),
+            ("app.exe/p:x", "app.exe"),
+            ("C:\\tools\\APP.EXE\"x\"", "C:\\tools\\APP.EXE"),
+            ("C:/tools/app.exe /p", "C:/tools/app.exe"),
+            ("app.exe.config x", "app.exe.config"),
+            ("\"C:\\a b\\app.exe\" -p x", "\"C:\\a b\\app.exe\""),
+            ("\"C:\\a b\\app.exe -p x", "\"C:\\a"),
+            ("app.exe", "app.exe"),
+            ("  ", "  "),
+            ("", ""),
+        ] {
+            let characters: Vec<char> = line.chars().collect();
+            let expected = program.chars().count()..characters.len();
+            let parts = private_parts(Some(Category::CommandLines), &characters);
+            assert_eq!(parts, [expected], "{line}");
+        }
+    }
 }

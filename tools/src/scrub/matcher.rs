@@ -1,6 +1,10 @@
 //! Search for texts in bytes: in UTF-8, in the ANSI code page (Windows-1252) and in UTF-16, at any
 //! offset, in any case.
 
+use std::collections::HashSet;
+
+use super::trie::Trie;
+
 /// The encoding of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
@@ -30,23 +34,35 @@ impl Encoding {
             }
         }
     }
+
+    /// The text: narrow bytes are UTF-8, or else Windows-1252.
+    pub fn decoded(self, bytes: &[u8]) -> String {
+        match self {
+            Encoding::Narrow => match std::str::from_utf8(bytes) {
+                Ok(text) => text.to_owned(),
+                Err(_) => bytes.iter().map(|byte| from_ansi(*byte)).collect(),
+            },
+            Encoding::Wide => {
+                let units = bytes.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit));
+                char::decode_utf16(units)
+                    .map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER))
+                    .collect()
+            }
+        }
+    }
 }
 
 /// Encodes a character, if the encoding has it.
 type Encode = fn(char) -> Option<Vec<u8>>;
 
-/// A text in one encoding: for each character its variants.
-#[derive(Clone, Debug)]
-struct Pattern {
-    /// Index of the text.
-    pub text: usize,
-    pub encoding: Encoding,
-    /// Only as a whole word.
-    pub word: bool,
-    characters: Vec<Vec<Vec<u8>>>,
-    min_len: usize,
-    plain: bool,
-}
+/// The forms in which texts are searched.
+const FORMS: [(Encoding, Encode); 3] = [
+    (Encoding::Narrow, |c| Some(c.encode_utf8(&mut [0; 4]).as_bytes().to_vec())),
+    (Encoding::Narrow, |c| ansi(c).map(|b| vec![b])),
+    (Encoding::Wide, |c| {
+        Some(c.encode_utf16(&mut [0; 2]).iter().flat_map(|u| u.to_le_bytes()).collect())
+    }),
+];
 
 /// An occurrence of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,23 +73,32 @@ pub(super) struct Found {
     pub end: usize,
 }
 
-/// Finds any of many texts.
+/// Finds any of many texts. The time does not depend on how many there are.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TextMatcher {
     texts: Vec<String>,
-    patterns: Vec<Pattern>,
-    /// TextMatcher by their first byte.
-    by_first_byte: Vec<Vec<usize>>,
-    max_len: usize,
+    /// The texts in each form.
+    tries: [Trie; FORMS.len()],
+    /// Only as whole words.
+    word: bool,
 }
 
 impl TextMatcher {
-    pub fn new() -> Self {
-        TextMatcher { by_first_byte: vec![Vec::new(); 256], ..TextMatcher::default() }
+    /// Finds these texts in all encodings; empty ones and those that differ only in case from
+    /// earlier ones are left out. With `word`, finds them only as whole words.
+    pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>, word: bool) -> Self {
+        let mut matcher = TextMatcher { word, ..TextMatcher::default() };
+        let mut known = HashSet::new();
+        for text in texts {
+            if !text.is_empty() && known.insert(text.to_lowercase()) {
+                matcher.add(text);
+            }
+        }
+        matcher
     }
 
     pub fn is_empty(&self) -> bool {
-        self.patterns.is_empty()
+        self.texts.is_empty()
     }
 
     /// Number of texts.
@@ -85,164 +110,121 @@ impl TextMatcher {
         self.texts.get(index).map_or("", String::as_str)
     }
 
-    /// Adds a text in all encodings, unless it is empty or known.
-    pub fn add(&mut self, text: &str, word: bool) {
-        let known = self.texts.iter().any(|t| t.to_lowercase() == text.to_lowercase());
-        if text.is_empty() || known {
-            return;
-        }
+    fn add(&mut self, text: &str) {
         let number = self.texts.len();
         self.texts.push(text.to_owned());
-        let forms: [(Encoding, Encode); 3] = [
-            (Encoding::Narrow, |c| Some(c.encode_utf8(&mut [0; 4]).as_bytes().to_vec())),
-            (Encoding::Narrow, |c| ansi(c).map(|b| vec![b])),
-            (Encoding::Wide, |c| {
-                Some(c.encode_utf16(&mut [0; 2]).iter().flat_map(|u| u.to_le_bytes()).collect())
-            }),
-        ];
-        for (form, (encoding, encode)) in forms.into_iter().enumerate() {
+        for (form, ((_, encode), trie)) in FORMS.iter().zip(&mut self.tries).enumerate() {
+            // In ASCII both narrow forms are the same.
             if form == 1 && text.is_ascii() {
                 continue;
             }
-            let characters: Vec<Vec<Vec<u8>>> =
-                text.chars().map(|c| cases(c).into_iter().filter_map(encode).collect()).collect();
+            let variants = |c| cases(c).into_iter().filter_map(encode).collect();
+            let characters: Vec<Vec<Vec<u8>>> = text.chars().map(variants).collect();
             // The encoding does not have all characters.
-            if characters.iter().any(Vec::is_empty) {
-                continue;
+            if !characters.iter().any(Vec::is_empty) {
+                trie.add(number, &characters, text.is_ascii());
             }
-            let size = |f: fn(&Vec<Vec<u8>>) -> usize| characters.iter().map(f).sum::<usize>();
-            let min_len = size(|c| c.iter().map(Vec::len).min().unwrap_or(0));
-            self.max_len = self.max_len.max(size(|c| c.iter().map(Vec::len).max().unwrap_or(0)));
-            let index = self.patterns.len();
-            for start in characters.first().into_iter().flatten().filter_map(|c| c.first()) {
-                if let Some(list) = self.by_first_byte.get_mut(usize::from(*start))
-                    && !list.contains(&index)
-                {
-                    list.push(index);
-                }
-            }
-            let plain = text.is_ascii();
-            self.patterns.push(Pattern {
-                text: number,
-                encoding,
-                word,
-                characters,
-                min_len,
-                plain,
-            });
         }
     }
 
     /// The first occurrence of a text from `from` on; of several at one offset, the longest.
     pub fn find(&self, bytes: &[u8], from: usize) -> Option<Found> {
-        if self.patterns.is_empty() {
+        if self.is_empty() {
             return None;
         }
-        for (start, byte) in bytes.iter().enumerate().skip(from) {
-            let Some(list) = self.by_first_byte.get(usize::from(*byte)) else { continue };
-            let ends = list.iter().filter_map(|index| {
-                let pattern = self.patterns.get(*index)?;
-                let end = longest(&pattern.characters, bytes, start)?;
-                (!pattern.word || pattern.is_word(bytes, start, end)).then_some((end, pattern))
+        (from..bytes.len()).find_map(|start| {
+            let forms = FORMS.iter().zip(&self.tries).filter_map(|((encoding, _), trie)| {
+                let whole = |end| !self.word || is_word(*encoding, bytes, start, end);
+                let (text, end) = trie.longest(bytes, start, whole)?;
+                Some(Found { text, encoding: *encoding, start, end })
             });
-            if let Some((end, pattern)) = ends.max_by_key(|(end, _)| *end) {
-                return Some(Found { text: pattern.text, encoding: pattern.encoding, start, end });
-            }
-        }
-        None
+            forms.max_by_key(|found| found.end)
+        })
     }
 
-    /// A text that begins at the end of the bytes and may continue in the next record, which begins
-    /// with at most `beyond` bytes that could be text.
-    pub fn find_truncated(&self, bytes: &[u8], beyond: usize) -> Option<Found> {
-        let from = bytes.len().saturating_sub(self.max_len);
-        for start in from..bytes.len() {
-            for pattern in &self.patterns {
-                let have = bytes.len() - start;
-                let near = have.saturating_add(beyond) >= pattern.min_len || !pattern.plain;
-                if near && begins(&pattern.characters, bytes, start) {
-                    let (text, encoding) = (pattern.text, pattern.encoding);
-                    return Some(Found { text, encoding, start, end: bytes.len() });
-                }
-            }
-        }
-        None
+    /// Where a text begins at the end of the bytes that may continue in the next record, which
+    /// begins with at most `beyond` bytes that could be text.
+    pub fn find_truncated(&self, bytes: &[u8], beyond: usize) -> Option<(usize, Encoding)> {
+        let max_len = self.tries.iter().map(Trie::max_len).max().unwrap_or(0);
+        (bytes.len().saturating_sub(max_len)..bytes.len()).find_map(|start| {
+            let left = bytes.get(start..).unwrap_or_default();
+            let forms = FORMS.iter().zip(&self.tries);
+            let mut begun = forms.filter(|(_, trie)| trie.begins(left, beyond));
+            begun.next().map(|((encoding, _), _)| (start, *encoding))
+        })
     }
 }
 
-impl Pattern {
-    /// Whether no letter or digit precedes or follows.
-    fn is_word(&self, bytes: &[u8], start: usize, end: usize) -> bool {
-        let letter = |at: Option<usize>| match self.encoding {
-            Encoding::Narrow => {
-                at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_alphanumeric)
-            }
-            Encoding::Wide => at
-                .and_then(|at| bytes.get(at..at + 2))
-                .is_some_and(|unit| matches!(unit, [low, 0] if low.is_ascii_alphanumeric())),
-        };
-        let before = start.checked_sub(self.encoding.step());
-        !letter(before) && !letter(Some(end))
-    }
+/// Whether no letter or digit precedes or follows.
+fn is_word(encoding: Encoding, bytes: &[u8], start: usize, end: usize) -> bool {
+    let letter = |at: Option<usize>| match encoding {
+        Encoding::Narrow => at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_alphanumeric),
+        Encoding::Wide => at
+            .and_then(|at| bytes.get(at..at + 2))
+            .is_some_and(|unit| matches!(unit, [low, 0] if low.is_ascii_alphanumeric())),
+    };
+    let before = start.checked_sub(encoding.step());
+    !letter(before) && !letter(Some(end))
 }
 
-/// The end of the longest variant of the characters at `at`.
-fn longest(characters: &[Vec<Vec<u8>>], bytes: &[u8], at: usize) -> Option<usize> {
-    let Some((first, rest)) = characters.split_first() else { return Some(at) };
-    let ends = first.iter().filter_map(|way| {
-        let end = at + way.len();
-        (bytes.get(at..end)? == way.as_slice()).then(|| longest(rest, bytes, end))?
-    });
-    ends.max()
-}
-
-/// Whether the bytes end within the characters.
-fn begins(characters: &[Vec<Vec<u8>>], bytes: &[u8], at: usize) -> bool {
-    let left = bytes.get(at..).unwrap_or_default();
-    if left.is_empty() {
-        return !characters.is_empty();
-    }
-    let Some((first, rest)) = characters.split_first() else { return false };
-    first.iter().any(|way| match way.len() > left.len() {
-        true => way.starts_with(left),
-        false => left.starts_with(way) && begins(rest, bytes, at + way.len()),
-    })
-}
+/// Letters whose other cases lead to another letter: that one, and the letter.
+const FURTHER: [(char, char); 16] = [
+    ('k', '\u{212a}'),
+    ('s', '\u{17f}'),
+    ('i', '\u{131}'),
+    ('å', '\u{212b}'),
+    ('ß', '\u{1e9e}'),
+    ('β', '\u{3d0}'),
+    ('ε', '\u{3f5}'),
+    ('θ', '\u{3d1}'),
+    ('ι', '\u{1fbe}'),
+    ('κ', '\u{3f0}'),
+    ('μ', '\u{b5}'),
+    ('π', '\u{3d6}'),
+    ('ρ', '\u{3f1}'),
+    ('σ', '\u{3c2}'),
+    ('φ', '\u{3d5}'),
+    ('ω', '\u{2126}'),
+];
 
 /// A character in each of its cases.
 fn cases(c: char) -> Vec<char> {
-    let one = |mut many: Box<dyn Iterator<Item = char>>| match (many.next(), many.next()) {
-        (Some(one), None) => Some(one),
-        _ => None,
-    };
+    fn one(mut many: impl Iterator<Item = char>) -> Option<char> {
+        many.next().filter(|_| many.next().is_none())
+    }
     let mut all = vec![c];
-    let mut add = |other: Option<char>| {
-        if let Some(other) = other.filter(|o| !all.contains(o)) {
-            all.push(other);
+    let mut at = 0;
+    while let Some(&c) = all.get(at) {
+        let further = FURTHER.iter().filter(|(letter, _)| *letter == c).map(|(_, other)| *other);
+        let others = one(c.to_lowercase()).into_iter().chain(one(c.to_uppercase())).chain(further);
+        for other in others {
+            if !all.contains(&other) {
+                all.push(other);
+            }
         }
-    };
-    add(one(Box::new(c.to_lowercase())));
-    add(one(Box::new(c.to_uppercase())));
-    // The two signs whose lower case is a letter of ASCII, the other way round.
-    add(match c.to_ascii_lowercase() {
-        'k' => Some('\u{212a}'),
-        's' => Some('\u{17f}'),
-        _ => None,
-    });
+        at += 1;
+    }
     all
 }
 
+/// The characters of Windows-1252 from 0x80 on.
+const HIGH: [char; 32] = [
+    '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}',
+    '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
+];
+
 /// A character in Windows-1252.
 fn ansi(c: char) -> Option<u8> {
-    const HIGH: [char; 32] = [
-        '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž',
-        '\u{8f}', '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}',
-        'ž', 'Ÿ',
-    ];
     match u32::from(c) {
         code @ (0..=0x7f | 0xa0..=0xff) => u8::try_from(code).ok(),
         _ => HIGH.iter().position(|h| *h == c).and_then(|at| u8::try_from(0x80 + at).ok()),
     }
+}
+
+/// The character of a byte in Windows-1252.
+fn from_ansi(byte: u8) -> char {
+    let high = byte.checked_sub(0x80).and_then(|at| HIGH.get(usize::from(at)));
+    high.copied().unwrap_or(char::from(byte))
 }
 
 #[cfg(test)]
@@ -250,9 +232,7 @@ mod tests {
     use super::*;
 
     fn matcher(texts: &[&str], word: bool) -> TextMatcher {
-        let mut matcher = TextMatcher::new();
-        texts.iter().for_each(|t| matcher.add(t, word));
-        matcher
+        TextMatcher::new(texts.iter().copied(), word)
     }
 
     fn wide(text: &str) -> Vec<u8> {
@@ -289,10 +269,60 @@ mod tests {
     #[test]
     fn find_truncated_returns_the_beginning_of_a_text() {
         let n = matcher(&["secret"], false);
-        assert_eq!(n.find_truncated(b"..secre", 3).map(|f| f.start), Some(2));
-        assert_eq!(n.find_truncated(b"..se", 3), None);
-        assert_eq!(n.find_truncated(b"..secret", 3), None);
+        let start = |bytes: &[u8]| n.find_truncated(bytes, 3).map(|(start, _)| start);
+        assert_eq!(start(b"..secre"), Some(2));
+        assert_eq!(start(b"..se"), None);
+        assert_eq!(start(b"..secret"), None);
         let bytes = wide("..secre");
-        assert_eq!(n.find_truncated(&bytes[..bytes.len() - 1], 3).map(|f| f.start), Some(4));
+        assert_eq!(start(&bytes[..bytes.len() - 1]), Some(4));
+        let n = matcher(&["secret", "secrets", "s3"], false);
+        let start = |bytes: &[u8]| n.find_truncated(bytes, 3).map(|(start, _)| start);
+        assert_eq!((start(b"..secret"), start(b"..s"), start(b"..se")), (Some(2), Some(2), None));
+    }
+
+    #[test]
+    fn find_knows_letters_of_more_than_two_forms() {
+        for (text, other) in [
+            ("\u{39d}\u{3af}\u{3ba}\u{3bf}\u{3c2}", "\u{39d}\u{38a}\u{39a}\u{39f}\u{3a3}"),
+            ("\u{3bf}\u{3c3}\u{3b1}", "\u{3bf}\u{3c2}\u{3b1}"),
+            ("stra\u{df}e", "STRA\u{1e9e}E"),
+            ("mark", "mar\u{212a}"),
+            ("\u{131}nan", "INAN"),
+        ] {
+            for (text, other) in [(text, other), (other, text)] {
+                let n = matcher(&["other", text], false);
+                for bytes in [other.as_bytes().to_vec(), wide(other)] {
+                    let found = n.find(&bytes, 0).map(|f| (f.text, f.start, f.end));
+                    assert_eq!(found, Some((1, 0, bytes.len())), "{text} {other}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn texts_are_known_once() {
+        let n = matcher(&["Ann", "ANN", "", "bob"], false);
+        assert_eq!((n.len(), n.text(0), n.text(1)), (2, "Ann", "bob"));
+        assert!(!n.is_empty() && matcher(&[""], false).is_empty());
+    }
+
+    /// Looking at every text for every byte would take minutes.
+    #[test]
+    fn find_takes_many_texts() {
+        let texts: Vec<_> = (0..20_000).map(|i| format!("secret number {i:05}")).collect();
+        let n = TextMatcher::new(texts.iter().map(String::as_str), false);
+        let bytes = "a secret number 1234x ".repeat(10_000) + "Secret Number 19999 secret number";
+        let found = n.find(bytes.as_bytes(), 0).unwrap();
+        assert_eq!((found.text, found.end), (19_999, bytes.len() - 14));
+        assert_eq!(n.find(bytes.as_bytes(), found.end), None);
+        assert_eq!(n.find_truncated(bytes.as_bytes(), 9).map(|(s, _)| s), Some(bytes.len() - 13));
+    }
+
+    #[test]
+    fn decoded_reads_both_narrow_encodings() {
+        for bytes in ["\u{160}koda".as_bytes(), b"\x8akoda"] {
+            assert_eq!(Encoding::Narrow.decoded(bytes), "\u{160}koda");
+        }
+        assert_eq!(Encoding::Wide.decoded(&wide("\u{1f600}x")), "\u{1f600}x");
     }
 }

@@ -24,6 +24,7 @@ mod policy;
 mod record;
 mod resize;
 mod summary;
+mod trie;
 
 pub use mask::Mask;
 pub use policy::{Action, Category, Policy};
@@ -43,7 +44,7 @@ use etl_schema::store::SchemaStore;
 use crate::compression::{self, Compression};
 use crate::{Error, OnRecord, Result};
 use fields::RecordScrubber;
-use matcher::TextMatcher;
+use matcher::{Encoding, TextMatcher};
 
 /// Names of users and machines that are searched everywhere; further ones are replaced only in
 /// their own fields.
@@ -136,8 +137,7 @@ impl<'f> Scrubber<'f> {
         trace: &mut Trace<S>,
         output: O,
     ) -> Result<(O, Summary)> {
-        let mut secrets = TextMatcher::new();
-        self.secrets.iter().for_each(|secret| secrets.add(secret, false));
+        let secrets = TextMatcher::new(self.secrets.iter().map(String::as_str), false);
         let (mut store, names) = learn(trace, &self.policy, &mut self.on_record)?;
         // The records in buffer 0 cannot move, so they keep their lengths.
         let fixed = RecordScrubber {
@@ -215,11 +215,8 @@ fn learn<S: Source>(
         }
         Ok::<_, etl_format::Error>(())
     })?;
-    let mut names = TextMatcher::new();
-    for name in found.iter().filter(|name| is_distinctive(name)).take(MAX_NAMES) {
-        names.add(name, true);
-    }
-    Ok((store, names))
+    let names = found.iter().map(String::as_str).filter(|name| is_distinctive(name));
+    Ok((store, TextMatcher::new(names.take(MAX_NAMES), true)))
 }
 
 /// Adds the names in fields of users and machines.
@@ -248,7 +245,7 @@ fn add_names(
             Value::Utf16(text) => text.before_nul().to_string(),
             Value::Ansi(bytes) | Value::Utf8(bytes) => {
                 let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
-                bytes.iter().take(end).map(|b| char::from(*b)).collect()
+                Encoding::Narrow.decoded(bytes.get(..end).unwrap_or_default())
             }
             _ => continue,
         };

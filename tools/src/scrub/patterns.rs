@@ -4,11 +4,17 @@ use super::mask::Mask;
 use super::matcher::{Encoding, Found};
 
 /// Directories that contain homes.
-const HOMES: [&str; 5] =
-    ["\\users\\", "/users/", "/home/", "\\documents and settings\\", "\\\\users\\\\"];
+const HOMES: [&str; 6] = [
+    "\\users\\",
+    "/users/",
+    "/home/",
+    "\\documents and settings\\",
+    "\\\\users\\\\",
+    "\\\\documents and settings\\\\",
+];
 
-/// Homes that belong to no person.
-const SHARED_HOMES: [&str; 9] = [
+/// Homes that belong to no person, and a file beside them.
+const SHARED_HOMES: [&str; 10] = [
     "public",
     "default",
     "default user",
@@ -18,6 +24,7 @@ const SHARED_HOMES: [&str; 9] = [
     "localservice",
     "networkservice",
     "defaultapppool",
+    "desktop.ini",
 ];
 
 /// Characters of the longest name of a home.
@@ -53,21 +60,50 @@ pub(super) fn home(bytes: &[u8], from: usize) -> Option<(Found, String)> {
                 continue;
             };
             let start = offset + directory.len() * encoding.step();
-            let (mut end, mut name) = (start, String::new());
-            while let Some(c) = at(bytes, end, encoding) {
-                let ends = c.is_control() || "\\/:*?\"<>|;,".contains(c);
-                if ends || name.chars().count() >= MAX_NAME {
-                    break;
-                }
-                name.push(c);
-                end += encoding.step();
-            }
+            let end = end_of_name(bytes, start, encoding);
+            let name = encoding.decoded(bytes.get(start..end).unwrap_or_default());
             if !name.is_empty() && !SHARED_HOMES.contains(&name.to_lowercase().as_str()) {
                 return Some((Found { text: 0, encoding, start, end }, name));
             }
         }
     }
     None
+}
+
+/// Where the name of a home that begins at `start` ends.
+fn end_of_name(bytes: &[u8], start: usize, encoding: Encoding) -> usize {
+    let step = encoding.step();
+    let (mut end, mut len, mut command) = (start, 0, None);
+    let next = |at: usize| self::at(bytes, at, encoding);
+    let blank = |at: usize| at > start && next(at - step) == Some(' ');
+    while end - start < MAX_NAME * 4
+        && let Some(c) = next(end)
+    {
+        // In UTF-8, such bytes follow the first one of a character.
+        let follows = encoding == Encoding::Narrow && ('\u{80}'..'\u{c0}').contains(&c);
+        if len == MAX_NAME && !follows {
+            break;
+        }
+        // Eight-bit characters from 0x80 on may belong to letters of UTF-8 or Windows-1252.
+        let control = c.is_control() && (encoding == Encoding::Wide || c.is_ascii());
+        let commands = c == '&' && next(end + step) == Some('&');
+        if control || commands || "\\/:*?\"<>|;,".contains(c) {
+            break;
+        }
+        if c == '&' && blank(end) {
+            command.get_or_insert(end);
+        }
+        len += usize::from(!follows);
+        end += step;
+    }
+    // A name may contain `&`, but a command may follow the last name of a path, too.
+    if !matches!(next(end), Some('\\' | '/')) {
+        end = command.unwrap_or(end);
+    }
+    while blank(end) {
+        end -= step;
+    }
+    end
 }
 
 /// Replaces the parts of a SID that identify the machine, the domain and the account; parts that
@@ -166,13 +202,23 @@ mod tests {
             ("\\Device\\HarddiskVolume2\\USERS\\bob", Some("bob")),
             ("/home/ann/.bashrc", Some("ann")),
             ("C:\\Documents and Settings\\bob\\x", Some("bob")),
+            ("{\"p\":\"C:\\\\Documents and Settings\\\\wanda\\\\x\"}", Some("wanda")),
+            ("cd C:\\Users\\robert && run; robert", Some("robert")),
+            ("C:\\Users\\R & D\\x", Some("R & D")),
+            ("cd C:\\Users\\bob & run", Some("bob")),
+            ("C:\\Users\\R&D", Some("R&D")),
+            ("C:\\Users\\\u{141}ukasz \u{160}koda\\x", Some("\u{141}ukasz \u{160}koda")),
             ("C:\\Users\\Public\\x", None),
+            ("C:\\Users\\desktop.ini", None),
             ("C:\\Windows\\x", None),
         ] {
             let found = |bytes: &[u8]| home(bytes, 0).map(|(_, name)| name);
             assert_eq!(found(text.as_bytes()).as_deref(), owner, "{text}");
             assert_eq!(found(&[&[7], wide(text).as_slice()].concat()).as_deref(), owner, "{text}");
         }
+        assert_eq!(home(b"C:\\Users\\\x8akoda\\", 0).unwrap().1, "\u{160}koda", "Windows-1252");
+        let long = [b"C:\\Users\\".as_slice(), "\u{e9}".repeat(99).as_bytes()].concat();
+        assert_eq!(home(&long, 0).unwrap().1, "\u{e9}".repeat(MAX_NAME));
         let twice = b"C:\\Users\\Public\\x C:\\Users\\bob\\";
         assert_eq!(home(twice, 0).map(|(_, name)| name).as_deref(), Some("bob"));
     }

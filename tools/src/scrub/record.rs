@@ -251,11 +251,11 @@ impl RecordScrubber<'_> {
         let len = bytes.len();
         let mut padded = bytes.to_vec();
         padded.resize(len.next_multiple_of(8), 0);
-        if let Some(found) = self.secrets.find_truncated(&padded, NEXT_RECORD_TEXT)
-            && found.start < len
+        if let Some((start, encoding)) = self.secrets.find_truncated(&padded, NEXT_RECORD_TEXT)
+            && start < len
         {
-            let tail = Found { end: len, ..found };
-            self.cover(bytes, &tail, self.secrets.text(found.text), Action::Drop, 0, layout);
+            let tail = Found { text: 0, encoding, start, end: len };
+            self.cover(bytes, &tail, "", Action::Drop, 0, layout);
         }
     }
 }

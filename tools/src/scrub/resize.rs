@@ -153,7 +153,7 @@ impl RecordScrubber<'_> {
                 if by == Some(Category::CommandLines) {
                     push(&mut out, " ", encoding);
                 }
-                self.token(&mut out, &string(piece(part), encoding), encoding);
+                self.token(&mut out, &encoding.decoded(piece(part)), encoding);
             }
         }
         out.extend(self.private(piece(at..end), encoding, summary));
@@ -305,16 +305,6 @@ fn capacity(field: &Field) -> usize {
     match field.length {
         Length::Fixed(units) => units.into(),
         _ => usize::MAX,
-    }
-}
-
-fn string(bytes: &[u8], encoding: Encoding) -> String {
-    match encoding {
-        Encoding::Narrow => bytes.iter().map(|b| char::from(*b)).collect(),
-        Encoding::Wide => {
-            let units = bytes.as_chunks::<2>().0.iter().map(|pair| u16::from_le_bytes(*pair));
-            char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
-        }
     }
 }
 
