@@ -2,15 +2,21 @@
 
 use std::collections::BTreeSet;
 
+use etl_format::read::{Order, Source};
 use foldhash::HashMap;
 
 use crate::machine::{Holders, Machine, Process};
+use crate::owners::owner;
+use crate::run::Recording;
+use crate::{Error, Result};
 
 /// Selects processes of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessSelector {
     names: Vec<String>,
     children: bool,
+    /// Ids that events have, and no process of the machine.
+    others: BTreeSet<u32>,
 }
 
 /// The time in which a process has its id.
@@ -109,7 +115,7 @@ impl ProcessSelector {
     /// `.exe` may be left out.
     pub fn new<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> Self {
         let names = names.into_iter().map(|name| name.as_ref().to_owned()).collect();
-        ProcessSelector { names, children: false }
+        ProcessSelector { names, ..ProcessSelector::default() }
     }
 
     /// Whether the processes are selected, too, that the named ones started, and those that these
@@ -131,7 +137,37 @@ impl ProcessSelector {
         &self.names
     }
 
-    /// The indices of the selected processes.
+    /// Selects an id, too, that no process of the machine has, but events do: not every recording
+    /// has events about processes. Such an id is selected for the whole recording. Only if there
+    /// are such ids, events are read, until each is found.
+    ///
+    /// # Errors
+    /// When the recording cannot be read.
+    pub fn find_others<S: Source>(
+        mut self,
+        machine: &Machine,
+        recording: &mut Recording<S>,
+    ) -> Result<Self> {
+        let is_unknown = |name: &&String| matching(name, machine.processes()).next().is_none();
+        let unknown = self.names.iter().filter(is_unknown).filter_map(|name| parse_id(name));
+        let mut wanted: BTreeSet<u32> = unknown.filter(|id| !self.others.contains(id)).collect();
+        for (index, (trace, name)) in recording.files_mut().iter_mut().enumerate() {
+            if wanted.is_empty() {
+                break;
+            }
+            let failed = |error| Error::new(index, name, error);
+            let mut records = trace.records(Order::File).map_err(failed)?;
+            while !wanted.is_empty()
+                && let Some(record) = records.next_record().map_err(failed)?
+            {
+                let found = owner(&record).0.filter(|_| !record.is_stale());
+                self.others.extend(found.filter(|pid| wanted.remove(pid)));
+            }
+        }
+        Ok(self)
+    }
+
+    /// The indices of the selected processes. An id that only events have selects none.
     ///
     /// # Errors
     /// When a name selects no process.
@@ -175,6 +211,7 @@ impl ProcessSelector {
                 }
             }
         }
+        lives.extend(self.others.iter().map(|&pid| Life { pid, from: None, to: None }));
         lives.sort_unstable();
         Ok(lives)
     }
@@ -182,11 +219,9 @@ impl ProcessSelector {
     fn select_of(&self, processes: &[Process]) -> Result<BTreeSet<usize>, UnknownProcess> {
         let mut selected = BTreeSet::new();
         for name in &self.names {
-            let id = parse_id(name);
-            let own = |p: &Process| id == Some(p.pid()) || is_name(name, p.name());
-            let found = processes.iter().enumerate().filter(|(_, process)| own(process));
-            let mut found = found.map(|(index, _)| index).peekable();
-            if found.peek().is_none() {
+            let mut found = matching(name, processes).peekable();
+            let is_other = || parse_id(name).is_some_and(|id| self.others.contains(&id));
+            if found.peek().is_none() && !is_other() {
                 return Err(UnknownProcess(name.clone()));
             }
             selected.extend(found);
@@ -196,6 +231,13 @@ impl ProcessSelector {
         }
         Ok(selected)
     }
+}
+
+/// The indices of the processes with an id or a file name.
+fn matching(name: &str, processes: &[Process]) -> impl Iterator<Item = usize> {
+    let id = parse_id(name);
+    let own = move |p: &Process| id == Some(p.pid()) || is_name(name, p.name());
+    processes.iter().enumerate().filter(move |(_, process)| own(process)).map(|(index, _)| index)
 }
 
 /// A decimal number, or a hexadecimal one after `0x`.
@@ -298,6 +340,17 @@ mod tests {
             let error = ProcessSelector::new([name]).select_of(&all).unwrap_err();
             assert_eq!(error, UnknownProcess(name.to_owned()));
         }
+    }
+
+    #[test]
+    fn ids_that_only_events_have_are_selected_for_the_whole_recording() {
+        let all = [process(4, "System", 0, None)];
+        let selector = ProcessSelector::new(["9", "system"]);
+        assert_eq!(selector.select_of(&all), Err(UnknownProcess("9".to_owned())));
+        let selector = ProcessSelector { others: [9].into(), ..selector };
+        assert_eq!(selector.select_of(&all).unwrap(), [0].into());
+        let lives = selector.lives_of(&all).unwrap();
+        assert_eq!(lives, [4, 9].map(|pid| Life { pid, from: None, to: None }));
     }
 
     #[test]

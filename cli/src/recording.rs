@@ -56,6 +56,8 @@ pub(crate) struct Analyzed<O> {
     /// Names of the files.
     pub names: Vec<String>,
     pub machine: Machine,
+    /// The indices of the selected processes; `None` where all are.
+    pub selected: Option<BTreeSet<usize>>,
     pub observer: O,
     /// What the condition of the files is.
     pub outcome: Outcome,
@@ -128,9 +130,10 @@ impl RecordingArgs {
         let traces = recording.files().iter();
         let used: u64 =
             traces.flat_map(|(trace, _)| trace.buffers()).map(|b| u64::from(b.fill)).sum();
-        let selector = self.processes.selector();
+        let mut selector = self.processes.selector();
         let selected = if selects && !selector.is_empty() {
             let machine = Analysis::new().run_for_owners(&mut recording).map_err(failed)?;
+            selector = selector.find_others(&machine, &mut recording).map_err(failed)?;
             let lives = selector.lives(&machine);
             let selected = lives.and_then(|lives| Ok((lives, selector.first_threads(&machine)?)));
             Some(selected.map_err(|error| self.no_process(&error))?)
@@ -142,6 +145,12 @@ impl RecordingArgs {
         let mut observer = WithProgress { observer, progress: Progress::new(used, false) };
         let analysis = Analysis::new().names(true).addresses(false).threads(self.threads.count());
         let machine = analysis.run(&mut recording, &mut observer).map_err(failed)?;
+        let selected = if selector.is_empty() {
+            None
+        } else {
+            let selector = selector.find_others(&machine, &mut recording).map_err(failed)?;
+            Some(selector.select(&machine).map_err(|error| self.no_process(&error))?)
+        };
         note_empty_span(span, &machine);
         let mut outcome = Outcome::Success;
         for ((trace, name), file) in recording.files().iter().zip(machine.files()) {
@@ -158,7 +167,7 @@ impl RecordingArgs {
         }
         let WithProgress { observer, progress } = observer;
         drop(progress);
-        Ok(Analyzed { names, machine, observer, outcome })
+        Ok(Analyzed { names, machine, selected, observer, outcome })
     }
 
     /// Whether a part of the time is selected.
@@ -172,7 +181,7 @@ impl RecordingArgs {
     }
 
     /// The failure that a selected process is not in the recording.
-    pub fn no_process(&self, error: &UnknownProcess) -> Failure {
+    fn no_process(&self, error: &UnknownProcess) -> Failure {
         let name = self.files.first().map(|file| input::display(file)).unwrap_or_default();
         Failure::new(name, error.to_string()).hint(ProcessArgs::HINT)
     }

@@ -75,9 +75,10 @@ impl SymbolArgs {
     ) -> Result<(Analyzed<SampleCollector>, Names), Failure> {
         let symbols = self.open()?;
         let analyzed = recording.analyze_files(files, |span| (collector(span), symbols.maps()))?;
-        let Analyzed { names: files, machine, observer: (samples, maps), outcome } = analyzed;
+        let Analyzed { names: files, machine, selected, observer, outcome } = analyzed;
+        let (samples, maps) = observer;
         let names = symbols.names(&machine, &maps, |maps| samples.wanted_code(&machine, maps));
-        Ok((Analyzed { names: files, machine, observer: samples, outcome }, names))
+        Ok((Analyzed { names: files, machine, selected, observer: samples, outcome }, names))
     }
 }
 

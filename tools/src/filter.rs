@@ -99,6 +99,7 @@ impl Filter {
         }
         let mut recording = Recording::open_within([(source, name)], limits)?;
         let machine = Analysis::new().run_for_owners(&mut recording)?;
+        let selector = selector.clone().find_others(&machine, &mut recording)?;
         self.lives.extend(selector.lives(&machine)?);
         Ok(())
     }

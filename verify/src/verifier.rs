@@ -143,8 +143,12 @@ impl<'a> Verifier<'a> {
         let analysis = Analysis::new().threads(self.threads).stale(self.stale);
         let machine = analysis.run_split(&mut recording, &mut records, &mut stacks)?;
         let facts = Facts::new(machine, records, stacks);
-        let selected =
-            if self.selector.is_empty() { None } else { Some(self.selector.select(&facts)?) };
+        let selected = if self.selector.is_empty() {
+            None
+        } else {
+            let selector = self.selector.clone().find_others(&facts, &mut recording)?;
+            Some(selector.select(&facts)?)
+        };
         let mut findings = Check::all(&facts, &self.policy.gates, || recording.check_memory())?;
         if let Some(selected) = &selected {
             findings.retain(|f| f.process.is_none_or(|process| selected.contains(&process)));

@@ -201,11 +201,12 @@ impl SampleArgs {
             let samples = SampleCollector::new().between(from, to).keep_samples(keep_samples);
             ((samples, symbols.maps()), other)
         })?;
-        let Analyzed { names: files, machine, observer: ((samples, maps), other), outcome } =
-            analyzed;
+        let Analyzed { names: files, machine, selected, observer, outcome } = analyzed;
+        let ((samples, maps), other) = observer;
         let names = symbols.names(&machine, &maps, |maps| samples.wanted_code(&machine, maps));
-        let analyzed = Analyzed { names: files, machine, observer: (samples, other), outcome };
-        let options = profile_options(&self.recording, &analyzed, options)?.idle(self.idle);
+        let observer = (samples, other);
+        let analyzed = Analyzed { names: files, machine, selected, observer, outcome };
+        let options = profile_options(&self.recording, &analyzed, options).idle(self.idle);
         let (samples, other) = &analyzed.observer;
         let profile = samples.profile(&analyzed.machine, &names.apply(options));
         if profile.total().samples == 0 && other.is_empty() {

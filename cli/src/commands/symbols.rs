@@ -132,12 +132,8 @@ fn list(args: &ListArgs) -> Result<Outcome, Failure> {
         Between::new(span, Addresses { threads, ..Addresses::default() })
     })?;
     let machine = &analyzed.machine;
-    let selector = args.recording.processes.selector();
-    let selected = match selector.is_empty() {
-        true => None,
-        false => Some(selector.select(machine).map_err(|e| args.recording.no_process(&e))?),
-    };
-    let (wanted, unidentified) = wanted(machine, &analyzed.observer.observer, selected.as_ref());
+    let selected = analyzed.selected.as_ref();
+    let (wanted, unidentified) = wanted(machine, &analyzed.observer.observer, selected);
     let mut rows: Vec<(Pdb, Wanted)> = wanted.into_iter().collect();
     rows.sort_by_key(|(pdb, wanted)| {
         (Reverse(wanted.addresses), machine.pdb_path(*pdb).to_lowercase(), *pdb)

@@ -117,7 +117,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let by_thread = args.group_by == GroupBy::Thread;
     let options = ProfileOptions::new().by_thread(by_thread).idle(args.idle);
     let options = options.detail(if args.lines { Detail::Lines } else { Detail::Methods });
-    let options = names.apply(profile_options(recording, &analyzed, options)?);
+    let options = names.apply(profile_options(recording, &analyzed, options));
     let profile = analyzed.observer.profile(&analyzed.machine, &options);
     let mut report = report("cpu", &analyzed);
     describe(&mut report, &profile, &analyzed);
@@ -137,14 +137,12 @@ pub(crate) fn profile_options<O>(
     args: &RecordingArgs,
     analyzed: &Analyzed<O>,
     options: ProfileOptions,
-) -> Result<ProfileOptions, Failure> {
+) -> ProfileOptions {
     let options = options.threads(args.thread.clone());
-    let selector = args.processes.selector();
-    if selector.is_empty() {
-        return Ok(options);
+    match &analyzed.selected {
+        Some(selected) => options.processes(selected.clone()),
+        None => options,
     }
-    let selected = selector.select(&analyzed.machine).map_err(|error| args.no_process(&error))?;
-    Ok(options.processes(selected))
 }
 
 /// What is known of the samples as a whole.

@@ -9,8 +9,8 @@ use etl_format::Clock;
 
 use super::runtime::{DISTRIBUTION, columns, distribution};
 use super::{
-    ReportArgs, duration, note_given_up, process_cells, process_label, processes, report,
-    selected_time, span_facts, ticks,
+    ReportArgs, duration, note_given_up, process_cells, process_label, report, selected_time,
+    span_facts, ticks,
 };
 use crate::Outcome;
 use crate::diagnostics::plural;
@@ -73,7 +73,7 @@ fn heaps(machine: &Machine, collections: &[&Collection]) -> Table {
 pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
     let analyzed = args.recording.analyze(|(from, to)| Collections::new().between(from, to))?;
     let (machine, collections) = (&analyzed.machine, &analyzed.observer);
-    let selected = processes(args, machine)?;
+    let selected = &analyzed.selected;
     let clock = machine.clock();
     let admits = |process: usize| selected.as_ref().is_none_or(|s| s.contains(&process));
     let own = [

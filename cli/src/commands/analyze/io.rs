@@ -7,9 +7,7 @@ use etl_analysis::behavior::Histogram;
 use etl_analysis::behavior::io::{Io, IoTotal, Operation};
 use etl_analysis::behavior::network::Network;
 
-use super::{
-    PROCESS, ReportArgs, known_process, note_given_up, process_cells, processes, report, span_facts,
-};
+use super::{PROCESS, ReportArgs, known_process, note_given_up, process_cells, report, span_facts};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
@@ -47,7 +45,7 @@ fn operations(count: u64, bytes: u64, latency: &Histogram) -> [Cell; 8] {
 pub(super) fn io(args: &ReportArgs) -> Result<Outcome, Failure> {
     let analyzed = args.recording.analyze(|span| Io::new().between(span.0, span.1))?;
     let (machine, io) = (&analyzed.machine, &analyzed.observer);
-    let selected = processes(args, machine)?;
+    let selected = &analyzed.selected;
     let admits = |process: Option<usize>| {
         selected.as_ref().is_none_or(|s| process.is_some_and(|process| s.contains(&process)))
     };
@@ -111,7 +109,7 @@ pub(super) fn io(args: &ReportArgs) -> Result<Outcome, Failure> {
 pub(super) fn network(args: &ReportArgs) -> Result<Outcome, Failure> {
     let analyzed = args.recording.analyze(|span| Between::new(span, Network::new()))?;
     let (machine, network) = (&analyzed.machine, &analyzed.observer.observer);
-    let selected = processes(args, machine)?;
+    let selected = &analyzed.selected;
     let mut table = Table::new("connections", "", &[]);
     table.columns.extend(PROCESS);
     table.columns.extend([

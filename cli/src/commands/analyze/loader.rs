@@ -4,7 +4,7 @@ use etl_analysis::Machine;
 use etl_analysis::behavior::loads::{Load, LoadKind, Loads};
 
 use super::runtime::columns;
-use super::{ReportArgs, process_cells, processes, report, span_facts, ticks};
+use super::{ReportArgs, process_cells, report, span_facts, ticks};
 use crate::Outcome;
 use crate::error::Failure;
 use crate::recording::Between;
@@ -14,7 +14,7 @@ use crate::table::{Cell, Table, TableReport};
 pub(super) fn loader(args: &ReportArgs) -> Result<Outcome, Failure> {
     let analyzed = args.recording.analyze(|span| Between::new(span, Loads::new()))?;
     let (machine, loads) = (&analyzed.machine, &analyzed.observer.observer);
-    let selected = processes(args, machine)?;
+    let selected = &analyzed.selected;
     let admits = |process: usize| selected.as_ref().is_none_or(|s| s.contains(&process));
     let clock = machine.clock();
     let own = [

@@ -6,7 +6,7 @@ use etl_analysis::Machine;
 use etl_analysis::machine::images::ImageId;
 use etl_format::Clock;
 
-use super::{ReportArgs, duration, processes, report, span_facts};
+use super::{ReportArgs, duration, report, span_facts};
 use crate::Outcome;
 use crate::error::Failure;
 use crate::recording::TimeSpan;
@@ -28,7 +28,7 @@ pub(super) fn processes_of(args: &ReportArgs) -> Result<Outcome, Failure> {
     let mut span = TimeSpan::default();
     let analyzed = args.recording.analyze(|selected| span = selected)?;
     let machine = &analyzed.machine;
-    let selected = processes(args, machine)?;
+    let selected = &analyzed.selected;
     let clock = machine.clock();
     let columns = [
         ("pid", "pid"),
@@ -123,7 +123,7 @@ pub(super) fn images(args: &ReportArgs) -> Result<Outcome, Failure> {
     let mut span = TimeSpan::default();
     let analyzed = args.recording.analyze(|selected| span = selected)?;
     let machine = &analyzed.machine;
-    let selected = processes(args, machine)?;
+    let selected = &analyzed.selected;
     let columns = [
         ("process", "process"),
         ("pid", ""),

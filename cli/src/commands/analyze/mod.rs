@@ -10,8 +10,6 @@ mod runtime;
 mod summary;
 mod waits;
 
-use std::collections::BTreeSet;
-
 use clap::Subcommand;
 use etl_analysis::Machine;
 use etl_format::Clock;
@@ -315,15 +313,6 @@ fn note_given_up(report: &mut TableReport, count: u64, what: &str) {
 fn span_facts(machine: &Machine) -> [(&'static str, Cell); 2] {
     let (first, last) = machine.span().unzip();
     [("from", Cell::time(machine.clock(), first)), ("to", Cell::time(machine.clock(), last))]
-}
-
-/// The indices of the selected processes; `None` where all are.
-fn processes(args: &ReportArgs, machine: &Machine) -> Result<Option<BTreeSet<usize>>, Failure> {
-    let selector = args.recording.processes.selector();
-    if selector.is_empty() {
-        return Ok(None);
-    }
-    selector.select(machine).map(Some).map_err(|error| args.recording.no_process(&error))
 }
 
 /// Name and id of a process by its index: `Orders.exe (4312)`.

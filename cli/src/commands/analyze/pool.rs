@@ -6,7 +6,7 @@ use etl_analysis::behavior::Histogram;
 use etl_analysis::behavior::thread_pool::{Pool, PoolChange, PoolEvent, ThreadPool};
 
 use super::runtime::columns;
-use super::{ReportArgs, process_cells, processes, report, span_facts, ticks};
+use super::{ReportArgs, process_cells, report, span_facts, ticks};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
@@ -20,7 +20,7 @@ type Key = (usize, u16);
 pub(super) fn threadpool(args: &ReportArgs) -> Result<Outcome, Failure> {
     let analyzed = args.recording.analyze(|span| Between::new(span, ThreadPool::new()))?;
     let (machine, pool) = (&analyzed.machine, &analyzed.observer.observer);
-    let selected = processes(args, machine)?;
+    let selected = &analyzed.selected;
     let admits = |process: usize| selected.as_ref().is_none_or(|s| s.contains(&process));
     let changes: Vec<&PoolEvent> =
         pool.changes().iter().filter(|change| admits(change.process)).collect();

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use etl_analysis::Machine;
 use etl_analysis::behavior::Distribution;
 use etl_analysis::behavior::compilations::Compilations;
 use etl_analysis::behavior::contention::{Contention, StackedContention};
@@ -11,13 +10,11 @@ use etl_analysis::symbols::Symbol;
 use etl_tools::context::FunctionNames;
 
 use super::waits::{StackArgs, ensure_stacks};
-use super::{
-    PROCESS, ReportArgs, note_given_up, process_cells, processes, report, span_facts, ticks,
-};
+use super::{PROCESS, ReportArgs, note_given_up, process_cells, report, span_facts, ticks};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
-use crate::recording::{Between, TimeSpan};
+use crate::recording::{Analyzed, Between, TimeSpan};
 use crate::symbols::{Functions, SymbolArgs};
 use crate::table::{Cell, Column, Table};
 
@@ -52,7 +49,7 @@ pub(super) const DISTRIBUTION: [Column; 6] = [
 pub(super) fn jit(args: &ReportArgs) -> Result<Outcome, Failure> {
     let analyzed = args.recording.analyze(|(from, to)| Compilations::new().between(from, to))?;
     let (machine, compiled) = (&analyzed.machine, &analyzed.observer);
-    let selected = processes(args, machine)?;
+    let selected = &analyzed.selected;
     let clock = machine.clock();
     let own = [
         ("duration_us", "ms"),
@@ -152,7 +149,7 @@ pub(super) fn exceptions(args: &ExceptionArgs) -> Result<Outcome, Failure> {
     let analyzed =
         args.recording.analyze(|span| Between::new(span, Exceptions::new()).threads(threads))?;
     let (machine, exceptions) = (&analyzed.machine, &analyzed.observer.observer);
-    let selected = processes(args, machine)?;
+    let selected = &analyzed.selected;
     let (clock, symbols, functions) = (machine.clock(), machine.symbols(), pdbs.functions(machine));
     let own = [
         ("count", "count"),
@@ -226,7 +223,7 @@ pub(super) fn contention(args: &ContentionArgs) -> Result<Outcome, Failure> {
     let (mut report, table, given_up, outcome) = if stacks.is_empty() {
         let analyzed = args.recording.analyze(|(from, to)| Contention::new().between(from, to))?;
         let waits = &analyzed.observer;
-        let table = lock_waits(args, &analyzed.machine, waits)?;
+        let table = lock_waits(args, &analyzed, waits);
         let mut report = report("contention", &analyzed);
         report.facts.extend(span_facts(&analyzed.machine));
         (report, table, waits.given_up(), analyzed.outcome)
@@ -235,7 +232,7 @@ pub(super) fn contention(args: &ContentionArgs) -> Result<Outcome, Failure> {
         let (analyzed, profile) =
             stacks.profile(&args.recording, observer, StackedContention::costs)?;
         let waits = analyzed.observer.waits();
-        let (table, given_up) = (lock_waits(args, &analyzed.machine, waits)?, waits.given_up());
+        let (table, given_up) = (lock_waits(args, &analyzed, waits), waits.given_up());
         let mut report = report("contention", &analyzed);
         ensure_stacks(
             &mut report,
@@ -265,12 +262,8 @@ pub(super) fn contention(args: &ContentionArgs) -> Result<Outcome, Failure> {
 }
 
 /// The waits for locks of each thread, those that waited longest first.
-fn lock_waits(
-    args: &ReportArgs,
-    machine: &Machine,
-    contention: &Contention,
-) -> Result<Table, Failure> {
-    let selected = processes(args, machine)?;
+fn lock_waits<O>(args: &ReportArgs, analyzed: &Analyzed<O>, contention: &Contention) -> Table {
+    let Analyzed { machine, selected, .. } = analyzed;
     let clock = machine.clock();
     let own =
         [("tid", "tid"), ("thread_name", "thread"), ("count", "waits"), ("unended", "unended")];
@@ -297,7 +290,7 @@ fn lock_waits(
     }
     rows.sort_by_key(|(total, _)| *total);
     table.rows = rows.into_iter().map(|(_, row)| row).collect();
-    Ok(table)
+    table
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use etl_analysis::profile::{Profile, ProfileOptions, SampleCollector, Weight};
 use etl_analysis::{Machine, loss::LossKind};
 
 use super::{
-    PROCESS, ReportArgs, cpu, duration, known_process, processes, profile_options, report,
-    selected_time, span_facts, ticks,
+    PROCESS, ReportArgs, cpu, duration, known_process, profile_options, report, selected_time,
+    span_facts, ticks,
 };
 use crate::Outcome;
 use crate::diagnostics::plural;
@@ -75,7 +75,7 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
     let machine = &analyzed.machine;
     let (((hardware, presence), ((samples, (io, collections)), parts)), maps) = &analyzed.observer;
     let (network, exceptions) = &parts.observer;
-    let options = profile_options(&args.recording, &analyzed, ProfileOptions::new())?;
+    let options = profile_options(&args.recording, &analyzed, ProfileOptions::new());
     let names = symbols.names(machine, maps, |maps| samples.wanted_code(machine, maps));
     let options = names.apply(options);
     let profile = samples.profile(machine, &options);
@@ -105,7 +105,7 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
         row.sent += traffic.sent;
         row.received += traffic.received;
     }
-    if let Some(selected) = processes(args, machine)? {
+    if let Some(selected) = &analyzed.selected {
         rows.retain(|process, _| process.is_some_and(|process| selected.contains(&process)));
     }
     let mut report = report("summary", &analyzed);

@@ -11,8 +11,7 @@ use etl_format::Clock;
 
 use super::cpu::{self, GroupBy};
 use super::{
-    PROCESS, ReportArgs, known_process, note_given_up, processes, profile_options, report,
-    span_facts, ticks,
+    PROCESS, ReportArgs, known_process, note_given_up, profile_options, report, span_facts, ticks,
 };
 use crate::Outcome;
 use crate::diagnostics::plural;
@@ -201,13 +200,13 @@ impl StackArgs {
     ) -> Result<(Analyzed<O>, Profile), Failure> {
         let symbols = self.symbols.open()?;
         let observer = |span| (observer(span), symbols.maps());
-        let Analyzed { names, machine, observer: (observer, maps), outcome } =
+        let Analyzed { names, machine, selected, observer: (observer, maps), outcome } =
             recording.analyze(observer)?;
-        let mut analyzed = Analyzed { names, machine, observer, outcome };
+        let mut analyzed = Analyzed { names, machine, selected, observer, outcome };
         // The idle process waits for nothing, but ends waits in interrupts.
         let options = ProfileOptions::new().idle(true);
         let options = options.by_thread(self.group_by == Some(GroupBy::Thread));
-        let options = profile_options(recording, &analyzed, options)?;
+        let options = profile_options(recording, &analyzed, options);
         let (machine, costs) = (&analyzed.machine, costs(&mut analyzed.observer));
         let names = symbols.names(machine, &maps, |maps| costs.wanted_code(machine, maps));
         let profile = costs.profile(machine, &names.apply(options));
@@ -305,7 +304,7 @@ fn ensure_switches(report: &mut TableReport, waits: &Waits) {
 fn threads(args: &ReportArgs) -> Result<Outcome, Failure> {
     let analyzed = args.recording.analyze(|(from, to)| Waits::new().between(from, to))?;
     let (machine, waits) = (&analyzed.machine, &analyzed.observer);
-    let selected = processes(args, machine)?;
+    let selected = &analyzed.selected;
     let mut rows = Vec::new();
     let mut admitted = Vec::new();
     let mut by_reason: BTreeMap<(Option<usize>, u8), Histogram> = BTreeMap::new();

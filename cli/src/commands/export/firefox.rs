@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let (collector, maps) = &analyzed.observer;
     let machine = &analyzed.machine;
     let names = symbols.names(machine, maps, |maps| collector.samples().wanted_code(machine, maps));
-    let options = profile_options(&args.recording, &analyzed, ProfileOptions::new())?;
+    let options = profile_options(&args.recording, &analyzed, ProfileOptions::new());
     let options = names.apply(options.idle(args.idle));
     let profile = FirefoxProfile::new(collector, &analyzed.machine, options);
     if profile.is_empty() {

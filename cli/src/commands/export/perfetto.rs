@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let store = args.schemas.store()?;
     let spool = tempfile::tempfile().map_err(failed)?;
     let out = sink.file();
-    let Analyzed { names, machine, observer: (perfetto, maps), outcome } = recording
+    let Analyzed { names, machine, observer: (perfetto, maps), outcome, .. } = recording
         .analyze_selected(|(from, to), selected| {
             let selection = Selection::new().between(from, to).threads(recording.thread.clone());
             let selection = match selected {

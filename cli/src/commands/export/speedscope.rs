@@ -15,7 +15,7 @@ pub(super) fn run(args: &StackArgs) -> Result<Outcome, Failure> {
     let activities = Activities::new(SchemaStore::default().with_windows_tables());
     let export = args.samples.collect(true, by_thread, activities)?;
     let recording = &args.samples.recording;
-    let options = profile_options(recording, &export.analyzed, ProfileOptions::new())?;
+    let options = profile_options(recording, &export.analyzed, ProfileOptions::new());
     let options = options.idle(args.samples.idle);
     let (unit, title) = (args.unit(Weight::Time), export.title());
     let span = recording.span(export.analyzed.machine.clock())?;

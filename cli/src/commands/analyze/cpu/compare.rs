@@ -49,10 +49,10 @@ pub(super) fn run(args: &Args, before: &Path) -> Result<Outcome, Failure> {
     let observer = |(from, to)| SampleCollector::new().between(from, to);
     let files = [PathBuf::from(before)];
     let (earlier, names) = args.symbols.collect_files(recording, &files, observer)?;
-    let selected = names.apply(profile_options(recording, &earlier, options.clone())?);
+    let selected = names.apply(profile_options(recording, &earlier, options.clone()));
     let profile_before = earlier.observer.profile(&earlier.machine, &selected);
     let (later, names) = args.symbols.collect(recording, observer)?;
-    let selected = names.apply(profile_options(recording, &later, options)?);
+    let selected = names.apply(profile_options(recording, &later, options));
     let profile_after = later.observer.profile(&later.machine, &selected);
     let profiles = [&profile_before, &profile_after];
 
