@@ -10,7 +10,7 @@ use crate::escape::one_line;
 use crate::output;
 
 /// Incremented when a member of the JSON changes its meaning or is removed.
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 2;
 
 /// FILETIME ticks in a microsecond, a millisecond and a second.
 const MICROSECOND: f64 = 10.0;
@@ -175,11 +175,15 @@ impl TableReport {
 
     fn json(&self, top: Option<usize>) -> String {
         let mut out = Map::new();
-        out.insert("schema_version".to_owned(), json!(SCHEMA_VERSION));
-        out.insert("kind".to_owned(), json!(self.kind));
-        out.insert("files".to_owned(), json!(self.files));
+        let mut add = |name: &str, value: Value| {
+            let replaced = out.insert(name.to_owned(), value);
+            debug_assert!(replaced.is_none(), "{}: two members are named {name}", self.kind);
+        };
+        add("schema_version", json!(SCHEMA_VERSION));
+        add("kind", json!(self.kind));
+        add("files", json!(self.files));
         for (name, cell) in &self.facts {
-            out.insert((*name).to_owned(), cell.json());
+            add(name, cell.json());
         }
         for table in &self.tables {
             let row = |row: &Vec<Cell>| {
@@ -188,9 +192,9 @@ impl TableReport {
                 Value::Object(members.collect())
             };
             let rows: Vec<Value> = table.top(top).iter().map(row).collect();
-            out.insert(table.name.to_owned(), Value::Array(rows));
+            add(table.name, Value::Array(rows));
         }
-        out.insert("missing".to_owned(), json!(self.missing));
+        add("missing", json!(self.missing));
         output::json(&Value::Object(out))
     }
 

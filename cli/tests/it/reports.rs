@@ -44,6 +44,37 @@ fn recorded(name: &str) -> tempfile::TempDir {
 }
 
 #[test]
+fn common_members_of_json_are_no_tables() {
+    let here = recorded("kernel-session");
+    for kind in KINDS {
+        let report = json(here.path(), kind, &["merged.etl"]);
+        assert_eq!((&report["kind"], &report["schema_version"]), (&kind.into(), &2.into()));
+        assert_eq!(report["files"], serde_json::json!(["merged.etl"]), "{kind}");
+        let missing = report["missing"].as_array().unwrap();
+        assert!(missing.iter().all(Value::is_string), "{kind}: {missing:?}");
+    }
+}
+
+#[test]
+fn members_of_json_are_documented() {
+    let page = include_str!("../../../docs/analyze.md");
+    for (scenario, file) in
+        [("kernel-session", "merged.etl"), ("gc-and-locks", "gc.etl"), ("kernel-io", "merged.etl")]
+    {
+        let here = recorded(scenario);
+        for kind in KINDS {
+            let report = json(here.path(), kind, &[file]);
+            let own = report.as_object().unwrap();
+            let rows = own.values().filter_map(Value::as_array).flatten();
+            let columns = rows.filter_map(Value::as_object).flat_map(|row| row.keys());
+            for name in own.keys().chain(columns) {
+                assert!(page.contains(&format!("`{name}`")), "docs/analyze.md: {kind} {name}");
+            }
+        }
+    }
+}
+
+#[test]
 fn reports_have_all_forms_with_every_option() {
     let here = recorded("kernel-session");
     for files in [&["merged.etl"][..], &["kernel.etl", "clr.etl"]] {
@@ -232,7 +263,7 @@ fn parts_of_the_time_add_up_to_the_whole() {
             "kernel-io",
             "kernel.etl",
             "io",
-            "files",
+            "operations",
             &["pid", "path", "operation"],
             &["operations", "bytes", "latencies"],
         ),

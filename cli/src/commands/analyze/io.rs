@@ -59,17 +59,17 @@ pub(super) fn io(args: &ReportArgs) -> Result<Outcome, Failure> {
         *by_process.entry((process, operation)).or_default() += total;
     }
     let heaviest = |total: &IoTotal| (Reverse(total.latency.total()), Reverse(total.bytes));
-    let mut files = Table::new("files", "by file", &[]);
-    files.columns.extend(PROCESS);
-    files.columns.extend([("operation", "operation"), ("path", "path")]);
-    files.columns.extend(OPERATIONS);
+    let mut list = Table::new("operations", "by file", &[]);
+    list.columns.extend(PROCESS);
+    list.columns.extend([("operation", "operation"), ("path", "path")]);
+    list.columns.extend(OPERATIONS);
     let mut sorted: Vec<_> = by_path.into_iter().collect();
     sorted.sort_by_key(|(_, total)| heaviest(total));
     for ((process, path, operation), total) in &sorted {
         let mut row = known_process(machine, *process).to_vec();
         row.extend([Cell::text(operation.name()), Cell::text(path.clone().unwrap_or_default())]);
         row.extend(operations(total.count, total.bytes, &total.latency));
-        files.rows.push(row);
+        list.rows.push(row);
     }
     let mut sums = Table::new("processes", "by process", &[]);
     sums.columns.extend(PROCESS);
@@ -86,7 +86,7 @@ pub(super) fn io(args: &ReportArgs) -> Result<Outcome, Failure> {
     let mut report = report("io", &analyzed);
     report.facts.extend(span_facts(machine));
     let count: u64 = sorted.iter().map(|(_, total)| total.count).sum();
-    report.headline.push(format!("{count} operations"));
+    report.headline.push(plural(count, "operation", "operations"));
     let is_disk = |operation: &Operation| operation.name().starts_with("disk");
     if !io.totals().any(|(_, _, operation, _)| is_disk(&operation)) {
         report.missing.push("events of disks: record them with `xperf -on DISK_IO`".to_owned());
@@ -98,7 +98,7 @@ pub(super) fn io(args: &ReportArgs) -> Result<Outcome, Failure> {
         );
     }
     note_given_up(&mut report, io.given_up(), "operations on files without a time");
-    report.tables = vec![files, sums];
+    report.tables = vec![list, sums];
     if args.is_text() {
         report.tables.reverse();
     }
