@@ -48,6 +48,8 @@ pub struct Fault {
     pub code: String,
     /// File offset.
     pub offset: u64,
+    /// File offset of its end.
+    pub end: u64,
     /// What was wrong.
     pub message: String,
     /// The processor of the buffer it is in, where that is known.

@@ -282,6 +282,7 @@ impl Analysis {
                     file.faults.push(Fault {
                         code: damage.error.code().to_owned(),
                         offset: damage.range.start,
+                        end: damage.range.end,
                         message: damage.error.kind.to_string(),
                         processor,
                     });

@@ -1,6 +1,9 @@
 //! What a command says on standard error of a trace that is damaged or incomplete: one rule for all
 //! commands, one line for each trace.
 
+use std::ops::Range;
+
+use etl_analysis::files::Fault;
 use etl_format::constants::LogFileMode;
 use etl_format::read::{Damage, FileHeader, Note, OrderReport, Weight};
 
@@ -10,6 +13,8 @@ use crate::{Outcome, missing_header};
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Condition<'a> {
     pub damage: &'a [Damage],
+    /// Damage that an analysis found.
+    pub faults: &'a [Fault],
     pub notes: &'a [Note],
     /// The mode of the trace, which the weight of the remarks depends on.
     pub mode: LogFileMode,
@@ -39,7 +44,7 @@ impl<'a> Condition<'a> {
 
     /// How much the gravest of it weighs.
     pub fn weight(self) -> Weight {
-        if self.lost_header || !self.damage.is_empty() {
+        if self.lost_header || !self.damage.is_empty() || !self.faults.is_empty() {
             return Weight::Loss;
         }
         let weights = self.notes.iter().map(|note| note.weight(self.mode));
@@ -51,15 +56,15 @@ impl<'a> Condition<'a> {
         if self.lost_header {
             out.push(missing_header::MESSAGE.to_owned());
         }
-        if let Some(first) = self.damage.first() {
-            let more = match self.damage.len() {
+        let damage = self.damage.iter().map(|d| (d.range.clone(), d.error.kind.to_string()));
+        let faults = self.faults.iter().map(|f| (f.offset..f.end, f.message.clone()));
+        if let Some((Range { start, end }, what)) = damage.chain(faults).next() {
+            let more = match self.damage.len() + self.faults.len() {
                 1 => String::new(),
                 n => format!(", the first of {n} damaged places"),
             };
-            let end = first.range.end;
-            let to =
-                if end > first.error.offset { format!(" (to {end:#x})") } else { String::new() };
-            out.push(format!("{}{to}{more}", first.error));
+            let to = if end > start { format!(" (to {end:#x})") } else { String::new() };
+            out.push(format!("at offset {start:#x}: {what}{to}{more}"));
         }
         let (mut gaps, mut missing) = (0, 0u64);
         let (mut flagged, mut before, mut counted) = (0, 0, false);

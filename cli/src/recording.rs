@@ -155,15 +155,7 @@ impl RecordingArgs {
         let mut outcome = Outcome::Success;
         for ((trace, name), file) in recording.files().iter().zip(machine.files()) {
             let condition = Condition::new(trace.header(), &[], trace.notes());
-            outcome = outcome.max(condition.report(name));
-            if let Some(fault) = file.faults.first() {
-                let more = match file.faults.len() {
-                    1 => String::new(),
-                    n => format!(", the first of {n} damaged places"),
-                };
-                stderr_line!("warning: {name}: at {:#x}: {}{more}", fault.offset, fault.message);
-                outcome = outcome.max(Outcome::Findings);
-            }
+            outcome = outcome.max(Condition { faults: &file.faults, ..condition }.report(name));
         }
         let WithProgress { observer, progress } = observer;
         drop(progress);

@@ -196,6 +196,34 @@ fn a_part_of_the_time_has_its_own_shares() {
     assert_eq!((done.code, &*done.err), (0, note));
 }
 
+/// A warning of every command is one line with the offset that `info` lists.
+#[test]
+fn damage_has_one_offset_and_one_line() {
+    let whole = trace();
+    let here = directory(&[("t.etl", &whole[..whole.len() - 0x800])]);
+    let commands = [
+        &["info"][..],
+        &["dump", "--count"],
+        &["slice", "--pid", "100", "-o", "s.etl"],
+        &["diff", "t.etl"],
+        &["analyze", "summary"],
+        &["symbols", "list"],
+    ];
+    for command in commands {
+        let said = etlkit(here.path(), &[command, &["t.etl"]].concat());
+        let at = "at offset 0x2800: buffer: needs 4096 bytes, has 2048 (to 0x3000)";
+        for line in said.err.lines() {
+            assert!(
+                line.starts_with("warning: t.etl: ") && line.contains(at),
+                "{command:?}: {line}"
+            );
+        }
+        let lines = if command[0] == "diff" { 2 } else { 1 };
+        assert_eq!((said.code, said.err.lines().count()), (1, lines), "{command:?}: {}", said.err);
+        assert!(command != ["info"] || said.out.contains("damage-truncated at 0x2800:"));
+    }
+}
+
 #[test]
 fn one_of_a_kind_has_no_plural() {
     let mut trace = trace();
