@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use etl_format::ErrorKind;
-use etl_tools::input::OptionNames;
+use etl_tools::input::{OptionNames, TemporaryError};
 
 use crate::Outcome;
 
@@ -71,7 +71,11 @@ impl Failure {
 
     /// The failure of an operation on the file `subject`.
     pub fn io(subject: impl fmt::Display, error: &io::Error) -> Self {
-        Failure::new(subject.to_string(), error.to_string())
+        let failure = Failure::new(subject.to_string(), error.to_string());
+        match TemporaryError::of(error) {
+            Some(_) => failure.hint(TemporaryError::HINT),
+            None => failure,
+        }
     }
 
     /// What is wrong, with the file it is about unless that is `name`.

@@ -96,7 +96,7 @@ impl<'a> Rewrite<'a> {
     ) -> Result<Self, Failure> {
         let options = Options { threads: args.threads(), ..Options::salvage() };
         let (trace, about) = input.trace(&options)?;
-        let sink = Sink::create(&args.sink, inputs.into_iter().chain([file]))?;
+        let sink = Sink::create(&args.sink, "a trace", inputs.into_iter().chain([file]))?;
         Ok(Rewrite { name: &about.name, trace, sink, format: args.format })
     }
 

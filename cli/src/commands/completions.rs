@@ -1,6 +1,6 @@
 //! `etlkit completions` and `etlkit man`: what packages install with the tools.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Command, ValueEnum};
 use clap_complete::Shell;
@@ -69,10 +69,9 @@ pub(crate) fn man(args: &ManArgs, tools: Tools) -> Result<Outcome, Failure> {
         output::print(&page(&tools.etlkit, "etlkit")?)?;
         return Ok(Outcome::Success);
     };
-    let failure = |path: &Path, e: std::io::Error| {
-        sink::directory_failure(path, &e, "choose a directory that you may write to")
-    };
-    std::fs::create_dir_all(directory).map_err(|e| failure(directory, e))?;
+    std::fs::create_dir_all(directory).map_err(|e| {
+        sink::directory_failure(directory, &e, "choose a directory that you may write to")
+    })?;
     let mut all = Vec::new();
     for mut tool in [tools.etlkit, tools.etlverify] {
         // Sets the full name of each command, and the options that all commands share.
@@ -83,7 +82,7 @@ pub(crate) fn man(args: &ManArgs, tools: Tools) -> Result<Outcome, Failure> {
     for (name, command) in &all {
         let page = page(command, name)?;
         let path = directory.join(format!("{name}.1"));
-        sink::replace(&path, page.as_bytes()).map_err(|e| failure(&path, e))?;
+        sink::replace(&path, page.as_bytes())?;
     }
     output::print(&format!("{} pages in {}\n", all.len(), directory.display()))?;
     Ok(Outcome::Success)

@@ -195,7 +195,7 @@ impl SampleArgs {
         other: O,
     ) -> Result<Export<O>, Failure> {
         let inputs = self.recording.files.iter().map(std::path::PathBuf::as_path);
-        let sink = Sink::create(&self.sink, inputs)?;
+        let sink = Sink::create(&self.sink, "a profile", inputs)?;
         let symbols = self.symbols.open()?;
         let analyzed = self.recording.analyze(|(from, to)| {
             let samples = SampleCollector::new().between(from, to).keep_samples(keep_samples);

@@ -132,7 +132,7 @@ fn run(
     threads: usize,
 ) -> Result<Outcome, Failure> {
     let (name, compress) = (input::display(file), repacker.compresses());
-    let mut sink = Sink::create(&args.sink, [file])?;
+    let mut sink = Sink::create(&args.sink, "a trace", [file])?;
     let options = |limits| Options { threads, limits, ..Options::default() };
     let done = if input::is_stdin(file) {
         let input::Stream { reader, about } = input::stdin_stream(&args.input)?;

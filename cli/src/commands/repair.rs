@@ -47,7 +47,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let (name, threads) = (input::display(&args.file), args.rewrite.threads());
-    let mut sink = Sink::create(&args.rewrite.sink, [args.file.as_path()])?;
+    let mut sink = Sink::create(&args.rewrite.sink, "a trace", [args.file.as_path()])?;
     let mut input = Input::open(&args.file, &args.rewrite.input)?;
     let mut progress = Progress::new(input.size(), false);
     let options = Options { threads, limits: input.limits(), ..Options::default() };

@@ -17,6 +17,7 @@ use std::{
 
 use etl_format::read::FileSource;
 use etl_format::write;
+use etl_tools::input::Temporary;
 use etl_tools::{Error, Side};
 use tempfile::NamedTempFile;
 
@@ -42,10 +43,35 @@ pub(crate) struct SinkArgs {
     force: bool,
 }
 
-/// A trace that is being written.
+/// Which file is written, and how messages speak of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    /// Its path; `-` is standard output.
+    pub path: &'a Path,
+    /// Whether an existing file is replaced.
+    pub force: bool,
+    /// What is written, in words.
+    pub content: &'static str,
+    /// The option that names it; empty where the user does not choose it.
+    pub option: &'static str,
+}
+
+impl Wanted<'_> {
+    /// The advice to choose another file, and where.
+    fn choose(&self, file: &str, place: &str) -> String {
+        match self.option {
+            "" => format!("choose {file}{place}"),
+            option => format!("choose {file} with {option}{place}"),
+        }
+    }
+}
+
+/// A file that is being written.
 #[derive(Debug)]
 pub(crate) struct Sink {
     name: String,
+    /// What is written, in words.
+    content: &'static str,
     target: Target,
 }
 
@@ -65,18 +91,31 @@ enum Target {
 }
 
 impl Sink {
-    /// Opens the output. `inputs` are the files that the command reads: they are never written to,
-    /// by whatever name or link, not even with `--force`.
+    /// Opens the output of a command: `content` is what it writes, in words. `inputs` are the files
+    /// that it reads: they are never written to, by whatever name or link, not even with `--force`.
     ///
     /// # Errors
     /// When the output is one of the inputs, exists without `--force`, or cannot be created.
     pub fn create<'a>(
         args: &SinkArgs,
+        content: &'static str,
         inputs: impl IntoIterator<Item = &'a Path>,
     ) -> Result<Self, Failure> {
-        let path = args.output.as_path();
+        let (path, force) = (args.output.as_path(), args.force);
+        Self::open(Wanted { path, force, content, option: "-o" }, inputs)
+    }
+
+    /// As [`Sink::create`], for any file that the user or the tool names.
+    ///
+    /// # Errors
+    /// As [`Sink::create`].
+    pub fn open<'a>(
+        wanted: Wanted<'_>,
+        inputs: impl IntoIterator<Item = &'a Path>,
+    ) -> Result<Self, Failure> {
+        let Wanted { path, force, content, .. } = wanted;
         if input::is_stdin(path) {
-            return Self::standard_output();
+            return Self::standard_output(content);
         }
         let name = path.display().to_string();
         let failure = |e: io::Error| Failure::io(&name, &e);
@@ -86,52 +125,59 @@ impl Sink {
                     &name,
                     "is one of the inputs, which are never overwritten",
                 )
-                .hint("choose another file with -o"));
+                .hint(wanted.choose("another file", "")));
             }
         }
         let existing = fs::symlink_metadata(path).ok();
         let target = fs::metadata(path).ok();
+        if target.is_none() && path.to_string_lossy().ends_with(std::path::is_separator) {
+            return Err(Failure::new(&name, "is the name of a directory")
+                .hint(wanted.choose("the name of a file", "")));
+        }
         if target.as_ref().is_some_and(fs::Metadata::is_dir) {
-            return Err(Failure::new(&name, "is a directory").hint("choose a file in it with -o"));
+            return Err(
+                Failure::new(&name, "is a directory").hint(wanted.choose("a file in it", ""))
+            );
         }
         if target.as_ref().is_some_and(|t| !t.is_file()) {
-            let to = Some(open_stream(path).map_err(|e| {
-                match e.kind() {
-                    io::ErrorKind::NotConnected => failure(e)
-                        .hint("start the program that reads it first, or choose a file with -o"),
-                    _ => failure(e),
-                }
+            let to = Some(open_stream(path).map_err(|e| match e.kind() {
+                io::ErrorKind::NotConnected => failure(e).hint(format!(
+                    "start the program that reads it first, or {}",
+                    wanted.choose("a file", "")
+                )),
+                _ => failure(e),
             })?);
-            let file = tempfile::tempfile().map_err(failure)?;
-            return Ok(Sink { name, target: Target::Stream { file, to } });
+            let file = Temporary::create().map_err(failure)?.into_file();
+            return Ok(Sink { name, content, target: Target::Stream { file, to } });
         }
-        if existing.is_some() && !args.force {
+        if existing.is_some() && !force {
             return Err(Failure::new(&name, "exists already").hint("--force replaces it"));
         }
-        // A link stays a link: the file that it points to is replaced.
-        let path =
-            if target.is_some() { fs::canonicalize(path).map_err(failure)? } else { path.into() };
+        let path = linked(path);
         let temporary = temporary(&path, target.as_ref());
         let (file, unfinished) = temporary.map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => Failure::new(&name, "its directory does not exist")
-                .hint("create it first, or choose another file with -o"),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                Failure::new(&name, "its directory does not exist")
+                    .hint(format!("create it first, or {}", wanted.choose("another file", "")))
+            }
             // The text of the error names the temporary file, which means nothing to the user.
             kind => Failure::new(&name, format!("cannot create a file in its directory: {kind}"))
-                .hint("choose a file with -o in a directory that you may write to"),
+                .hint(wanted.choose("a file", " in a directory that you may write to")),
         })?;
-        let force = args.force;
         let early = file.reopen().ok().map(EarlySync::start);
-        Ok(Sink { name, target: Target::Named { file, unfinished, early, path, force } })
+        let target = Target::Named { file, unfinished, early, path, force };
+        Ok(Sink { name, content, target })
     }
 
-    fn standard_output() -> Result<Self, Failure> {
+    fn standard_output(content: &'static str) -> Result<Self, Failure> {
         let name = "(standard output)";
         if io::stdout().is_terminal() {
-            return Err(Failure::new(name, "refusing to write a binary trace to a terminal")
+            return Err(Failure::new(name, format!("refusing to write {content} to a terminal"))
                 .hint("choose a file with -o, or pipe the output into another program"));
         }
-        let file = tempfile::tempfile().map_err(|e| Failure::io(name, &e))?;
-        Ok(Sink { name: name.to_owned(), target: Target::Stream { file, to: None } })
+        let file = Temporary::create().map_err(|e| Failure::io(name, &e))?.into_file();
+        let target = Target::Stream { file, to: None };
+        Ok(Sink { name: name.to_owned(), content, target })
     }
 
     /// The name of the output in messages and reports.
@@ -227,9 +273,18 @@ impl Sink {
                 let mut out = Counted { out, bytes: 0 };
                 io::copy(&mut file, &mut out)
                     .and_then(|_| io::Write::flush(&mut out))
-                    .map_err(|e| stream_failure(&name, &e, out.bytes))
+                    .map_err(|e| stream_failure(&name, self.content, &e, out.bytes))
             }
         }
+    }
+
+    /// Writes all bytes of the file, and commits it.
+    ///
+    /// # Errors
+    /// As [`Sink::commit`].
+    pub fn write(mut self, bytes: &[u8]) -> Result<(), Failure> {
+        io::Write::write_all(self.file(), bytes).map_err(|e| Failure::io(&self.name, &e))?;
+        self.commit()
     }
 
     /// Commits the file, then prints the report: on standard output, or on standard error if the
@@ -302,13 +357,14 @@ fn open_stream(path: &Path) -> io::Result<File> {
     File::options().write(true).open(path)
 }
 
-/// The failure of writing a trace to a stream. A closed pipe is one: half a trace is of no use.
-fn stream_failure(name: &str, error: &io::Error, bytes: u64) -> Failure {
+/// The failure of writing a file to a stream. A closed pipe is one: half a file is of no use.
+fn stream_failure(name: &str, content: &str, error: &io::Error, bytes: u64) -> Failure {
     if error.kind() != io::ErrorKind::BrokenPipe {
         return Failure::io(name, error);
     }
     let message = format!("output pipe closed after {bytes} bytes; the output is truncated");
-    Failure::new(name, message).hint("write the trace to a file with -o, and read the file")
+    Failure::new(name, message)
+        .hint(format!("write {content} to a file with -o, and read the file"))
 }
 
 /// Counts the bytes that are written.
@@ -354,15 +410,27 @@ fn temporary(
 }
 
 /// Writes a small file, replacing an existing one in one step. A pipe or a device is written to.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if fs::metadata(path).is_ok_and(|target| !target.is_file()) {
-        return io::Write::write_all(&mut open_stream(path)?, bytes);
+///
+/// # Errors
+/// As [`Sink::create`] and [`Sink::commit`].
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    Sink::open(Wanted { path, force: true, content: "a file", option: "" }, [])?.write(bytes)
+}
+
+/// Links that are followed from one to the next.
+const MAX_LINKS: usize = 40;
+
+/// The file that a path names: a link stays a link, and the file that it points to is written, even
+/// if there is none yet.
+fn linked(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match fs::read_link(&path) {
+            Ok(to) => path = directory_of(&path).join(to),
+            Err(_) => break,
+        }
     }
-    let (mut file, _unfinished) = temporary(path, fs::metadata(path).ok().as_ref())?;
-    io::Write::write_all(&mut file, bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|e| e.error)?;
-    sync_dir(path)
+    path
 }
 
 /// The directory of a file.
@@ -424,7 +492,7 @@ mod tests {
     }
 
     fn put(args: &SinkArgs, inputs: &[&Path], bytes: &[u8]) -> Result<(), Failure> {
-        let mut sink = Sink::create(args, inputs.iter().copied())?;
+        let mut sink = Sink::create(args, "a trace", inputs.iter().copied())?;
         sink.file().write_all(bytes).unwrap();
         sink.commit()
     }
@@ -442,7 +510,7 @@ mod tests {
     fn commit_creates_a_complete_file() {
         let here = tempfile::tempdir().unwrap();
         let out = here.path().join("out.etl");
-        let mut sink = Sink::create(&args(&out, false), []).unwrap();
+        let mut sink = Sink::create(&args(&out, false), "a trace", []).unwrap();
         sink.file().write_all(b"half").unwrap();
         assert!(!out.exists());
         drop(sink);
@@ -463,7 +531,7 @@ mod tests {
         assert_eq!(fs::read(&out).unwrap(), b"new");
         // Another process creates the file in the meantime.
         let late = here.path().join("late.etl");
-        let mut sink = Sink::create(&args(&late, false), []).unwrap();
+        let mut sink = Sink::create(&args(&late, false), "a trace", []).unwrap();
         sink.file().write_all(b"mine").unwrap();
         fs::write(&late, b"theirs").unwrap();
         assert!(sink.commit().is_err());
@@ -493,6 +561,12 @@ mod tests {
         assert!(fs::symlink_metadata(at("link.etl")).unwrap().is_symlink());
         assert_eq!(fs::read(at("other.etl")).unwrap(), b"new");
         assert_eq!(fs::metadata(at("other.etl")).unwrap().mode() & 0o777, 0o640);
+        // So does a link to a file that does not exist yet, also through another link.
+        symlink("later.etl", at("dangling.etl")).unwrap();
+        symlink(at("dangling.etl"), at("second.etl")).unwrap();
+        put(&args(&at("second.etl"), true), &[&at("in.etl")], b"new").unwrap();
+        assert!(fs::symlink_metadata(at("dangling.etl")).unwrap().is_symlink());
+        assert_eq!(fs::read(at("later.etl")).unwrap(), b"new");
         // A missing directory, and a directory in place of a file.
         assert!(put(&args(&at("none/out.etl"), false), &[], b"").is_err());
         assert!(put(&args(here.path(), true), &[], b"").is_err());

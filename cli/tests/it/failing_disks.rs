@@ -49,6 +49,35 @@ fn full_disk_while_unpacking_is_reported() {
     assert!(said.err.contains("File too large"), "{}", said.err);
 }
 
+/// Every use of the directory for temporary files: what fails is that directory, not the file that
+/// a command reads or writes.
+#[test]
+fn missing_directory_for_temporary_files_is_named() {
+    let here = directory(&[("t.etl", &large())]);
+    let piped = vec![0; 17 << 20];
+    let run = |args: &[&str], input: &[u8]| -> CommandOutput {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_etlkit"));
+        command.current_dir(here.path()).args(args).env("TMPDIR", "/nonexistent");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let _ = std::io::Write::write_all(&mut child.stdin.take().unwrap(), input);
+        child.wait_with_output().unwrap().into()
+    };
+    for args in [
+        &["slice", "t.etl", "--pid", "100", "-o", "-"][..],
+        &["merge", "t.etl", "-o", "-"],
+        &["export", "perfetto", "t.etl", "-o", "pf"],
+        &["info", "-"],
+    ] {
+        let input: &[u8] = if args.contains(&"info") { &piped } else { &[] };
+        let said = run(args, input);
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{args:?}: {}", said.err);
+        assert!(said.err.contains("a temporary file in /nonexistent"), "{args:?}: {}", said.err);
+        assert!(said.err.contains("hint: set the environment variable TMPDIR"), "{}", said.err);
+        assert!(!said.err.contains(".tmp"), "{args:?}: {}", said.err);
+    }
+}
+
 #[test]
 fn synth_on_failing_disk_keeps_old_files() {
     let here = directory(&[]);

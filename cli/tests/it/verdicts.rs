@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{directory, etlkit, etlverify, trace, trace_of};
+use crate::common::{directory, etlkit, etlkit_piped, etlverify, trace, trace_of};
 use serde_json::Value;
 
 /// Traces of the corpus: `NAME.etl` is the file `clr.etl` of the scenario `rules/NAME`.
@@ -205,6 +205,20 @@ fn allow_overrules_what_the_file_denies() {
 }
 
 #[test]
+fn truth_is_read_from_standard_input() {
+    let here = directory(&[("two.kdl", include_bytes!("two.kdl"))]);
+    let made = etlkit(here.path(), &["synth", "two.kdl", "-o", "out"]);
+    assert_eq!(made.code, 0, "{}", made.err);
+    let truth = std::fs::read(here.path().join("out/truth.jsonl")).unwrap();
+    let trace = made.out.lines().find_map(|line| line.split_once(".etl")).unwrap().0;
+    let trace = here.path().join(format!("{trace}.etl")).to_str().unwrap().to_owned();
+    let said = etlkit_piped(&truth, &["verify", "--no-config", "--truth", "-", &trace]);
+    assert!(said.code < 2, "{}", said.err);
+    let said = etlkit_piped(&truth, &["verify", "--no-config", "--truth", "-", "-"]);
+    assert!(said.err.contains("only one of the files can be standard input"), "{}", said.err);
+}
+
+#[test]
 fn subdirectories_are_searched() {
     let here = directory(&[]);
     let root = here.path();
@@ -267,6 +281,52 @@ fn baseline_accepts_known_findings() {
     let said = etlverify(here.path(), &["--baseline", file, file]);
     assert_eq!(said.code, 2);
     assert!(said.err.contains("not a baseline"), "{}", said.err);
+}
+
+#[test]
+fn write_baseline_replaces_nothing_but_a_baseline() {
+    let here = made(&["rundown.missing", "sound"]);
+    let root = here.path();
+    std::fs::write(root.join("notes.json"), b"{\"mine\": 1}").unwrap();
+    let before = std::fs::read(root.join("sound.etl")).unwrap();
+    let said =
+        |args: &[&str]| etlverify(root, &[&["--no-config", "--write-baseline"], args].concat());
+    let refused = |args: &[&str], reason: &str| {
+        let said = said(args);
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{args:?}: {}", said.err);
+        assert!(said.err.contains(reason), "{args:?}: {}", said.err);
+        assert!(!said.err.contains(".part"), "{args:?}: {}", said.err);
+    };
+    // The name of the file is forgotten, as a shell expands `*.etl`.
+    refused(&["sound.etl", "rundown.missing.etl"], "exists and is not a baseline");
+    refused(&["sound.etl", "sound.etl"], "is one of the inputs");
+    refused(&["./sound.etl", "."], "is one of the inputs");
+    refused(&["notes.json", "sound.etl"], "exists and is not a baseline");
+    refused(&["-", "sound.etl"], "needs the name of a file");
+    refused(&["none/known.json", "sound.etl"], "its directory does not exist");
+    refused(&[".", "sound.etl"], "is a directory");
+    assert_eq!(std::fs::read(root.join("sound.etl")).unwrap(), before);
+    assert_eq!(std::fs::read(root.join("notes.json")).unwrap(), b"{\"mine\": 1}");
+    assert!(!root.join("-").exists());
+    // A trace that cannot be read has findings that are not known: the earlier baseline stays.
+    assert_eq!(said(&["known.json", "rundown.missing.etl"]).code, 0);
+    let known = std::fs::read(root.join("known.json")).unwrap();
+    let failed = said(&["known.json", "notes.json", "sound.etl"]);
+    assert_eq!(failed.code, 2);
+    assert!(failed.err.contains("note: known.json: not written"), "{}", failed.err);
+    assert_eq!(std::fs::read(root.join("known.json")).unwrap(), known);
+    // An empty file has nothing to lose, and a link stays a link.
+    std::fs::write(root.join("empty.json"), b"").unwrap();
+    assert_eq!(said(&["empty.json", "sound.etl"]).code, 0);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("known.json", root.join("link.json")).unwrap();
+        std::os::unix::fs::symlink("sound.etl", root.join("link.etl")).unwrap();
+        assert_eq!(said(&["link.json", "sound.etl"]).code, 0);
+        assert!(root.join("link.json").is_symlink());
+        assert_ne!(std::fs::read(root.join("known.json")).unwrap(), known);
+        refused(&["link.etl", "sound.etl"], "is one of the inputs");
+    }
 }
 
 #[test]

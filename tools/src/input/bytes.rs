@@ -9,6 +9,7 @@ use flate2::bufread::MultiGzDecoder;
 use super::error::{Advice, Error};
 use super::guard::{Count, Counted, Guard};
 use super::head::Head;
+use super::temporary::Temporary;
 use super::{archive, sniff, zst};
 
 /// Bytes of a pipe, or of unpacked input, that are kept in memory. Longer input goes to a temporary
@@ -183,7 +184,10 @@ trait Seekable: Read + Seek {}
 impl<T: Read + Seek> Seekable for T {}
 
 fn spool(reader: impl Read) -> Result<Spooled<File>, Error> {
-    Ok(Spooled::new(reader, MAX_IN_MEMORY, tempfile::tempfile)?)
+    Ok(match Spooled::new(reader, MAX_IN_MEMORY, Temporary::create)? {
+        Spooled::Memory(bytes) => Spooled::Memory(bytes),
+        Spooled::File(file) => Spooled::File(FileSource::new(file.into_inner().into_file())?),
+    })
 }
 
 #[cfg(test)]

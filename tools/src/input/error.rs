@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 
 use super::guard::Stop;
+use super::temporary::TemporaryError;
 
 /// Why bytes cannot be read as a trace. It does not name the file.
 #[derive(Clone, Debug)]
@@ -110,6 +111,9 @@ impl From<&io::Error> for Error {
             return Error::new("is a directory").hint_text("name the .etl files in it");
         }
         let failure = Error::new(error.to_string());
+        if TemporaryError::of(error).is_some() {
+            return failure.hint_text(TemporaryError::HINT);
+        }
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Stop>()) {
             Some(stop) => failure.advise(stop.advice()),
             None => failure,

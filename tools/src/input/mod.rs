@@ -18,12 +18,14 @@ mod error;
 mod guard;
 mod head;
 mod sniff;
+mod temporary;
 mod zst;
 
 pub use bytes::{Bytes, Unpacker};
 pub use error::{Error, OptionNames};
 pub use head::Head;
 pub use sniff::{binary_format, what};
+pub use temporary::{Temporary, TemporaryError};
 
 /// A number of bytes for people: `4.7 MiB`.
 #[must_use]

@@ -59,6 +59,5 @@ impl Lock {
     pub fn update(&self, found: &Outputs, names: &[String]) -> Result<(), Failure> {
         let text = self.lock.clone().unwrap_or_default().updated(found, names);
         sink::replace(&self.path, text.as_bytes())
-            .map_err(|e| Failure::new(self.path.display().to_string(), e.to_string()))
     }
 }

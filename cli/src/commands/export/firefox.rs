@@ -45,7 +45,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let inputs = args.recording.files.iter().map(std::path::PathBuf::as_path);
-    let mut sink = Sink::create(&args.sink, inputs)?;
+    let mut sink = Sink::create(&args.sink, "a profile", inputs)?;
     let store = args.schemas.store()?;
     let symbols = args.symbols.open()?;
     let analyzed = args

@@ -81,7 +81,7 @@ impl Args {
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     input::reject_twice(&args.files, "name each trace once")?;
-    let mut sink = Sink::create(&args.sink, args.files.iter().map(PathBuf::as_path))?;
+    let mut sink = Sink::create(&args.sink, "packets", args.files.iter().map(PathBuf::as_path))?;
     let share = args.input.share(args.files.len());
     let opened = args.files.iter().map(|file| Input::open(file, &share));
     let mut inputs = opened.collect::<Result<Vec<_>, _>>()?;

@@ -1,9 +1,11 @@
 //! `etlkit export perfetto`: a recording as a trace of Perfetto.
 
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
 use etl_analysis::profile::ProfileOptions;
-use etl_export::perfetto::{Perfetto, Selection, Written};
+use etl_export::perfetto::{Perfetto, Selection, Storage, Written};
+use etl_tools::input::Temporary;
 
 use crate::Outcome;
 use crate::diagnostics::plural;
@@ -43,12 +45,13 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let recording = &args.recording;
-    let mut sink = Sink::create(&args.sink, recording.files.iter().map(PathBuf::as_path))?;
+    let mut sink =
+        Sink::create(&args.sink, "a trace", recording.files.iter().map(PathBuf::as_path))?;
     let name = sink.name().to_owned();
     let failed = |error| Failure::io(&name, &error);
     let symbols = args.symbols.open()?;
     let store = args.schemas.store()?;
-    let spool = tempfile::tempfile().map_err(failed)?;
+    let spool = Spool(Temporary::create().map_err(failed)?);
     let out = sink.file();
     let Analyzed { names, machine, observer: (perfetto, maps), outcome, .. } = recording
         .analyze_selected(|(from, to), selected| {
@@ -75,6 +78,37 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     sink.finish(&report(&name, &written))?;
     Ok(outcome)
+}
+
+/// A temporary file for what can be written only when the recording was read.
+struct Spool(Temporary);
+
+impl Read for Spool {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.0.read(bytes)
+    }
+}
+
+impl Write for Spool {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Seek for Spool {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.0.seek(to)
+    }
+}
+
+impl Storage for Spool {
+    fn clear(&mut self) -> io::Result<()> {
+        self.0.clear()
+    }
 }
 
 fn report(name: &str, written: &Written) -> String {

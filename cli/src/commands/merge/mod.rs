@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use etl_format::ErrorKind;
 use etl_format::read::{Limits, Mode, Options, Record};
 use etl_format::rewrite::merge::{Allow, Insertions, MergeReport, MergedInput, Merger, Relation};
+use etl_tools::input::Temporary;
 use etl_tools::problem::Problem;
 use serde::Serialize;
 
@@ -65,7 +66,8 @@ enum Mismatch {
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let hint = "name each trace once, or its events occur twice in the merged trace";
     input::reject_twice(&args.files, hint)?;
-    let mut sink = Sink::create(&args.rewrite.sink, args.files.iter().map(PathBuf::as_path))?;
+    let mut sink =
+        Sink::create(&args.rewrite.sink, "a trace", args.files.iter().map(PathBuf::as_path))?;
     let share = args.rewrite.input.share(args.files.len());
     let mut inputs: Vec<Input> =
         args.files.iter().map(|f| Input::open(f, &share)).collect::<Result<_, _>>()?;
@@ -113,7 +115,7 @@ fn merge(
         Ok(())
     };
     let merger = merger.on_record(on_record);
-    merger.run_in_passes(&mut sources, sink.medium(), tempfile::tempfile).map(|(_, done)| done)
+    merger.run_in_passes(&mut sources, sink.medium(), Temporary::create).map(|(_, done)| done)
 }
 
 fn merger(args: &Args, limits: Limits, memory: u64) -> Merger<'static> {

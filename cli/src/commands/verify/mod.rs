@@ -1,6 +1,7 @@
 //! `etlverify`, also `etlkit verify`: checks that traces are complete.
 
 mod check;
+mod new_baseline;
 mod report;
 mod settings;
 
@@ -17,10 +18,10 @@ use crate::error::Failure;
 use crate::input::{self, InputArgs};
 use crate::output;
 use crate::process_args::ProcessArgs;
-use crate::sink;
 use crate::trace_files::{self, expand};
 
 use check::{verify_all, verify_one, verify_together};
+use new_baseline::NewBaseline;
 use report::{explain, outcome, render};
 use settings::{Settings, read_baseline, read_truth, settings, with_truth};
 
@@ -128,6 +129,14 @@ pub(crate) struct Args {
     input: InputArgs,
 }
 
+/// The findings that are accepted.
+enum Known {
+    /// Those of --baseline, if it is given.
+    Read(Option<Baseline>),
+    /// All, which --write-baseline writes.
+    Written(NewBaseline),
+}
+
 /// The words of `--format`.
 const FORMATS: &[Choice<Format>] = &[
     ("text", "Text for people", Format::Text),
@@ -177,7 +186,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         output::print(&explain(id)?)?;
         return Ok(Outcome::Success);
     }
-    if args.files.iter().filter(|file| input::is_stdin(file)).count() > 1 {
+    let settings_files = [&args.truth, &args.config, &args.baseline].into_iter().flatten();
+    let read = args.files.iter().chain(settings_files);
+    if read.filter(|file| input::is_stdin(file)).count() > 1 {
         return Err(input::stdin_twice());
     }
     let settings = settings(args)?;
@@ -188,6 +199,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     if found.is_empty() {
         return Err(trace_files::none_found());
     }
+    let known = match &args.write_baseline {
+        Some(file) => Known::Written(NewBaseline::open(file, args, &found)?),
+        None => Known::Read(baseline),
+    };
     if args.together {
         let files = found.into_iter().map(|found| found.map_err(|(_, failure)| failure));
         let files = files.collect::<Result<Vec<_>, _>>()?;
@@ -196,7 +211,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
             [file] => verify_one(file, &settings, &args.input, args.quiet),
             files => verify_together(files, &settings, &args.input),
         };
-        return print(args, baseline, vec![(name, report)], false);
+        return print(args, known, vec![(name, report)], false);
     }
     let mut settings = Vec::new();
     for file in found.iter().flatten() {
@@ -213,17 +228,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
             Err((directory, failure)) => results.push((names(&[directory]), Err(failure))),
         }
     }
-    print(args, baseline, results, several)
-}
-
-/// Writes the findings of reports to the file of --write-baseline.
-fn write_baseline(args: &Args, reports: &[Report]) -> Result<Option<Baseline>, Failure> {
-    let Some(file) = &args.write_baseline else { return Ok(None) };
-    let baseline = Baseline::of(reports);
-    sink::replace(file, baseline.json().as_bytes())
-        .map_err(|e| Failure::io(input::display(file), &e))?;
-    stderr_line!("note: {}: known findings: {}", input::display(file), baseline.count());
-    Ok(Some(baseline))
+    print(args, known, results, several)
 }
 
 /// The names of files in a report.
@@ -236,7 +241,7 @@ fn names(files: &[PathBuf]) -> String {
 /// reported on standard error, and in the report unless that is the text about one file.
 fn print(
     args: &Args,
-    baseline: Option<Baseline>,
+    known: Known,
     results: Vec<(String, Result<Report, Failure>)>,
     several: bool,
 ) -> Result<Outcome, Failure> {
@@ -249,7 +254,15 @@ fn print(
             report
         }));
     }
-    if let Some(baseline) = write_baseline(args, &reports)?.or(baseline) {
+    let baseline = match known {
+        Known::Read(baseline) => baseline,
+        Known::Written(file) if failures.is_empty() => Some(file.write(&reports)?),
+        Known::Written(file) => {
+            file.leave();
+            None
+        }
+    };
+    if let Some(baseline) = baseline {
         reports.iter_mut().for_each(|report| baseline.accept(report));
     }
     if several || failures.is_empty() || args.format != Format::Text {

@@ -1,5 +1,6 @@
 //! The settings of `etlverify`: configuration file, command line and truth.
 
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use etl_schema::tables::TableSet;
@@ -71,8 +72,11 @@ pub(super) fn settings(args: &Args) -> Result<Settings, Failure> {
 
 pub(super) fn read_truth(file: &Path) -> Result<Truth, Failure> {
     const HINT: &str = "--truth takes the truth.jsonl that `etlkit synth` writes";
-    let opened = input::open_file(file).map_err(|failure| failure.hint(HINT))?;
-    Truth::read(std::io::BufReader::new(opened))
+    let opened: Box<dyn Read> = match input::is_stdin(file) {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(input::open_file(file).map_err(|failure| failure.hint(HINT))?),
+    };
+    Truth::read(io::BufReader::new(opened))
         .map_err(|e| Failure::new(input::display(file), e.to_string()).hint(HINT))
 }
 

@@ -230,7 +230,7 @@ fn ensure_selection(args: &ArrowArgs) -> Result<(), Failure> {
 
 pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
     ensure_selection(args)?;
-    let mut sink = Sink::create(&args.sink, [args.file.as_path()])?;
+    let mut sink = Sink::create(&args.sink, "a table", [args.file.as_path()])?;
     let mut input = Input::open(&args.file, &in_blocks(&args.input))?;
     let processes = args.filter.processes(&mut input)?;
     let salvage = read::Options::salvage();
