@@ -6,7 +6,8 @@ use std::io;
 use etl_format::ErrorKind;
 use etl_tools::input::{OptionNames, TemporaryError};
 
-use crate::Outcome;
+use crate::escape::one_line;
+use crate::{Outcome, output};
 
 /// The options that errors of inputs advise.
 const OPTIONS: OptionNames =
@@ -18,6 +19,8 @@ pub(crate) struct Failure {
     /// The file or argument it is about; empty for none.
     subject: String,
     message: String,
+    /// Whether the message has several lines.
+    has_lines: bool,
     hint: Option<String>,
     broken_pipe: bool,
     needs_memory: bool,
@@ -28,6 +31,7 @@ impl Failure {
         Failure {
             subject: subject.into(),
             message: message.into(),
+            has_lines: false,
             hint: None,
             broken_pipe: false,
             needs_memory: false,
@@ -38,6 +42,16 @@ impl Failure {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Keeps the line breaks of the message, which shows a piece of a file.
+    pub fn lines(self) -> Self {
+        Failure { has_lines: true, ..self }
+    }
+
+    /// Prints the failure to standard error.
+    pub fn print(&self) {
+        output::write_stderr(format_args!("error: {self}\n"));
     }
 
     /// Names what the input was unpacked from: the user named the archive, not the file in it.
@@ -112,7 +126,7 @@ pub(crate) fn print_readable<T>(
     }
     let last = failures.pop();
     let outcome = if read.is_empty() { Outcome::Unreadable } else { print(&read)? };
-    failures.iter().for_each(|failure| stderr_line!("error: {failure}"));
+    failures.iter().for_each(Failure::print);
     last.map_or(Ok(outcome), Err)
 }
 
@@ -128,11 +142,15 @@ impl From<io::Error> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.subject.is_empty() {
-            write!(f, "{}: ", self.subject)?;
+            write!(f, "{}: ", one_line(&self.subject))?;
         }
-        f.write_str(&self.message)?;
+        // Names may have line breaks, with which they would look like other messages.
+        match self.has_lines {
+            true => f.write_str(&self.message)?,
+            false => f.write_str(&one_line(&self.message))?,
+        }
         match &self.hint {
-            Some(hint) => write!(f, "\nhint: {hint}"),
+            Some(hint) => write!(f, "\nhint: {}", one_line(hint)),
             None => Ok(()),
         }
     }

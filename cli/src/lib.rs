@@ -14,7 +14,7 @@
 /// closed (`2>&1 | head`).
 macro_rules! stderr_line {
     ($($part:tt)*) => {
-        $crate::output::write_stderr(format_args!("{}\n", format_args!($($part)*)))
+        $crate::output::write_stderr_line(format_args!($($part)*))
     };
 }
 

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 
 pub(crate) use etl_tools::input::size;
 
-use crate::escape::{Style, escape_all_but_colors, escape_controls};
+use crate::escape::{Style, escape_all_but_colors, escape_controls, one_line};
 
 /// Bytes that are collected before they are written.
 const CHUNK: usize = 1 << 16;
@@ -108,6 +108,11 @@ pub(crate) fn write_stderr(text: fmt::Arguments<'_>) {
             None => io::stderr().lock().write_all(text.as_bytes()),
         };
     });
+}
+
+/// Prints a line to standard error. Names in it, of files for example, may have line breaks.
+pub(crate) fn write_stderr_line(line: fmt::Arguments<'_>) {
+    write_stderr(format_args!("{}\n", one_line(&line.to_string())));
 }
 
 /// A report as indented JSON, escaped.

@@ -146,7 +146,7 @@ fn run<T: Parser>(
         // The reader of the output closed it: it has read what it wanted.
         Err(failure) if failure.is_broken_pipe() => 0,
         Err(failure) => {
-            stderr_line!("error: {failure}");
+            failure.print();
             2
         }
     }
@@ -158,7 +158,7 @@ fn print_clap_error(error: &clap::Error) -> u8 {
         let failure = Failure::new(&file, "missing command before the file name");
         let hint =
             format!("`etlkit info {file}` summarizes it; `etlkit --help` lists all commands");
-        stderr_line!("error: {}", failure.hint(hint));
+        failure.hint(hint).print();
         return 2;
     }
     // clap prints help to standard output and errors to standard error, in colours where they are
@@ -176,7 +176,7 @@ fn print_clap_error(error: &clap::Error) -> u8 {
     match printed {
         _ if error.use_stderr() => 2,
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-            stderr_line!("error: {}", Failure::from(e));
+            Failure::from(e).print();
             2
         }
         _ => 0,

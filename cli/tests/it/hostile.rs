@@ -47,6 +47,41 @@ fn inert(said: &CommandOutput, what: &str) {
     }
 }
 
+/// Line breaks in names of files and of members of archives.
+#[test]
+#[cfg(unix)]
+fn names_do_not_forge_messages() {
+    use std::io::Write;
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    archive.start_file("a\nerror: x9q.txt", zip::write::SimpleFileOptions::default()).unwrap();
+    archive.write_all(b"text").unwrap();
+    let archive = archive.finish().unwrap().into_inner();
+    let file = "b\nerror: x9q.etl";
+    let whole = trace();
+    let cut = &whole[..whole.len() - 0x800];
+    let here = directory(&[("a.zip", &archive), (file, cut), ("none\nerror: x9q", b"")]);
+    for args in [
+        &["info", "a.zip"][..],
+        &["info", "a.zip", "--member", "no\nerror: x9q"],
+        &["info", file],
+        &["dump", "--count", file],
+        &["dump", "-p", "no\nerror: x9q", file],
+        &["merge", file, file, "-o", "m.etl"],
+        &["slice", file, "-o", file],
+        &["diff", file, file],
+        &["verify", "none\nerror: x9q"],
+        &["analyze", "summary", file, "missing\nerror: x9q"],
+    ] {
+        let said = etlkit(here.path(), args);
+        assert!(!said.err.is_empty(), "{args:?}");
+        assert!(
+            !said.err.lines().any(|line| line.starts_with("error: x9q")),
+            "{args:?}: {}",
+            said.err
+        );
+    }
+}
+
 /// Cells of CSV.
 fn cells(csv: &str) -> Vec<String> {
     let (mut cells, mut quoted) = (vec![String::new()], false);

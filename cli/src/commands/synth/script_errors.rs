@@ -3,11 +3,12 @@
 use etl_synth::ScriptErrors;
 
 use crate::error::Failure;
+use crate::output;
 
 /// Prints every error with its position in the script.
 pub(super) fn explain(name: &str, errors: &ScriptErrors) -> Failure {
     for error in errors.as_slice() {
-        stderr_line!("{}", error.report());
+        output::write_stderr(format_args!("{}\n", error.report()));
     }
     let count = errors.as_slice().len();
     let s = if count == 1 { "" } else { "s" };

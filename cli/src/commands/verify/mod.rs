@@ -275,7 +275,7 @@ fn print(
         let printed = if color { output::print_colored(&text) } else { output::print(&text) };
         output::ignore_broken_pipe(printed)?;
     }
-    failures.iter().for_each(|failure| stderr_line!("error: {failure}"));
+    failures.iter().for_each(Failure::print);
     Ok(if failures.is_empty() { outcome(&reports) } else { Outcome::Unreadable })
 }
 

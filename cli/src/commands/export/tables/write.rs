@@ -112,7 +112,7 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
     }
     print(&report, failures.len(), args.format)?;
     let last = failures.pop();
-    failures.iter().for_each(|failure| stderr_line!("error: {failure}"));
+    failures.iter().for_each(Failure::print);
     last.map_or(Ok(outcome), Err)
 }
 

@@ -68,7 +68,8 @@ pub(super) fn run(args: &LineArgs) -> Result<Printed, Failure> {
 
 fn parse(subject: &str, line: &str) -> Result<CommandLine, Failure> {
     line.parse().map_err(|error: LineError| {
-        let failure = Failure::new(subject, format!("{error}\n{}", marked(line, &error)));
+        let message = format!("{error}\n{}", marked(line, &error));
+        let failure = Failure::new(subject, message).lines();
         match &error.hint {
             Some(hint) => failure.hint(hint),
             None => failure.hint("`etlkit spec line --help` shows examples"),
