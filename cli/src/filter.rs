@@ -145,8 +145,8 @@ impl FilterArgs {
     }
 }
 
-/// Resolves the names of providers that only the trace can define. A note on standard error reports
-/// each name that neither the trace nor `known` defines.
+/// Resolves the names of providers that only the trace can define. Returns those that neither the
+/// trace nor `known` defines: see [`note_unknown`].
 ///
 /// # Errors
 /// When a record cannot be read.
@@ -154,15 +154,19 @@ pub(crate) fn learn_names<S: Source>(
     filter: &mut Filter,
     trace: &mut Trace<S>,
     known: &SchemaStore,
-) -> Result<(), etl_format::Error> {
+) -> Result<Vec<String>, etl_format::Error> {
     if filter.names.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
-    let mut records = trace.records(Order::File)?;
-    for name in filter.learn_names_of_trace(&mut records, known)? {
+    filter.learn_names_of_trace(&mut trace.records(Order::File)?, known)
+}
+
+/// Notes on standard error that nothing defines these names of providers.
+pub(crate) fn note_unknown<T: AsRef<str>>(names: impl IntoIterator<Item = T>) {
+    for name in names {
+        let name = name.as_ref();
         stderr_line!("note: unknown provider {name}: neither the trace nor the tables define it");
     }
-    Ok(())
 }
 
 /// The raw timestamps of --from and --to, for a trace with this clock.
@@ -171,8 +175,8 @@ pub(crate) fn span(
     to: Option<&str>,
     clock: &Clock,
 ) -> Result<(Option<i64>, Option<i64>), Failure> {
-    let from = from.map(|t| timestamp(t, clock)).transpose()?;
-    let to = to.map(|t| timestamp(t, clock)).transpose()?;
+    let from = from.map(|t| timestamp("--from", t, clock)).transpose()?;
+    let to = to.map(|t| timestamp("--to", t, clock)).transpose()?;
     match (from, to) {
         (Some(from), Some(to)) if from >= to => Err(Failure::new("--to", "must be after --from")
             .hint("an example: --from 1.5 --to 2 selects half a second")),
@@ -180,8 +184,8 @@ pub(crate) fn span(
     }
 }
 
-/// The raw timestamp of a time as the user writes it.
-fn timestamp(text: &str, clock: &Clock) -> Result<i64, Failure> {
+/// The raw timestamp of a time as the user writes it with an option.
+fn timestamp(option: &str, text: &str, clock: &Clock) -> Result<i64, Failure> {
     if let Ok(seconds) = text.trim_end_matches('s').parse::<f64>()
         && seconds.is_finite()
     {
@@ -194,7 +198,7 @@ fn timestamp(text: &str, clock: &Clock) -> Result<i64, Failure> {
         return Ok(clock.timestamp_at(clock.start_time.saturating_add(since)));
     }
     let time: Timestamp = text.parse().map_err(|_| {
-        Failure::new(text, "is not a time")
+        Failure::new(option, format!("{text:?} is not a time"))
             .hint("write seconds since the start of the trace (1.5), or UTC (2020-07-29T00:07:01Z)")
     })?;
     let filetime =

@@ -26,6 +26,7 @@ mod escape;
 mod filter;
 mod input;
 mod memory;
+mod missing;
 mod missing_header;
 mod output;
 mod process_args;

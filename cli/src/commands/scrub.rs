@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
+use etl_schema::store::SchemaStore;
 use etl_tools::scrub::{Action, Category, Lengths, Mask, Policy, Scrubber, Summary};
 
 use crate::Outcome;
@@ -13,6 +14,7 @@ use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::escape::one_line;
 use crate::input::{self, Input};
+use crate::missing::Fields;
 use crate::rewrite::{Report, Rewrite, RewriteArgs};
 
 /// Shorter texts occur in every trace by chance.
@@ -136,7 +138,20 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         );
         return Err(job.refusal(message).hint("list a longer text"));
     }
+    note_missing(args, &summary, &mut job);
     job.finish(&summary, &summary.damage)
+}
+
+/// Says which of the named fields no event has: what they would have hidden may have another name.
+fn note_missing(args: &Args, summary: &Summary, job: &mut Rewrite<'_>) {
+    let is_replaced = |name: &str| summary.fields.keys().any(|f| f.eq_ignore_ascii_case(name));
+    let named = args.field.iter().map(|(name, _)| name.as_str());
+    let named: Vec<&str> = named.filter(|name| !is_replaced(name)).collect();
+    if !named.is_empty() {
+        let mut fields = Fields::default();
+        fields.add(&mut job.trace, SchemaStore::default());
+        fields.note_missing("--field", named);
+    }
 }
 
 fn scrubber(args: &Args) -> Result<Scrubber<'static>, Failure> {

@@ -6,12 +6,14 @@ use std::path::PathBuf;
 use etl_format::read::Record;
 use etl_schema::store::SchemaStore;
 use etl_tools::slice::{Slicer, Subject, Summary};
+use etl_tools::survey::Survey;
 
 use crate::Outcome;
 use crate::commands::repack::CompressArgs;
 use crate::error::Failure;
 use crate::filter::{self, FilterArgs};
 use crate::input::{self, Input};
+use crate::missing::Providers;
 use crate::rewrite::{Report, Rewrite, RewriteArgs};
 
 /// Arguments of `etlkit slice`.
@@ -53,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let processes = args.filter.processes(&mut input)?;
     let mut job = Rewrite::start(&mut input, &args.rewrite, [], &args.file)?;
     let mut filter = args.filter.filter(&job.trace.clock(), &processes)?;
-    filter::learn_names(&mut filter, &mut job.trace, &SchemaStore::default())
+    let unknown = filter::learn_names(&mut filter, &mut job.trace, &SchemaStore::default())
         .map_err(|error| Failure::trace(&input::display(&args.file), &error))?;
     let keep_state = !args.no_keep_state || args.keep_state;
     let mut progress = job.progress(if keep_state { 2 } else { 1 });
@@ -65,7 +67,32 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         .run(&mut job.trace, select, job.sink.medium())
         .map(|(_, summary)| summary);
     let summary = done.map_err(|error| job.failure(&error))?;
-    job.finish(&summary, &summary.damage)
+    let mut providers = Providers::default();
+    if summary.selected == 0
+        && let Ok(survey) = Survey::of(&mut job.trace, SchemaStore::default(), |_| {})
+    {
+        providers.add(&survey);
+    }
+    let outcome = job.finish(&summary, &summary.damage)?;
+    Ok(outcome.max(note_missing(args, &summary, &providers, &unknown)))
+}
+
+/// Says what of the selection is not in the trace.
+fn note_missing(
+    args: &Args,
+    summary: &Summary,
+    providers: &Providers,
+    unknown: &[String],
+) -> Outcome {
+    if summary.selected == 0 && !providers.is_empty() {
+        let missing = providers.report_missing(args.filter.providers());
+        if missing == Outcome::Success {
+            stderr_line!("note: {}: no event is selected", input::display(&args.file));
+        }
+        return missing;
+    }
+    filter::note_unknown(unknown);
+    Outcome::Success
 }
 
 impl Report for Summary {

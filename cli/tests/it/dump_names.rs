@@ -78,6 +78,6 @@ fn conditions_reach_members_of_structures_in_arrays() {
     let here = directory(&[]);
     let said = etlkit(here.path(), &["dump", &path, "--where", "Values.Sice > 1"]);
     assert_eq!(said.code, 1);
-    assert!(said.err.contains("no event of field Values.Sice; "), "{}", said.err);
+    assert!(said.err.contains("no event has the field Values.Sice; "), "{}", said.err);
     assert!(said.err.contains(", Values.Size"), "{}", said.err);
 }

@@ -105,8 +105,8 @@ fn count_has_the_samples_of_a_process_too() {
 fn names_that_no_trace_has_are_reported_with_the_nearest() {
     let (code, out, err) = dump(&["-p", "Microsoft-Windows-HttpServices"]);
     assert_eq!((code, out.as_str()), (1, ""));
-    assert!(err.contains("no event of provider Microsoft-Windows-HttpServices"), "{err}");
-    assert!(err.contains("the nearest names: Microsoft-Windows-HttpService"), "{err}");
+    assert!(err.contains("no event has the provider Microsoft-Windows-HttpServices"), "{err}");
+    assert!(err.contains("the nearest name: Microsoft-Windows-HttpService\n"), "{err}");
     let (code, _, err) = dump(&["--event", "HTTPConnectionTraceTaskConnConect"]);
     assert_eq!(code, 1);
     assert!(err.contains("HTTPConnectionTraceTaskConnConnect"), "{err}");
@@ -115,10 +115,33 @@ fn names_that_no_trace_has_are_reported_with_the_nearest() {
     assert_eq!((code, err.as_str()), (0, ""));
     let (code, _, err) = dump(&["--where", "LocalAdr = 80"]);
     assert_eq!(code, 1);
-    assert!(err.contains("no event of field LocalAdr; the nearest names: LocalAddr"), "{err}");
+    assert!(err.contains("no event has the field LocalAdr; the nearest name: LocalAddr"), "{err}");
     let (code, _, err) = dump(&["--where", "LocalAddr 80"]);
     assert_eq!(code, 2);
     assert!(err.contains("FIELD OP VALUE"), "{err}");
+}
+
+#[test]
+fn dump_prints_whole_documents_or_nothing() {
+    let here = directory(&[("t.etl", &trace_of(&[made_up(1_010, 7, &[5, 0, 0, 0])]))]);
+    let run = |args: &[&str]| etlkit(here.path(), &[&["dump", "t.etl"], args].concat());
+    for format in [&["--count"][..], &["--format", "xml"], &["--format", "csv"]] {
+        for (span, option) in [
+            (&["--from", "2", "--to", "1"][..], "--to: must be after --from"),
+            (&["--from", "nan"], "--from: \"nan\" is not a time"),
+            (&["--to", ""], "--to: \"\" is not a time"),
+        ] {
+            let said = run(&[format, span].concat());
+            assert_eq!((said.code, said.out.as_str()), (2, ""), "{format:?} {span:?}");
+            assert!(said.err.starts_with(&format!("error: {option}")), "{}", said.err);
+        }
+        let empty = run(&[format, &["--id", "9"]].concat());
+        assert!(empty.code == 0 && !empty.out.is_empty(), "{format:?}");
+        if format != ["--count"] {
+            let none = run(&[format, &["--limit", "0"]].concat());
+            assert_eq!((none.code, none.out), (0, empty.out), "{format:?}");
+        }
+    }
 }
 
 #[test]

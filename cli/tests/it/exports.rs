@@ -50,7 +50,7 @@ fn packets_are_selected_by_time() {
     for (span, expected) in [
         (["--from", "9", "--to", "10"], "no packet is selected"),
         (["--from", "2", "--to", "1"], "must be after --from"),
-        (["--from", "x", "--to", "1"], "x: is not a time"),
+        (["--from", "x", "--to", "1"], "--from: \"x\" is not a time"),
     ] {
         let files = ["nettrace.etl", "-o", "none"];
         let said = etlkit(here.path(), &[&["export", "pcapng"], &span[..], &files[..]].concat());

@@ -118,24 +118,32 @@ fn provider_filter_uses_names_from_the_trace() {
     assert_eq!(lines(&["-p", "named-late"]), (3, String::new()));
     assert_eq!(lines(&["-p", "named-late", "--id", "8"]), (1, String::new()));
     assert_eq!(lines(&["-p", "Made-Up", "--manifest", "m.man"]), (3, String::new()));
-    let note =
-        "note: unknown provider Unknown: neither the trace nor the tables define it\n".to_owned();
     let unknown = etlkit(here.path(), &["dump", "t.etl", "-p", "Unknown"]);
     assert_eq!((unknown.code, unknown.out.as_str()), (1, ""));
-    let error = "error: no event of provider Unknown; the nearest names: ";
-    assert!(unknown.err.starts_with(&(note.clone() + error)), "{}", unknown.err);
+    let error = "error: no event has the provider Unknown\n";
+    assert_eq!(unknown.err, error);
+    // A note suffices if another one has events.
+    let (count, note) = lines(&["-p", "named-late", "-p", "Unknown"]);
+    let unknown = "note: unknown provider Unknown: neither the trace nor the tables define it\n";
+    assert_eq!((count, note.as_str()), (3, unknown));
+    let both =
+        etlkit(here.path(), &["dump", "t.etl", "t.etl", "-p", "named-late", "-p", "Unknown"]);
+    assert_eq!(both.err, unknown);
     // A pipe cannot be read twice: the name is known from its definition on.
     let args = ["dump", "--file-order", "-p", "Named-Late", "-"];
     assert_eq!(etlkit_piped(&trace, &args).out.lines().count(), 1);
     let slice = |name: &str, out: &str| {
         let said =
             etlkit(here.path(), &["slice", "t.etl", "-o", out, "-p", name, "--format", "json"]);
-        assert_eq!(said.code, 0, "{}", said.err);
         let report: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-        (report["selected"].as_u64(), said.err)
+        (said.code, report["selected"].as_u64(), said.err)
     };
-    assert_eq!(slice("named-late", "a.etl"), (Some(3), String::new()));
-    assert_eq!(slice("Unknown", "b.etl"), (Some(0), note));
+    assert_eq!(slice("named-late", "a.etl"), (0, Some(3), String::new()));
+    assert_eq!(slice("Unknown", "b.etl"), (1, Some(0), error.to_owned()));
+    let nearest = "error: no event has the provider Named-Lat; the nearest name: Named-Late\n";
+    assert_eq!(slice("Named-Lat", "c.etl"), (1, Some(0), nearest.to_owned()));
+    let none = etlkit(here.path(), &["slice", "t.etl", "-o", "d.etl", "--id", "9999"]);
+    assert_eq!((none.code, none.err.as_str()), (0, "note: t.etl: no event is selected\n"));
 }
 
 /// The manifest of an `EventSource` in a real trace.

@@ -53,6 +53,25 @@ fn scrub_reports_invalid_arguments() {
     assert_eq!(std::fs::read(here.path().join("t.etl")).unwrap(), trace());
 }
 
+/// A misspelled name would leave private data where it is.
+#[test]
+fn fields_that_no_event_has_are_noted() {
+    let here = directory(&[("t.etl", &exception())]);
+    let scrub =
+        |field| etlkit(here.path(), &["scrub", "t.etl", "-o", "s", "--force", "--field", field]);
+    let said = scrub("ExceptionMessag=drop");
+    let note = "note: --field: no event has the field ExceptionMessag; the nearest names: ";
+    let note = format!("{note}ExceptionMessage, ");
+    assert!(said.code == 0 && said.err.starts_with(&note), "{}", said.err);
+    for field in ["exceptionmessage=drop", "ExceptionHRESULT=keep"] {
+        assert_eq!(scrub(field).err, "", "{field}");
+    }
+    let diff = |what| etlkit(here.path(), &["diff", "t.etl", "t.etl", "--ignore", what]);
+    let said = diff("field:nosuch");
+    assert_eq!((said.code, &*said.err), (0, "note: --ignore: no event has the field nosuch\n"));
+    assert_eq!(diff("field:EXCEPTIONMESSAGE").err, "");
+}
+
 #[test]
 fn scrub_output_depends_on_salt() {
     let here = directory(&[("t.etl", &exception())]);

@@ -165,6 +165,27 @@ fn spec_prints_tables() {
 }
 
 #[test]
+fn spec_line_notes_unknown_flags_of_the_kernel() {
+    let here = directory(&[]);
+    let spec = |line| etlkit(here.path(), &["spec", "line", line]).out;
+    let line = "xperf -on PROC_THREAD+LODER";
+    assert!(
+        spec(line)
+            .ends_with("  kernel    PROC_THREAD, LODER\n  note      unknown kernel flag LODER\n")
+    );
+    let said = etlkit(here.path(), &["spec", "line", "--format", "json", line]);
+    let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(json["actions"][0]["unknown_kernel"], serde_json::json!(["LODER"]));
+    for line in [
+        "xperf -on Base+DPC+0x4",
+        "tracelog -start \"NT Kernel Logger\" -img -f a.etl",
+        "logman start \"NT Kernel Logger\" -p \"Windows Kernel Trace\" (process,img) -ets",
+    ] {
+        assert!(spec(line).contains("kernel") && !spec(line).contains("unknown"), "{}", spec(line));
+    }
+}
+
+#[test]
 fn spec_line_explains_command_lines() {
     let here = directory(&[]);
     let recipe =

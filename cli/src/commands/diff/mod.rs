@@ -6,6 +6,8 @@ mod text;
 use std::path::PathBuf;
 
 use etl_format::read::Options;
+use etl_schema::providers;
+use etl_schema::store::SchemaStore;
 use etl_tools::Side;
 use etl_tools::diff::{Change, Differ, Difference, Event, Ignore};
 
@@ -13,11 +15,11 @@ use crate::Outcome;
 use crate::diagnostics::Condition;
 use crate::error::Failure;
 use crate::input::{self, Input, InputArgs};
+use crate::missing::Fields;
 use crate::output::{self, ReportFormat};
 use crate::process_args::ProcessArgs;
 use crate::progress::Progress;
 use crate::threads::ThreadArgs;
-use etl_schema::providers;
 
 /// Arguments of `etlkit diff`.
 #[derive(Debug, clap::Args)]
@@ -93,6 +95,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
                 .hint("`etlkit diff --help` lists the values; give an unknown provider by its GUID")
         })?;
     }
+    let ignored = args.ignore.iter().filter_map(|what| what.strip_prefix("field:"));
+    let ignored: Vec<&str> = ignored.collect();
     let input = args.input.share(2);
     let mut first = Input::open(&args.first, &input)?;
     let mut second = Input::open(&args.second, &input)?;
@@ -126,6 +130,12 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         ReportFormat::Text => text::render(names, &summary, &found, first.clock().start_time),
     };
     output::ignore_broken_pipe(output::print_colored(&text))?;
+    if !ignored.is_empty() {
+        let mut fields = Fields::default();
+        fields.add(&mut first, SchemaStore::default());
+        fields.add(&mut second, SchemaStore::default());
+        fields.note_missing("--ignore", ignored);
+    }
     let [first_damage, second_damage] = &summary.damage;
     let outcome = [(&first, first_damage), (&second, second_damage)]
         .into_iter()

@@ -13,6 +13,7 @@ use super::{context, options, with_order};
 use crate::Outcome;
 use crate::diagnostics::Condition;
 use crate::error::Failure;
+use crate::filter;
 use crate::input::{self, Input};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -123,8 +124,9 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
         let progress = Progress::of_trace(trace, 1, true);
         let printer = Printer::new(session, Some(&name), processes, &clock, progress)?;
         let mut printer = printer.with_context(context.as_ref());
-        crate::filter::learn_names(&mut printer.filter, trace, printer.rows.store())
+        let unknown = filter::learn_names(&mut printer.filter, trace, printer.rows.store())
             .map_err(|error| Failure::trace(&name, &error))?;
+        session.add_unknown(unknown);
         printer.flush()?;
         let records = trace.records(Order::Time).map_err(|e| Failure::trace(&name, &e))?;
         rows.push(Next { records, printer, clock, row: Vec::new() });

@@ -151,11 +151,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         let paths = paths.collect::<Result<Vec<_>, _>>()?;
         input::reject_twice(&paths, "name each trace once, or its events are printed twice")?;
         outcome = merged::print(&session, &paths)?;
-        session.end()?;
-        if session.matched.get() == 0 {
-            outcome = outcome.max(missing::report(&session, &mut paths.iter()));
-        }
-        return Ok(outcome);
+        session.end(true)?;
+        return Ok(outcome.max(note_missing(&session, &mut paths.iter())));
     }
     for file in &found {
         if !session.wants_more() {
@@ -174,17 +171,24 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
             Err(failure) => failures.push(failure),
         }
     }
-    session.end()?;
+    session.end(failures.is_empty())?;
     let last = failures.pop();
-    failures.iter().for_each(|failure| stderr_line!("error: {failure}"));
+    failures.iter().for_each(Failure::print);
     if let Some(failure) = last {
         return Err(failure);
     }
-    if session.matched.get() == 0 {
-        let mut paths = found.iter().filter_map(|file| file.as_ref().ok());
-        outcome = outcome.max(missing::report(&session, &mut paths));
+    let mut paths = found.iter().filter_map(|file| file.as_ref().ok());
+    Ok(outcome.max(note_missing(&session, &mut paths)))
+}
+
+/// Says which of the selected names no trace has.
+fn note_missing(session: &Session<'_>, paths: &mut dyn Iterator<Item = &PathBuf>) -> Outcome {
+    let is_empty = session.matched.get() == 0;
+    let outcome = if is_empty { missing::report(session, paths) } else { Outcome::Success };
+    if outcome == Outcome::Success {
+        filter::note_unknown(session.unknown());
     }
-    Ok(outcome)
+    outcome
 }
 
 /// Prints the events of one trace.
@@ -305,8 +309,9 @@ impl<'a> Dump<'a> {
     fn ordered<S: Source>(&self, trace: &mut Trace<S>) -> Result<Outcome, Failure> {
         let progress = Progress::of_trace(trace, 1, true);
         let mut printer = self.printer(&trace.clock(), progress)?;
-        if let Err(error) = filter::learn_names(&mut printer.filter, trace, printer.rows.store()) {
-            return printer.fail(self.name, &error);
+        match filter::learn_names(&mut printer.filter, trace, printer.rows.store()) {
+            Ok(unknown) => self.session.add_unknown(unknown),
+            Err(error) => return printer.fail(self.name, &error),
         }
         let mut records = match trace.records(Order::Time) {
             Ok(records) => records,

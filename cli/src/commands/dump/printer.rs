@@ -25,6 +25,8 @@ pub(super) struct Session<'a> {
     /// The form of rows, the schemas, and which columns had values so far.
     pub(super) frame: RefCell<RowWriter<'static>>,
     begun: Cell<bool>,
+    /// The selected names of providers that none of the traces so far defines.
+    unknown: RefCell<Option<Vec<String>>>,
     /// Events that were printed or counted, and how many more are wanted.
     pub(super) matched: Cell<u64>,
     left: Cell<u64>,
@@ -48,6 +50,7 @@ impl<'a> Session<'a> {
             symbols: args.symbols.open()?,
             frame: RefCell::new(frame),
             begun: Cell::new(false),
+            unknown: RefCell::new(None),
             matched: Cell::new(0),
             left: Cell::new(args.limit.unwrap_or(u64::MAX)),
         })
@@ -71,12 +74,29 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Writes what follows the last row, and what is to be said of all rows.
-    pub(super) fn end(&self) -> Result<(), Failure> {
-        if !self.begun.get() {
+    /// Notes the selected names of providers that one of the traces does not define.
+    pub(super) fn add_unknown(&self, names: Vec<String>) {
+        let mut unknown = self.unknown.borrow_mut();
+        *unknown = Some(match unknown.take() {
+            Some(others) => others.into_iter().filter(|name| names.contains(name)).collect(),
+            None => names,
+        });
+    }
+
+    /// The selected names of providers that no trace defines.
+    pub(super) fn unknown(&self) -> Vec<String> {
+        self.unknown.borrow_mut().take().unwrap_or_default()
+    }
+
+    /// Writes what follows the last row, and what is to be said of all rows; nothing if all traces
+    /// failed before a row could be printed.
+    pub(super) fn end(&self, is_success: bool) -> Result<(), Failure> {
+        if !self.begun.get() && !is_success {
             return Ok(());
         }
-        let (mut out, frame) = (Output::new(), self.frame.borrow());
+        let mut out = Output::new();
+        self.begin(&mut out);
+        let frame = self.frame.borrow();
         if self.args.count {
             out.buffer.extend(format!("{}\n", self.matched.get()).as_bytes());
         } else {
@@ -109,11 +129,11 @@ impl<'s> Printer<'s> {
         progress: Progress,
     ) -> Result<Self, Failure> {
         let args = session.args;
-        let mut out = Output::new();
         let rows = session.frame.borrow().for_trace(*clock, file);
-        session.begin(&mut out);
         let mut filter = args.filter.filter(clock, processes)?;
         filter.learn_names(rows.store());
+        let mut out = Output::new();
+        session.begin(&mut out);
         let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
         Ok(Printer { session, filter, rows, out, mode, progress })
     }

@@ -238,8 +238,9 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
     let (mut trace, about) = input.trace(&salvage)?;
     let name = about.name.clone();
     let mut selected = args.filter.filter(&trace.clock(), &processes)?;
-    filter::learn_names(&mut selected, &mut trace, &store)
+    let unknown = filter::learn_names(&mut selected, &mut trace, &store)
         .map_err(|error| Failure::trace(&name, &error))?;
+    filter::note_unknown(unknown);
     let condition = Condition::new(trace.header(), &[], trace.notes());
     let outcome = condition.report(&name);
     drop(trace);

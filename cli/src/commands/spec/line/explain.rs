@@ -5,6 +5,7 @@ use std::fmt::Display;
 use etl_control::Error;
 use etl_control::controller::{
     Action, CommandLine, Keywords, ProviderRef, ProviderSpec, Session, Tool, expand_kernel_flags,
+    kernel_groups,
 };
 use etl_control::enable::{Enablement, IdFilter};
 use etl_control::mask;
@@ -43,24 +44,25 @@ pub(super) fn explain(line: &CommandLine, with_events: bool) -> Printed {
 fn explain_action(action: &Action, tool: Tool, with_events: bool) -> Printed {
     let headline = |what: &str, session: &str| format!("{what} session {}\n", one_line(session));
     match action {
-        Action::Start(s) => session(s, "start", "start session", with_events),
-        Action::Create(s) => session(s, "create", "save settings of session", with_events),
-        Action::Update(s) => session(s, "update", "change session", with_events),
+        Action::Start(s) => session(s, tool, "start", "start session", with_events),
+        Action::Create(s) => session(s, tool, "create", "save settings of session", with_events),
+        Action::Update(s) => session(s, tool, "update", "change session", with_events),
         Action::Enable { session, providers, kernel } => {
             let mut out = match tool {
                 Tool::Plain => "enable providers\n".to_owned(),
                 _ => headline("enable for", session),
             };
-            list(&mut out, ROW, "kernel", &expand_kernel_flags(kernel));
+            let unknown = list_kernel(&mut out, tool, kernel);
             let (listed, providers) = list_providers(providers, with_events);
             let json = json!({
                 "action": "enable", "session": session, "providers": providers, "kernel": kernel,
+                "unknown_kernel": unknown,
             });
             (out + &listed, json)
         }
         Action::Disable { session, providers, kernel } => {
             let mut out = headline("disable for", session);
-            list(&mut out, ROW, "kernel", &expand_kernel_flags(kernel));
+            let unknown = list_kernel(&mut out, tool, kernel);
             for spec in providers {
                 row(&mut out, ROW, "provider", provider_text(&spec.provider));
             }
@@ -70,6 +72,7 @@ fn explain_action(action: &Action, tool: Tool, with_events: bool) -> Printed {
             let (_, providers) = list_providers(providers, false);
             let json = json!({
                 "action": "disable", "session": session, "providers": providers, "kernel": kernel,
+                "unknown_kernel": unknown,
             });
             (out, json)
         }
@@ -157,14 +160,27 @@ fn joined(values: &[impl Display]) -> String {
     values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn session(s: &Session, action: &str, what: &str, with_events: bool) -> Printed {
+/// The flags of the kernel, and a note about each that is not known. Returns those.
+fn list_kernel<'f>(out: &mut String, tool: Tool, flags: &'f [String]) -> Vec<&'f str> {
+    let mut flags = expand_kernel_flags(flags);
+    list(out, ROW, "kernel", &flags);
+    // tracelog has switches in place of flags, which are checked when its line is read.
+    let is_known = |flag: &str| tool == Tool::Tracelog || kernel_groups(&[flag.to_owned()]).is_ok();
+    flags.retain(|flag| !is_known(flag));
+    for flag in &flags {
+        row(out, ROW, "note", format!("unknown kernel flag {flag}"));
+    }
+    flags
+}
+
+fn session(s: &Session, tool: Tool, action: &str, what: &str, with_events: bool) -> Printed {
     let mut out = format!("{what} {}\n", one_line(&s.name));
     some(&mut out, "file", s.file.as_deref());
     some(&mut out, "buffers", buffers(s));
     some(&mut out, "mode", mode(s));
     some(&mut out, "clock", s.clock.map(|kind| clock(kind).1));
     some(&mut out, "flush", s.flush_seconds.map(|n| format!("every {n} s")));
-    list(&mut out, ROW, "kernel", &expand_kernel_flags(&s.kernel));
+    let unknown_kernel = list_kernel(&mut out, tool, &s.kernel);
     list(&mut out, ROW, "stacks at", &s.stack_walk);
     list(&mut out, ROW, "processes", &s.processes);
     for other in &s.others {
@@ -188,6 +204,7 @@ fn session(s: &Session, action: &str, what: &str, with_events: bool) -> Printed 
         "flush_seconds": s.flush_seconds,
         "clock": s.clock.map(|kind| clock(kind).0),
         "kernel": s.kernel,
+        "unknown_kernel": unknown_kernel,
         "stack_walk": s.stack_walk,
         "processes": s.processes,
         "others": s.others.iter().map(|o| json!({"name": o.name, "values": o.values})).collect::<Vec<_>>(),

@@ -1,0 +1,152 @@
+//! Names that were selected and that no trace has, with the nearest ones that there are.
+
+use std::collections::{BTreeSet, HashSet};
+
+use etl_format::read::{Order, Source, Trace};
+use etl_schema::store::SchemaStore;
+use etl_schema::{Field, FieldKind};
+use etl_tools::filter::Filter;
+use etl_tools::survey::Survey;
+
+use crate::Outcome;
+
+/// Names that are listed as the nearest.
+const NEAREST: usize = 3;
+
+/// The providers that have events.
+#[derive(Debug, Default)]
+pub(crate) struct Providers {
+    names: BTreeSet<String>,
+    guids: BTreeSet<String>,
+}
+
+impl Providers {
+    /// Adds those of a trace.
+    pub fn add(&mut self, survey: &Survey) {
+        for provider in &survey.providers {
+            self.names.extend(provider.provider.clone());
+            self.guids.insert(provider.provider_guid.clone());
+        }
+    }
+
+    /// Whether no event has any.
+    pub fn is_empty(&self) -> bool {
+        self.guids.is_empty()
+    }
+
+    /// Says on standard error which of these names and GUIDs no event has.
+    pub fn report_missing(&self, selected: &[String]) -> Outcome {
+        let mut outcome = Outcome::Success;
+        for name in selected {
+            let filter = Filter::of_providers([name]);
+            let known = filter.providers.iter().any(|guid| self.guids.contains(&guid.to_string()));
+            if !known && !self.names.iter().any(|other| other.eq_ignore_ascii_case(name)) {
+                let nearest = nearest(name, &self.names);
+                stderr_line!("error: no event has the provider {name}{nearest}");
+                outcome = Outcome::Findings;
+            }
+        }
+        outcome
+    }
+}
+
+/// The names of fields that events have.
+#[derive(Debug, Default)]
+pub(crate) struct Fields {
+    names: BTreeSet<String>,
+    /// Names without those of the structures that they are members of.
+    members: BTreeSet<String>,
+}
+
+impl Fields {
+    /// Adds those of a trace; `store` knows further schemas.
+    pub fn add<S: Source>(&mut self, trace: &mut Trace<S>, mut store: SchemaStore) {
+        let Ok(mut records) = trace.records(Order::File) else { return };
+        let mut known = HashSet::new();
+        while let Ok(Some(record)) = records.next_record() {
+            store.learn(&record);
+            let Some((schema, _)) = store.fields(&record) else { continue };
+            // Many events have the same schema.
+            if known.insert((schema.provider, schema.identity, schema.name.clone())) {
+                self.add_all(&schema.fields, "");
+            }
+        }
+    }
+
+    /// Adds the names of fields, and of the members of structures with the names of these before.
+    fn add_all(&mut self, fields: &[Field], before: &str) {
+        for field in fields {
+            let name = format!("{before}{}", field.name);
+            if let FieldKind::Struct(members) = &field.kind {
+                self.add_all(members, &format!("{name}."));
+            }
+            self.names.insert(name);
+            self.members.insert(field.name.to_string());
+        }
+    }
+
+    /// Whether an event has a field of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.names.iter().any(|field| field.eq_ignore_ascii_case(name))
+    }
+
+    /// The names nearest to one that no field has.
+    pub fn nearest(&self, name: &str) -> String {
+        nearest(name, &self.names)
+    }
+
+    /// Notes on standard error which of these names no field has, in a structure or not.
+    pub fn note_missing<'n>(&self, option: &str, names: impl IntoIterator<Item = &'n str>) {
+        for name in names {
+            if !self.members.iter().any(|field| field.to_lowercase() == name.to_lowercase()) {
+                let nearest = nearest(name, &self.members);
+                stderr_line!("note: {option}: no event has the field {name}{nearest}");
+            }
+        }
+    }
+}
+
+/// The names that differ least from one that is not there, as the end of a message; nothing if all
+/// differ much.
+pub(crate) fn nearest(name: &str, of: &BTreeSet<String>) -> String {
+    let name = name.to_lowercase();
+    let distance = |other: &str| {
+        let other = other.to_lowercase();
+        let contains = other.contains(&name) || name.contains(&other);
+        (!contains, strsim::levenshtein(&name, &other))
+    };
+    let is_near = |&(is_other, edits): &(bool, usize)| !is_other || edits <= name.len() / 3;
+    let mut names: Vec<_> = of.iter().map(|other| (distance(other), other)).collect();
+    names.retain(|(distance, other)| !other.is_empty() && is_near(distance));
+    names.sort_unstable();
+    names.truncate(NEAREST);
+    let names: Vec<&str> = names.into_iter().map(|(_, other)| other.as_str()).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => format!("; the nearest name: {one}"),
+        several => format!("; the nearest names: {}", several.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearest_names_are_related() {
+        let names = ["EventTrace", "Microsoft-Windows-DotNETRuntime", "Process", "Processor"];
+        let names = names.map(str::to_owned).into();
+        for (name, found) in [
+            ("process", "; the nearest names: Process, Processor"),
+            ("procss", "; the nearest name: Process"),
+            (
+                "Microsoft-Windows-DotNETRuntim",
+                "; the nearest name: Microsoft-Windows-DotNETRuntime",
+            ),
+            ("dotnet", "; the nearest name: Microsoft-Windows-DotNETRuntime"),
+            ("nosuch", ""),
+        ] {
+            assert_eq!(nearest(name, &names), found, "{name}");
+        }
+    }
+}
