@@ -18,6 +18,7 @@ use etl_format::constants::FILETIME_UNIX_EPOCH;
 
 use crate::Outcome;
 use crate::commands::analyze::profile_options;
+use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::recording::{Analyzed, RecordingArgs};
 use crate::sink::{Sink, SinkArgs};
@@ -250,8 +251,10 @@ impl<O> Export<O> {
             .map_err(|error| Failure::io(&name, &error))?;
         drop(out);
         let total = self.profile.total();
-        let stacks = self.profile.nodes().iter().filter(|node| node.exclusive.samples > 0).count();
-        let text = format!("{name}: {} samples, {stacks} stacks\n", total.samples);
+        let stacks = self.profile.nodes().iter().filter(|node| node.exclusive.samples > 0);
+        let stacks = stacks.count() as u64;
+        let samples = plural(total.samples, "sample", "samples");
+        let text = format!("{name}: {samples}, {}\n", plural(stacks, "stack", "stacks"));
         self.sink.finish(&text)?;
         Ok(self.analyzed.outcome)
     }

@@ -4,6 +4,7 @@ use etl_format::read::Mode;
 use etl_format::{Error, ErrorKind};
 use etl_tools::input::Head;
 
+use super::HEAD;
 use crate::error::Failure;
 
 /// What messages about an input need.
@@ -35,6 +36,8 @@ impl About {
     /// one.
     pub fn not_intact(&self, error: &Error, hint: &str) -> Failure {
         match error.code() {
+            // Nothing of it can be read.
+            "truncated" if self.head.bytes.len() < HEAD => self.not_a_trace(error),
             "truncated" | "invalid" | "compression" if !self.head.is_other_format() => {
                 let failure = Failure::trace(&self.name, error).hint(hint);
                 failure.unpacked(self.head.from.as_deref())

@@ -4,7 +4,7 @@
 use etl_test_support::needs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{directory, etlverify};
+use crate::common::{directory, etlkit, etlverify};
 use crate::console::{bash, check};
 
 fn root() -> PathBuf {
@@ -38,6 +38,45 @@ fn readme_is_up_to_date() {
 
     let now = check(&file, here.path());
     assert!(now.matches("\n$ etl").count() >= 6, "{now}");
+}
+
+/// The first lines of the reports in docs/analyze.md, up to `...`: of two real traces, and of two
+/// scenarios.
+#[needs(traces)]
+#[test]
+fn analyze_page_is_up_to_date() {
+    let here = directory(&[]);
+    for script in ["kernel-session", "gc-and-locks"] {
+        let script = root().join(format!("corpus/{script}.kdl"));
+        let script = script.to_str().unwrap();
+        let made = etlkit(here.path(), &["synth", script, "-o", ".", "--force", "--no-truth"]);
+        assert_eq!(made.code, 0, "{}", made.err);
+    }
+    for name in ["net.4.5.2.x64.etl", "gcevents.etl"] {
+        let path = etl_test_support::trace(&format!("perfview/{name}"));
+        std::fs::copy(path, here.path().join(name)).unwrap();
+    }
+    let file = root().join("docs/analyze.md");
+    let page = std::fs::read_to_string(&file).unwrap();
+    let (mut now, mut lines) = (String::new(), page.lines());
+    while let Some(line) = lines.next() {
+        now += &format!("{line}\n");
+        let Some(command) = line.strip_prefix("$ ") else { continue };
+        let mut files = command.split(' ').filter(|word| word.ends_with(".etl"));
+        if !files.all(|file| here.path().join(file).exists()) {
+            // An example of two recordings of the reader.
+            continue;
+        }
+        let shown: Vec<&str> = lines.by_ref().take_while(|line| *line != "...").collect();
+        let said = bash(here.path(), command);
+        said.lines().take(shown.len()).for_each(|line| now += &format!("{line}\n"));
+        now += "...\n";
+    }
+    if std::env::var_os("ETLKIT_WRITE_DOCS").is_some_and(|v| v == "1") {
+        std::fs::write(&file, now).unwrap();
+        return;
+    }
+    assert_eq!(page, now, "docs/analyze.md is not what the commands print");
 }
 
 /// docs/tutorial.md.

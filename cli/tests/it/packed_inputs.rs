@@ -270,6 +270,19 @@ fn packed_other_formats_are_named() {
     insta::assert_snapshot!("packed_no_traces", transcript);
 }
 
+/// The first part has a magic number; the last one has the directory, at its end.
+#[test]
+fn last_part_of_a_split_archive_is_named() {
+    let noise: Vec<u8> =
+        (0..0x2000_u32).map(|i| (i.wrapping_mul(0x9e37_79b1) >> 24) as u8).collect();
+    let here = directory(&[("t.zip", &noise), ("t.z01", b"PK\x07\x08PK\x03\x04")]);
+    for (name, what) in [("t.zip", "the last part of one"), ("t.z01", "a ZIP archive in parts")] {
+        let said = etlkit(here.path(), &["info", name]);
+        assert!(said.code == 2 && said.err.contains(what), "{}", said.err);
+        assert!(said.err.contains("hint: unpack it first"), "{}", said.err);
+    }
+}
+
 #[test]
 fn member_option_selects_file() {
     let other = &trace()[..0x2000];

@@ -23,7 +23,12 @@ impl Head {
     pub fn not_a_trace(&self, name: &str, error: &etl_format::Error) -> Error {
         let head = self.bytes.as_slice();
         let failure = Error::new(error.to_string());
-        let failure = match (&error.kind, sniff::named(name, head), error.code()) {
+        let part = || {
+            let is_packed = self.from.is_none() && error.code() == "not-etl";
+            sniff::last_part(name).filter(|_| is_packed && !head.is_empty())
+        };
+        let named = sniff::named(name, head).or_else(part);
+        let failure = match (&error.kind, named, error.code()) {
             (ErrorKind::Io(error), ..) => Error::from(&**error),
             (_, Some(named), _) => sniff::other(named),
             (_, None, "not-etl") if head.is_empty() => Error::new("this file is empty")

@@ -102,6 +102,12 @@ pub(super) fn named(name: &str, head: &[u8]) -> Option<Named> {
     own_format(name, head).or_else(|| sniff(head))
 }
 
+/// The last part of a ZIP archive has the directory, and nothing that is known at its beginning.
+pub(super) fn last_part(name: &str) -> Option<Named> {
+    const PART: Named = ("a damaged ZIP archive, or the last part of one", PACKED);
+    name.to_ascii_lowercase().ends_with(".zip").then_some(PART)
+}
+
 /// The text formats of this project.
 fn own_format(path: &str, head: &[u8]) -> Option<Named> {
     text(head)?;

@@ -11,6 +11,7 @@ use etl_analysis::profile::{
 
 use super::{ReportArgs, report, span_facts};
 use crate::Outcome;
+use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::recording::{Analyzed, RecordingArgs};
 use crate::symbols::SymbolArgs;
@@ -164,9 +165,9 @@ fn describe<O>(report: &mut TableReport, profile: &Profile, analyzed: &Analyzed<
     } else {
         "the recording states no interval".to_owned()
     };
-    let mut line = format!("{} samples: {span}", total.samples);
+    let mut line = format!("{}: {span}", plural(total.samples, "sample", "samples"));
     if idle.samples > 0 {
-        line += &format!("; {} samples of idle processors", idle.samples);
+        line += &format!("; {} of idle processors", plural(idle.samples, "sample", "samples"));
     }
     report.headline.push(line);
     if total.samples + idle.samples == 0 {

@@ -8,6 +8,7 @@ use etl_format::Clock;
 
 use super::{ReportArgs, duration, report, span_facts};
 use crate::Outcome;
+use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::recording::TimeSpan;
 use crate::table::{Cell, Table};
@@ -74,7 +75,7 @@ pub(super) fn processes_of(args: &ReportArgs) -> Result<Outcome, Failure> {
     }
     let mut report = report("processes", &analyzed);
     report.facts.extend(span_facts(machine));
-    report.headline.push(format!("{} processes", table.rows.len()));
+    report.headline.push(plural(table.rows.len() as u64, "process", "processes"));
     if machine.processes().iter().all(|process| process.name().is_empty()) {
         report.missing.push(
             "events of processes: record them with `xperf -on PROC_THREAD`, or with the provider \
@@ -160,7 +161,7 @@ pub(super) fn images(args: &ReportArgs) -> Result<Outcome, Failure> {
     }
     let mut report = report("images", &analyzed);
     report.facts.extend(span_facts(machine));
-    report.headline.push(format!("{} images", table.rows.len()));
+    report.headline.push(plural(table.rows.len() as u64, "image", "images"));
     if machine.images().list().is_empty() {
         report.missing.push("events of images: record them with `xperf -on LOADER`".to_owned());
     }

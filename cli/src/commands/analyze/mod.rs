@@ -47,7 +47,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 enum Kind {
     /// A recording on one screen: processes, hottest methods, collections, bytes, losses.
-    #[command(after_help = SUMMARY_HELP)]
+    #[command(after_help = SUMMARY_HELP, mut_arg("thread", hidden))]
     Summary(summary::Args),
     /// Where processors spent their time: samples by method, module, thread or process, call trees,
     /// callers and callees.
@@ -65,29 +65,34 @@ enum Kind {
     #[command(after_help = CONTENTION_HELP)]
     Contention(runtime::ContentionArgs),
     /// The thread pools of .NET: changes of their threads with reasons, waits of work items.
-    #[command(after_help = THREADPOOL_HELP)]
+    #[command(after_help = THREADPOOL_HELP, mut_arg("thread", hidden))]
     Threadpool(ReportArgs),
     /// What was loaded when: images, domains, assemblies, modules.
     #[command(after_help = LOADER_HELP)]
     Loader(ReportArgs),
     /// Reads and writes of disks and files: bytes and latencies by process and path.
-    #[command(after_help = IO_HELP)]
+    #[command(after_help = IO_HELP, mut_arg("thread", hidden))]
     Io(ReportArgs),
     /// Connections of TCP and UDP: bytes by process and endpoint.
-    #[command(after_help = NETWORK_HELP)]
+    #[command(after_help = NETWORK_HELP, mut_arg("thread", hidden))]
     Network(ReportArgs),
     /// What threads ran and waited for, by thread or by stack: context switches.
     #[command(after_help = WAITS_HELP)]
     Waits(waits::WaitsArgs),
     /// Processes as a tree: starts, ends, command lines.
-    #[command(after_help = PROCESSES_HELP)]
+    #[command(after_help = PROCESSES_HELP, mut_arg("thread", hidden))]
     Processes(ReportArgs),
     /// Images of processes: addresses, lifetimes, PDBs, paths.
-    #[command(after_help = IMAGES_HELP)]
+    #[command(after_help = IMAGES_HELP, mut_arg("thread", hidden))]
     Images(ReportArgs),
     /// Sessions whose headers the files have: times, losses.
-    #[command(after_help = SESSIONS_HELP)]
+    #[command(after_help = SESSIONS_HELP, mut_arg("thread", hidden))]
     Sessions(ReportArgs),
+}
+
+/// An option that a kind of report refuses with an explanation.
+fn hidden(option: clap::Arg) -> clap::Arg {
+    option.hide(true)
 }
 
 const SUMMARY_HELP: &str = "\

@@ -196,7 +196,7 @@ pub(super) fn exceptions(args: &ExceptionArgs) -> Result<Outcome, Failure> {
     let mut report = report("exceptions", &analyzed);
     report.facts.extend(span_facts(machine));
     report.facts.push(("count", Cell::Count(total)));
-    report.headline.push(format!("{total} exceptions"));
+    report.headline.push(plural(total, "exception", "exceptions"));
     if exceptions.list().next().is_none() {
         report.missing.push(
             "exceptions, or their events: enable Microsoft-Windows-DotNETRuntime with the keyword \

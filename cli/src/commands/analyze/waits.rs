@@ -229,9 +229,9 @@ pub(super) fn ensure_stacks(report: &mut TableReport, profile: &Profile, missing
     let total = profile.total();
     let seconds = total.time as f64 / 1e7;
     report.headline.push(format!(
-        "{} waits that ended, {seconds:.3} s; stacks for {} waits of all processes",
-        total.samples,
-        profile.with_stack()
+        "{}, {seconds:.3} s; stacks for {} of all processes",
+        plural(total.samples, "wait that ended", "waits that ended"),
+        plural(profile.with_stack(), "wait", "waits")
     ));
     report.facts.extend([
         ("count", Cell::Count(total.samples)),
