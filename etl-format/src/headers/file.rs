@@ -45,7 +45,8 @@ pub struct FileHeader {
     pub maximum_file_size: u32,
     /// How the file was written.
     pub mode: LogFileMode,
-    /// Buffers in the file, buffer 0 included. A check, not a bound.
+    /// Buffers in the file, buffer 0 included; in a circular file all that were ever written. A
+    /// check, not a bound.
     pub buffers_written: u32,
     /// Buffers at the start of a circular file that are never overwritten.
     pub start_buffers: u32,

@@ -197,7 +197,7 @@ fn circular_file_keeps_the_latest_events() {
     let sequences: Vec<_> = found.iter().map(|b| b.sequence).collect();
     assert_eq!(sequences, [0, 9, 10, 7, 8], "file order is not time order");
     assert_eq!(numbers(&file), (12..20).collect::<Vec<_>>());
-    assert_eq!(u32_at(&found[0].records[0].bytes, 0x44), 5);
+    assert_eq!(u32_at(&found[0].records[0].bytes, 0x44), 11, "ten data buffers were written");
 }
 
 #[test]

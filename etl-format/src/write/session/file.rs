@@ -170,13 +170,8 @@ impl<O: Output> Session<O> {
         self.at = at.saturating_add(len);
         self.summary.buffers_written += 1;
         self.summary.events_written += events;
-        // In a circular file a buffer overwrites an older one.
-        let count = || self.at / u64::from(self.config.header.buffer_size).max(1);
-        self.buffers = if mode.has(LogFileMode::CIRCULAR) {
-            self.buffers.max(u32::try_from(count()).unwrap_or(u32::MAX))
-        } else {
-            self.buffers.saturating_add(1)
-        };
+        // A circular file counts those that are overwritten, too.
+        self.buffers = self.buffers.saturating_add(1);
         if let Some(done) = self.held.replace(Held { at, bytes }) {
             self.output.write_at(done.at, &done.bytes)?;
             self.recycle(done.bytes);

@@ -78,7 +78,7 @@ pub struct Session<O: Output> {
     held: Option<Held>,
     /// Offset at which the next buffer is written.
     at: u64,
-    /// Buffers in the current file, buffer 0 included.
+    /// Buffers written to the current file, buffer 0 and overwritten ones included.
     buffers: u32,
     sequence: i64,
     last_flush: i64,
