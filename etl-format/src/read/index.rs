@@ -385,7 +385,11 @@ impl BufferWalk {
                 Error::truncated(end, "further buffers that the file header counts", need, 0),
                 log,
             )?;
-        } else {
+        } else if self.is_due()
+            || u64::from(stated) < found
+            || !self.layout.mode.has(LogFileMode::CIRCULAR)
+        {
+            // What a full circular file counts beyond its buffers is overwritten.
             self.notes.push(Note::BufferCount { stated, found });
         }
         Ok(())

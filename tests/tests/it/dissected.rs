@@ -63,7 +63,11 @@ fn both_read(directory: &str, files: Vec<(String, Vec<u8>)>) {
     }
     let answers = foreign("dissect_counts.py", &written);
     for (answer, (name, file)) in answers.iter().zip(&files) {
-        assert_eq!(answer["records"].as_u64(), Some(counts(file).0), "{name}: {answer}");
+        // The header counts overwritten buffers, too: after the last one, dissect.etl misses them.
+        let trace = Trace::open(&file[..], &Options::default()).unwrap();
+        let wrapped = u64::from(trace.header().buffers_written) > trace.buffers().len() as u64;
+        let read = if wrapped { "before" } else { "records" };
+        assert_eq!(answer[read].as_u64(), Some(counts(file).0), "{name}: {answer}");
     }
     let plain = |file: &[u8]| {
         let trace = Trace::open(file, &Options::default()).unwrap();
