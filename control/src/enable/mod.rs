@@ -163,12 +163,18 @@ impl Enablement {
         if keyword == 0 {
             return !self.ignore_keyword_0;
         }
-        let any = if self.any == 0 { u64::MAX } else { self.any };
-        let all = match self.variant {
-            Variant::Legacy if self.any == 0 => 0,
-            _ => self.all,
-        };
+        let (any, all) = self.masks();
         keyword & any != 0 && keyword & all == all
+    }
+
+    /// The masks as the wording of the rule takes them: `any`, of which one bit has to be set, and
+    /// `all`.
+    fn masks(&self) -> (u64, u64) {
+        match (self.any, self.variant) {
+            (0, Variant::Legacy) => (u64::MAX, 0),
+            (0, Variant::Current) => (u64::MAX, self.all),
+            (any, _) => (any, self.all),
+        }
     }
 }
 
@@ -194,19 +200,14 @@ impl CombinedEnablement {
     pub fn of<'a>(sessions: impl IntoIterator<Item = &'a Enablement>) -> Self {
         let mut union = CombinedEnablement::default();
         for session in sessions {
-            let any = if session.any == 0 { u64::MAX } else { session.any };
+            let (any, all) = session.masks();
             if union.enabled {
                 let all_levels = union.level == 0 || session.level == 0;
                 union.level = if all_levels { 0 } else { union.level.max(session.level) };
                 union.any |= any;
-                union.all &= session.all;
+                union.all &= all;
             } else {
-                union = CombinedEnablement {
-                    level: session.level,
-                    any,
-                    all: session.all,
-                    enabled: true,
-                };
+                union = CombinedEnablement { level: session.level, any, all, enabled: true };
             }
         }
         union
@@ -328,10 +329,6 @@ mod tests {
             sessions in proptest::collection::vec(enablement(), 1..5), e in event(),
         ) {
             // A provider cannot know of filters and properties, so it may raise more than is taken.
-            let sessions: Vec<_> = sessions
-                .into_iter()
-                .map(|s| Enablement { variant: Variant::Current, ..s })
-                .collect();
             let union = CombinedEnablement::of(&sessions);
             if sessions.iter().any(|s| s.admits(&e)) {
                 prop_assert!(union.raises(e.level, e.keyword), "{:?}", union);
