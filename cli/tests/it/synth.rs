@@ -47,6 +47,64 @@ fn synth_keeps_existing_files_without_force() {
     assert_ne!(std::fs::read(directory.path().join("out/recipe.etl")).unwrap(), before);
 }
 
+/// A session whose file is cut in half.
+const CUT: &str = r#"process "A.exe" { clr "core" { assembly "A" { module "A.dll" { methods 20 ready=10 } } }
+    every "1ms" from="1s" until="2s" { throw 1 } }
+session "a" file="FILE" { enable "runtime" keywords="Exception" level=5; fault "truncated" percent=50 }
+at "2.5s" { stop "a" }"#;
+
+#[test]
+fn synth_verify_checks_traces_of_any_name() {
+    let directory = tempfile::tempdir().unwrap();
+    for file in ["a.trace", "a.etl.001", "a.etl_4000", "a.ETL"] {
+        std::fs::write(directory.path().join("s.kdl"), CUT.replace("FILE", file)).unwrap();
+        let args = ["synth", "s.kdl", "-o", "out", "--verify", "--force"];
+        let said = etlkit(directory.path(), &args);
+        assert_eq!(said.code, 1, "{file}: {}{}", said.out, said.err);
+        assert!(said.out.contains("incomplete") && said.err.is_empty(), "{file}: {}", said.out);
+    }
+}
+
+#[test]
+fn synth_never_overwrites_its_script() {
+    let directory = tempfile::tempdir().unwrap();
+    let part = r#"at "3s" { }"#;
+    for file in ["s.kdl", "part.kdl"] {
+        let script = format!("include \"part.kdl\"\n{}", CUT.replace("FILE", file));
+        std::fs::write(directory.path().join("part.kdl"), part).unwrap();
+        std::fs::write(directory.path().join("s.kdl"), &script).unwrap();
+        let said = etlkit(directory.path(), &["synth", "s.kdl", "-o", ".", "--force"]);
+        assert_eq!(said.code, 2, "{file}: {}", said.out);
+        assert!(said.err.contains("is one of the inputs"), "{file}: {}", said.err);
+        let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
+        assert_eq!((read("s.kdl").as_str(), read("part.kdl").as_str()), (script.as_str(), part));
+    }
+}
+
+#[test]
+fn synth_count_needs_a_seed_for_each_variant() {
+    let directory = with_recipe();
+    let seed = (u64::MAX - 1).to_string();
+    let args = ["synth", "recipe.kdl", "-o", "out", "--seed", &seed, "--count"];
+    let said = etlkit(directory.path(), &[&args[..], &["3"]].concat());
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("there are no 3 seeds"), "{}", said.err);
+    assert_eq!(etlkit(directory.path(), &[&args[..], &["2"]].concat()).code, 0);
+    let made: Vec<_> = std::fs::read_dir(directory.path().join("out")).unwrap().collect();
+    assert_eq!(made.len(), 2);
+}
+
+#[test]
+fn synth_takes_the_last_setting_of_a_parameter() {
+    let directory = tempfile::tempdir().unwrap();
+    let script =
+        "param \"n\" 1\nscenario \"s\" seed=1 about=\"{n}\"\nsession \"s\" file=\"s{n}.etl\"";
+    std::fs::write(directory.path().join("s.kdl"), script).unwrap();
+    let args = ["synth", "s.kdl", "-o", "out", "--set", "n=3", "--set", "n=4"];
+    assert_eq!(etlkit(directory.path(), &args).code, 0);
+    assert!(directory.path().join("out/s4.etl").exists());
+}
+
 #[test]
 fn synth_writes_what_a_verifier_has_to_find() {
     let directory = with_recipe();

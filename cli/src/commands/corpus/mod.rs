@@ -140,7 +140,7 @@ fn build(corpus: &Corpus, out: &Path, force: bool, names: &[String]) -> Result<O
         let directory = out.join(name);
         let store = synth::synthesize(&scenario, name, &directory, true)?;
         let mut text = String::new();
-        for (file, size) in store.finish(force)? {
+        for (file, size) in store.finish(force, &[])? {
             let path = directory.join(&file);
             if lock.exists() {
                 let checksum = fs::File::open(&path)

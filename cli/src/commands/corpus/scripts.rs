@@ -45,7 +45,7 @@ impl Script {
     /// Reads the script, and prints its errors.
     pub fn parse(&self) -> Result<Scenario, Failure> {
         match &self.source {
-            Source::File(path) => synth::parse(path, &[], None),
+            Source::File(path) => Ok(synth::parse(path, &[], None)?.scenario),
             Source::Text(text) => synth::parse_text(&self.name, text, &corpus::include),
         }
     }

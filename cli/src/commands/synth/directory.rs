@@ -9,6 +9,7 @@ use etl_synth::{FileSystem, ReadSeek};
 
 use super::TRUTH;
 use crate::error::Failure;
+use crate::input;
 use crate::sink;
 use crate::unfinished::{self, Unfinished};
 
@@ -22,6 +23,8 @@ pub(crate) struct Directory {
     temporary: tempfile::TempDir,
     _unfinished: Unfinished,
     files: Vec<String>,
+    /// Which of them are traces.
+    traces: Vec<String>,
 }
 
 impl Directory {
@@ -36,7 +39,8 @@ impl Directory {
         let (temporary, _unfinished) =
             unfinished::create(|| builder.tempdir_in(target), tempfile::TempDir::path)
                 .map_err(failure)?;
-        Ok(Directory { target: target.to_owned(), temporary, _unfinished, files: Vec::new() })
+        let target = target.to_owned();
+        Ok(Directory { target, temporary, _unfinished, files: Vec::new(), traces: Vec::new() })
     }
 
     /// The temporary path of a file of the scenario. Names that leave the directory are rejected.
@@ -55,8 +59,17 @@ impl Directory {
         fs::File::create(self.temporary.path().join(name))
     }
 
-    /// Moves the files to the target. Returns names and sizes.
-    pub fn finish(self, force: bool) -> Result<Vec<(String, u64)>, Failure> {
+    pub(super) fn set_traces(&mut self, traces: Vec<String>) {
+        self.traces = traces;
+    }
+
+    /// The names of the traces.
+    pub(super) fn traces(&self) -> &[String] {
+        &self.traces
+    }
+
+    /// Moves the files to the target, but never onto one of the inputs. Returns names and sizes.
+    pub fn finish(self, force: bool, inputs: &[PathBuf]) -> Result<Vec<(String, u64)>, Failure> {
         let mut files = Vec::new();
         let entries = fs::read_dir(self.temporary.path())?;
         let mut names: Vec<String> = Vec::new();
@@ -69,6 +82,13 @@ impl Directory {
         });
         for name in &names {
             let path = self.target.join(name);
+            if inputs.iter().any(|from| !input::is_stdin(from) && input::is_same(from, &path)) {
+                return Err(Failure::new(
+                    path.display().to_string(),
+                    "is one of the inputs, which are never overwritten",
+                )
+                .hint("choose another directory with -o"));
+            }
             if !force && path.exists() {
                 return Err(Failure::new(path.display().to_string(), "exists already")
                     .hint("--force replaces it"));
@@ -77,8 +97,8 @@ impl Directory {
         // What describes traces is removed first and written last: it never describes other traces
         // than those there.
         let truth = self.target.join(TRUTH);
-        let stems = names.iter().filter_map(|name| name.strip_suffix(".etl"));
-        let expected = stems.map(|stem| self.target.join(format!("{stem}{EXPECTED}")));
+        let stems = self.traces.iter().flat_map(|name| [Some(&**name), name.strip_suffix(".etl")]);
+        let expected = stems.flatten().map(|stem| self.target.join(format!("{stem}{EXPECTED}")));
         for path in expected.chain([truth.clone()]) {
             match fs::remove_file(&path) {
                 Err(e) if e.kind() != io::ErrorKind::NotFound => {

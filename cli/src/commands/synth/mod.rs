@@ -2,7 +2,9 @@
 
 mod directory;
 mod script_errors;
+mod traces;
 
+use std::cell::RefCell;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -19,6 +21,7 @@ use crate::threads;
 
 use directory::Directory;
 use script_errors::explain;
+use traces::Traces;
 
 /// The file that lists every event and whether it was recorded.
 const TRUTH: &str = "truth.jsonl";
@@ -94,7 +97,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         return Ok(Outcome::Success);
     };
     let name = input::display(script);
-    let scenario = parse(script, &args.set, args.seed)?;
+    let ParsedScript { scenario, inputs } = parse(script, &args.set, args.seed)?;
     if args.check {
         output::print(&format!("{name}: no errors\n"))?;
         return Ok(Outcome::Success);
@@ -110,17 +113,13 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     let Some(out) = &args.output else { return Ok(Outcome::Success) };
     if let Some(count) = args.count {
-        return variants(args, &scenario, &name, out, count);
+        return variants(args, &scenario, &name, out, count, &inputs);
     }
     let store = synthesize(&scenario, &name, out, !args.no_truth)?;
+    let traces: Vec<PathBuf> = store.traces().iter().map(|name| out.join(name)).collect();
     let mut text = String::new();
-    let mut traces = Vec::new();
-    for (file, size) in store.finish(args.force)? {
-        let path = out.join(file);
-        text.push_str(&format!("{}  {}\n", path.display(), output::size(size)));
-        if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("etl")) {
-            traces.push(path);
-        }
+    for (file, size) in store.finish(args.force, &inputs)? {
+        text.push_str(&format!("{}  {}\n", out.join(file).display(), output::size(size)));
     }
     output::print(&text)?;
     if traces.is_empty() {
@@ -140,15 +139,20 @@ fn variants(
     name: &str,
     out: &Path,
     count: u32,
+    inputs: &[PathBuf],
 ) -> Result<Outcome, Failure> {
     let first = args.seed.unwrap_or(1);
-    let seeds: Vec<u64> = (0..u64::from(count)).map(|n| first.saturating_add(n)).collect();
+    let seeds: Option<Vec<u64>> = (0..u64::from(count)).map(|n| first.checked_add(n)).collect();
+    let seeds = seeds.ok_or_else(|| {
+        Failure::new(name, format!("there are no {count} seeds from {first} on"))
+            .hint("choose a lower --seed or --count")
+    })?;
     let jobs = args.jobs.map_or_else(threads::processors, usize::from).min(seeds.len());
     let made = threads::map(&seeds, jobs, |seed| {
         let directory = out.join(seed.to_string());
         let scenario = scenario.clone().with_seed(*seed);
         let store = synthesize(&scenario, name, &directory, !args.no_truth)?;
-        let files = store.finish(args.force)?;
+        let files = store.finish(args.force, inputs)?;
         let line = |(file, size): (String, u64)| {
             format!("{}  {}\n", directory.join(file).display(), output::size(size))
         };
@@ -168,21 +172,35 @@ pub(super) fn parse_text(
     Script::new(name, text).include(include).parse().map_err(|errors| explain(name, &errors))
 }
 
+/// A scenario, and the files that it was read from.
+pub(super) struct ParsedScript {
+    pub scenario: Scenario,
+    /// The script and what it includes.
+    pub inputs: Vec<PathBuf>,
+}
+
 /// Reads a script, and prints its errors.
 pub(super) fn parse(
     script: &Path,
     set: &[(String, String)],
     seed: Option<u64>,
-) -> Result<Scenario, Failure> {
+) -> Result<ParsedScript, Failure> {
     let text = read(script)?;
     let directory = script.parent().unwrap_or(Path::new("")).to_owned();
-    let include = |name: &str| fs::read_to_string(directory.join(name));
+    let inputs = RefCell::new(vec![script.to_owned()]);
+    let beside = |name: &str| {
+        let path = directory.join(name);
+        inputs.borrow_mut().push(path.clone());
+        path
+    };
+    let include = |name: &str| fs::read_to_string(beside(name));
     let name = input::display(script);
-    let files = |name: &str| fs::read(directory.join(name));
+    let files = |name: &str| fs::read(beside(name));
     let script = Script::new(&name, &text).include(&include).files(&files);
     let script = script.parameters(set.iter().cloned());
     let script = seed.map_or(script.clone(), |seed| script.seed(seed));
-    script.parse().map_err(|errors| explain(&name, &errors))
+    let scenario = script.parse().map_err(|errors| explain(&name, &errors))?;
+    Ok(ParsedScript { scenario, inputs: inputs.take() })
 }
 
 /// The failure of a simulation. An impossible action is shown at its position in the script.
@@ -205,12 +223,24 @@ pub(super) fn synthesize(
     if with_truth {
         let file = io::BufWriter::with_capacity(1 << 18, store.file(TRUTH)?);
         let mut lines = truth::JsonlWriter::new(file);
-        Simulation::new(scenario).observer(&mut lines).run(&mut store).map_err(failure)?;
+        simulate(scenario, &mut lines, &mut store).map_err(failure)?;
         lines.into_inner().flush()?;
     } else {
-        Simulation::new(scenario).run(&mut store).map_err(failure)?;
+        simulate(scenario, &mut (), &mut store).map_err(failure)?;
     }
     Ok(store)
+}
+
+/// Runs a simulation, and notes the names of its traces.
+fn simulate(
+    scenario: &Scenario,
+    observer: &mut dyn truth::Observer,
+    store: &mut Directory,
+) -> etl_synth::Result<()> {
+    let mut traces = Traces::new(observer);
+    Simulation::new(scenario).observer(&mut traces).run(store)?;
+    store.set_traces(traces.into_names());
+    Ok(())
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
