@@ -157,7 +157,10 @@ impl Output for MemoryFile {
 }
 
 /// Device names of Windows, which no file may have, with or without an extension.
-const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
+const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
+/// The digits of ports; Windows takes the superscript ones for 1 to 3.
+const PORTS: [char; 13] =
+    ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '\u{b9}', '\u{b2}', '\u{b3}'];
 
 /// Why a name is not a valid file name on every operating system; `None` if it is valid.
 #[must_use]
@@ -165,7 +168,7 @@ pub fn file_name_problem(name: &str) -> Option<&'static str> {
     let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_lowercase();
     let port = stem.strip_prefix("com").or_else(|| stem.strip_prefix("lpt"));
     let device = DEVICES.contains(&&*stem)
-        || port.is_some_and(|n| n.len() == 1 && n.starts_with(|c: char| c.is_ascii_digit()));
+        || port.is_some_and(|n| n.chars().count() == 1 && n.starts_with(PORTS));
     if name.is_empty() {
         Some("it is empty")
     } else if name.contains(['/', '\\', ':']) || name == "." || name == ".." {
@@ -211,6 +214,8 @@ mod tests {
             ("a.etl.", "dot"),
             ("NUL.etl", "device"),
             ("com1", "device"),
+            ("COM\u{b9}.etl", "device"),
+            ("conout$", "device"),
         ] {
             assert!(file_name_problem(name).is_some_and(|problem| problem.contains(why)), "{name}");
         }

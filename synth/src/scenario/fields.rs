@@ -62,14 +62,13 @@ impl<'f> List<'f> {
                 vec![OwnedValue::Struct(inner.values())]
             }
             FieldKind::Value(_) => {
+                let errors = args.reader.errors.len();
                 let found = given(&mut args, field);
+                self.is_valid &= args.reader.errors.len() == errors;
                 let is_encodable = found.iter().all(|value| match encodable(field, value) {
                     Ok(()) => true,
                     Err(error) => {
-                        let of = field.in_type().map_or("a structure", InType::name);
-                        let help = format!("{name} is of type {of}");
-                        let message = format!("{name} cannot have this value");
-                        args.error(message, error.problem.to_string(), Some(&help));
+                        not_of_type(&mut args, field, &error.problem.to_string());
                         false
                     }
                 });
@@ -89,17 +88,27 @@ impl<'f> List<'f> {
 /// The values of a node: one, or any number for an array.
 fn given(args: &mut Args<'_, '_>, field: &Field) -> Vec<OwnedValue> {
     let entries = args.node.entries().iter().filter(|entry| entry.name().is_none());
-    if field.count == Count::One {
-        let text = args.next("a value").unwrap_or_default();
-        let mut entries = entries;
-        return vec![entries.next().map_or(OwnedValue::Auto, |e| value(field, e.value(), text))];
-    }
+    let most = if field.count == Count::One { 1 } else { usize::MAX };
     let mut out = Vec::new();
-    for entry in entries {
+    for entry in entries.take(most) {
         let text = args.maybe("a value").unwrap_or_default();
-        out.push(value(field, entry.value(), text));
+        match value(field, entry.value(), text) {
+            Some(value) => out.push(value),
+            None => not_of_type(args, field, "malformed"),
+        }
+    }
+    if field.count == Count::One && args.node.entries().is_empty() {
+        args.next::<String>("a value");
+        out.push(OwnedValue::Auto);
     }
     out
+}
+
+/// Reports a value that a field cannot have.
+fn not_of_type(args: &mut Args<'_, '_>, field: &Field, why: &str) {
+    let of = field.in_type().map_or("a structure", InType::name);
+    let help = format!("{} is of type {of}", field.name);
+    args.error(format!("{} cannot have this value", field.name), why, Some(&help));
 }
 
 /// Whether a value goes with its field, whatever other fields hold.

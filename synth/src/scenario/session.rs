@@ -94,7 +94,8 @@ pub(super) fn enable(mut args: Args<'_, '_>) -> Option<EnablePlan> {
     let mut plan = EnablePlan { rule, ..EnablePlan::new(provider, 0, 0) };
     plan.processes = args.list("processes", MAX_PROCESSES).unwrap_or_default();
     if let Some(text) = args.get::<String>("executables") {
-        let names = text.split([' ', ',', ';']).filter(|name| !name.is_empty());
+        // As ETW separates them: names can contain spaces.
+        let names = text.split(';').map(str::trim).filter(|name| !name.is_empty());
         plan.executables = names.map(str::to_owned).collect();
     }
     plan.stacks = args.flag("stacks");

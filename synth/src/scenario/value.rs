@@ -9,9 +9,9 @@ use kdl::KdlValue;
 
 use crate::time::system_time;
 
-/// A value for a field; `text` is the value as text with its variables filled in. A value that does
-/// not fit the type stays as it is, and the encoder reports it.
-pub(super) fn value(field: &Field, given: &KdlValue, text: String) -> OwnedValue {
+/// A value for a field; `text` is the value as text with its variables filled in. A value of another
+/// type stays as it is, and the encoder reports it; `None` for one that it would write all the same.
+pub(super) fn value(field: &Field, given: &KdlValue, text: String) -> Option<OwnedValue> {
     let of = field.in_type();
     let number = |n: i128| match (u64::try_from(n), i64::try_from(n)) {
         (Ok(n), _) => OwnedValue::UInt(n),
@@ -20,27 +20,40 @@ pub(super) fn value(field: &Field, given: &KdlValue, text: String) -> OwnedValue
     };
     let read = match (of, given) {
         (_, KdlValue::Null) => Some(OwnedValue::Auto),
-        (Some(InType::Float), _) => text.parse().ok().map(OwnedValue::Float),
+        (Some(InType::Float), _) => {
+            let number: Option<f32> = text.parse().ok();
+            let written = |n: &f32| n.is_finite() || !text.contains(|c: char| c.is_ascii_digit());
+            return number.filter(written).map(OwnedValue::Float);
+        }
         (Some(InType::Double), _) => text.parse().ok().map(OwnedValue::Double),
+        (Some(InType::SystemTime), KdlValue::Integer(n)) => {
+            u64::try_from(*n).ok().and_then(file_time_parts).map(OwnedValue::SystemTime)
+        }
+        (Some(InType::Boolean), KdlValue::Integer(n)) if !matches!(n, 0 | 1) => return None,
         (_, KdlValue::Integer(n)) => Some(number(*n)),
         (_, KdlValue::Float(n)) => Some(OwnedValue::Double(*n)),
         (_, KdlValue::Bool(b)) => Some(OwnedValue::Bool(*b)),
-        (Some(InType::Boolean), _) => text.parse().ok().map(OwnedValue::Bool),
+        (Some(InType::Boolean), _) => match &*text {
+            "0" => Some(OwnedValue::Bool(false)),
+            "1" => Some(OwnedValue::Bool(true)),
+            text => text.parse().ok().map(OwnedValue::Bool),
+        },
         (Some(InType::Guid), _) => text.parse().ok().map(OwnedValue::Guid),
         (Some(InType::Sid | InType::WbemSid), _) => sid(&text).map(OwnedValue::Sid),
         (Some(InType::FileTime), _) => file_time(&text).map(OwnedValue::FileTime),
         (Some(InType::SystemTime), _) => {
-            text.parse().ok().and_then(system_time).map(OwnedValue::SystemTime)
+            let parts = file_time(&text).and_then(file_time_parts);
+            parts.map(OwnedValue::SystemTime)
         }
         (Some(InType::Binary), _) => match text.parse() {
             Ok(address) if field.out == OutType::Ipv6 => Some(OwnedValue::Ipv6(address)),
-            _ => binary(field, &text).map(OwnedValue::Binary),
+            _ => return binary(field, &text).map(OwnedValue::Binary),
         },
         (Some(InType::Utf16 | InType::Ansi), _) => None,
         // A parameter or a variable is text.
         _ => whole(&text).map(number).or_else(|| named(field, &text)),
     };
-    read.unwrap_or(OwnedValue::Text(text))
+    Some(read.unwrap_or(OwnedValue::Text(text)))
 }
 
 /// A number by its name in the field's map (`|` between bits), or as an IPv4 address.
@@ -103,6 +116,12 @@ fn file_time(text: &str) -> Option<u64> {
         Some(number) => u64::try_from(number).ok(),
         None => utc_time(text),
     }
+}
+
+/// A FILETIME as SYSTEMTIME.
+fn file_time_parts(time: u64) -> Option<[u16; 8]> {
+    let since_1970 = i128::from(time) - i128::from(FILETIME_UNIX_EPOCH);
+    system_time(jiff::Timestamp::from_nanosecond(since_1970 * 100).ok()?)
 }
 
 /// A time in UTC as FILETIME.

@@ -48,6 +48,16 @@ fn parse(reader: &mut Reader<'_>, text: &str) -> Option<KdlDocument> {
         return None;
     }
     let report = |error: kdl::KdlError| {
+        // What the parser says about such a node, and about all before it, misleads.
+        let unseparated = error.diagnostics.iter().find(|d| {
+            let before = text.get(..d.span.offset()).unwrap_or_default();
+            d.message.as_deref() == Some("Expected end of document")
+                && before.trim_end_matches([' ', '\t']).ends_with('}')
+        });
+        if let Some(d) = unseparated {
+            let help = Some("; or a new line after the }");
+            return reader.error(d.span, "two nodes are not separated", "the second", help);
+        }
         for d in error.diagnostics {
             let message = d.message.unwrap_or_else(|| "not KDL".to_owned());
             let label = d.label.unwrap_or_else(|| "here".to_owned());
@@ -98,7 +108,8 @@ fn param(mut args: Args<'_, '_>) {
     let name: String = args.next("the parameter's name").unwrap_or_default();
     let value = args.next("its value").unwrap_or_default();
     let (reader, node) = (&mut *args.reader, args.node);
-    let mut set = reader.script.parameters.iter();
+    // The last of several settings is valid, as with properties.
+    let mut set = reader.script.parameters.iter().rev();
     let set = set.find(|(n, _)| *n == name).map(|(_, v)| v.clone());
     if reader.variables.len() >= MAX_VARIABLES {
         let help = format!("at most {MAX_VARIABLES} are valid at one place");

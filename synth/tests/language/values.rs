@@ -34,6 +34,7 @@ fn raise_accepts_values_of_each_type() {
         ("FILETIME", "\"1601-01-01T00:00:01Z\"", "10000000"),
         ("FILETIME", "116444736000000000", "116444736000000000"),
         ("SYSTEMTIME", "\"2026-01-05T08:30:07.5Z\"", "[2026,1,1,5,8,30,7,500]"),
+        ("SYSTEMTIME", "116444736000000000", "[1970,1,4,1,0,0,0,0]"),
         ("SID", "\"system\"", "\"010100000000000512000000\""),
     ];
     for kind in ["manifest", "tracelogging"] {
@@ -65,6 +66,10 @@ fn raise_rejects_values_of_other_types() {
         ("UInt16", "-1"),
         ("Int32", "\"three\""),
         ("Float", "\"half\""),
+        ("Float", "1e39"),
+        ("Binary", "\"0x00ff\""),
+        ("Binary", "\"00f\""),
+        ("Boolean", "2"),
         ("Boolean", "\"perhaps\""),
         ("GUID", "\"none\""),
         ("SID", "\"anyone\""),
