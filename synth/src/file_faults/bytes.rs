@@ -5,22 +5,24 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 
 use crate::file_system::FileSystem;
-use crate::model::{Fault, SessionPlan};
+use crate::model::Fault;
 use crate::rng::Rng;
 
 /// Zeros that are written at a time.
 const PIECE: usize = 1 << 16;
 
-/// Applies a fault to a file and returns the changed bytes. Faults of the session itself (a skewed
-/// clock, a session that is not stopped) change nothing here.
+/// Applies a fault to a file and returns the changed bytes. `last` is the buffer that was written
+/// last. Faults of the session itself (a skewed clock, a session that is not stopped) change
+/// nothing here.
 pub(crate) fn apply(
     fault: &Fault,
     file: &str,
-    plan: &SessionPlan,
+    buffer_size: u32,
+    last: Option<Range<u64>>,
     rng: &mut Rng,
     files: &mut dyn FileSystem,
 ) -> io::Result<Vec<Range<u64>>> {
-    let buffer = u64::from(plan.buffer_size);
+    let buffer = u64::from(buffer_size);
     match *fault {
         Fault::Truncated(percent) => {
             let len = length(file, files)?;
@@ -48,15 +50,15 @@ pub(crate) fn apply(
         }
         Fault::Torn => {
             // Only half of the last buffer reached the disk; the file has its length all the same.
-            let len = length(file, files)?;
-            let from = len.saturating_sub(buffer / 2).max(buffer.min(len));
+            let Some(Range { start, end }) = last else { return Ok(Vec::new()) };
+            let from = start.saturating_add(end.saturating_sub(start) / 2);
             let mut at = from;
-            while at < len {
-                let piece = usize::try_from(len - at).unwrap_or(PIECE).min(PIECE);
+            while at < end {
+                let piece = usize::try_from(end - at).unwrap_or(PIECE).min(PIECE);
                 files.overwrite(file, at, &vec![0; piece])?;
                 at += piece as u64;
             }
-            Ok(some(from..len))
+            Ok(some(from..end))
         }
         _ => Ok(Vec::new()),
     }

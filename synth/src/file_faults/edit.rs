@@ -1,36 +1,56 @@
-//! Edits of finished files: of single records, which a session then writes again, and of headers,
-//! in place. The whole file is in memory.
+//! Edits of finished files: of single records, whose buffers are then written again, and of
+//! headers, in place. The whole file is in memory.
 
-use std::io::{self, Cursor, Read};
+use std::io::{self, Read};
 
 use etl_format::read::{Options, Order, Trace};
-use etl_format::write::record::Raw;
-use etl_format::write::{File, Session, SessionConfig};
 use etl_schema::EventSchema;
+use etl_schema::encode::OwnedValue;
 use etl_schema::store::SchemaStore;
 
 use super::Problem;
+use super::buffers::Buffers;
 use super::patch;
 use super::record::{EditableRecord, Schemas};
+use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
-use crate::model::{Edit, EditPlan, FieldValue, RecordAction, RecordEdit, RecordSelector, Side};
+use crate::model::{
+    Edit, EditPlan, FieldValue, RecordAction, RecordEdit, RecordSelector, ScriptLocation, Side,
+};
+use crate::time::Nanos;
 
-/// Makes a plan's changes to its file. `schemas` are those of the scenario's own providers.
+/// Makes a plan's changes to its file at the end of the simulation. `schemas` are those of the
+/// scenario's own providers.
 pub(crate) fn edit(
     plan: &EditPlan,
     schemas: &[EventSchema],
     files: &mut dyn FileSystem,
-) -> Result<(), Problem> {
-    let failed = |e: io::Error| format!("{} cannot be edited: {e}", plan.file);
+    at: Nanos,
+) -> Result<()> {
+    let error = |problem: &str, location: Option<&ScriptLocation>| {
+        let what = format!("{} cannot be edited: {problem}", plan.file);
+        Error::impossible(at, what).with_location(location)
+    };
+    let failed = |e: io::Error| {
+        let missing = e.kind() == io::ErrorKind::NotFound;
+        let problem = if missing { "no such file".to_owned() } else { e.to_string() };
+        error(&problem, plan.location.as_ref())
+    };
     let mut bytes = Vec::new();
     files.open(&plan.file).and_then(|mut f| f.read_to_end(&mut bytes)).map_err(failed)?;
-    edit_bytes(&mut bytes, &plan.edits, schemas)
-        .map_err(|problem| format!("edit of {}: {problem}", plan.file))?;
+    let mut current = None;
+    let edits = plan.edits.iter().inspect(|(_, location)| current = location.as_ref());
+    let edited = edit_bytes(&mut bytes, edits.map(|(edit, _)| edit), schemas);
+    edited.map_err(|problem| error(&problem.to_string(), current.or(plan.location.as_ref())))?;
     files.truncate(&plan.file, 0).map_err(failed)?;
-    Ok(files.overwrite(&plan.file, 0, &bytes).map_err(failed)?)
+    files.overwrite(&plan.file, 0, &bytes).map_err(failed)
 }
 
-fn edit_bytes(bytes: &mut Vec<u8>, edits: &[Edit], schemas: &[EventSchema]) -> Result<(), Problem> {
+fn edit_bytes<'a>(
+    bytes: &mut Vec<u8>,
+    edits: impl Iterator<Item = &'a Edit>,
+    schemas: &[EventSchema],
+) -> Result<(), Problem> {
     let mut records: Option<Records> = None;
     for edit in edits {
         if !matches!(edit, Edit::Records(_))
@@ -61,38 +81,30 @@ fn edit_bytes(bytes: &mut Vec<u8>, edits: &[Edit], schemas: &[EventSchema]) -> R
 /// The records of a file after buffer 0, in time order.
 struct Records {
     all: Vec<EditableRecord>,
+    buffers: Buffers,
 }
 
 impl Records {
     fn read(bytes: &[u8], schemas: &[EventSchema]) -> Result<Self, Problem> {
         let mut trace = Trace::open(bytes, &Options::default())?;
+        let buffers = Buffers::of(&trace)?;
         let mut store = SchemaStore::default();
         store.add_schemas(schemas.iter().cloned());
         let (mut all, mut shared) = (Vec::new(), Schemas::new());
         let mut records = trace.records(Order::Time)?;
         while let Some(record) = records.next_record()? {
-            // Buffer 0 is written again with the header.
+            // Buffer 0 stays as it is.
             if record.location().buffer_offset == 0 {
                 continue;
             }
             store.learn(&record);
             all.push(EditableRecord::new(&record, &store, &mut shared));
         }
-        Ok(Records { all })
+        Ok(Records { all, buffers })
     }
 
     fn write(self, bytes: &[u8]) -> Result<Vec<u8>, Problem> {
-        let trace = Trace::open(bytes, &Options::default())?;
-        let header = trace.header().clone();
-        let end = header.end_time;
-        let medium = File::new(Cursor::new(Vec::new()));
-        let mut session = Session::create(medium, SessionConfig::new(header))?;
-        for record in &self.all {
-            let raw = Raw { bytes: record.bytes(), timestamp: Some(record.timestamp()) };
-            session.write(record.processor, &raw)?;
-        }
-        let (file, _) = session.close((end != 0).then_some(end))?;
-        Ok(file.into_inner().into_inner())
+        self.buffers.write(bytes, &self.all)
     }
 
     /// Indexes of the selected records.
@@ -140,27 +152,50 @@ impl Records {
             FieldValue::Number(n) => Ok(*n),
             FieldValue::Text(text) => Err(format!("{text:?} is not a number").into()),
             FieldValue::Of(select, field, plus) => {
-                let record = self.all.get(self.first(select)?);
-                let value = record.and_then(|r| r.field(field));
-                let value = value.ok_or_else(|| format!("{} has no {field}", select.event))?;
+                let value = self.taken(select, field)?.as_u64();
+                let value =
+                    value.ok_or_else(|| format!("{field} of {} is not a number", select.event))?;
                 Ok(value.wrapping_add(*plus))
             }
         }
+    }
+
+    /// The value of a field of another record.
+    fn taken(&self, select: &RecordSelector, field: &str) -> Result<&OwnedValue, Problem> {
+        let record = self.all.get(self.first(select)?);
+        let value = record.and_then(|r| r.value(field));
+        Ok(value.ok_or_else(|| format!("{} has no {field}", select.event))?)
+    }
+
+    /// The value for a field: a number, or text.
+    fn new_value(&self, given: &FieldValue) -> Result<FieldValue, Problem> {
+        let text = match given {
+            FieldValue::Text(text) => text.clone(),
+            FieldValue::Of(select, field, 0) => match self.taken(select, field)? {
+                OwnedValue::Text(text) => text.clone(),
+                _ => return self.number(given).map(FieldValue::Number),
+            },
+            _ => return self.number(given).map(FieldValue::Number),
+        };
+        Ok(FieldValue::Text(text))
     }
 
     fn edit(&mut self, edit: &RecordEdit) -> Result<(), Problem> {
         let places = self.places(&edit.select)?;
         // From the last one, so that the indexes of the others stay valid.
         for &at in places.iter().rev() {
+            if let Some(record) = self.all.get(at) {
+                self.buffers.touch(record.home);
+            }
             match &edit.action {
                 RecordAction::Delete => {
                     self.all.remove(at);
                 }
                 RecordAction::Copy(times, changes) => {
                     let copy = self.changed(at, changes)?;
-                    for _ in 0..*times {
-                        self.all.insert(at.saturating_add(1), copy.clone());
-                    }
+                    let after = at.saturating_add(1);
+                    let copies = core::iter::repeat_n(copy, usize::try_from(*times)?);
+                    self.all.splice(after..after, copies);
                 }
                 RecordAction::Alter(changes) => {
                     let altered = self.changed(at, changes)?;
@@ -176,21 +211,24 @@ impl Records {
         Ok(())
     }
 
+    /// A record with changes, in the buffer where it belongs.
     fn changed(
-        &self,
+        &mut self,
         at: usize,
         changes: &crate::model::Changes,
     ) -> Result<EditableRecord, Problem> {
         let record = self.all.get(at).ok_or("no such record")?;
         let mut fields = Vec::new();
         for (field, given) in &changes.fields {
-            let value = match given {
-                FieldValue::Text(text) => FieldValue::Text(text.clone()),
-                other => FieldValue::Number(self.number(other)?),
-            };
-            fields.push((field.as_str(), value));
+            fields.push((field.as_str(), self.new_value(given)?));
         }
-        record.changed(changes, &fields)
+        let mut changed = record.changed(changes, &fields)?;
+        if let Some(processor) = changes.processor.filter(|p| *p != changed.processor) {
+            changed.processor = processor;
+            changed.home = self.buffers.home(processor, changed.timestamp());
+            self.buffers.touch(changed.home);
+        }
+        Ok(changed)
     }
 
     fn displace(&mut self, at: usize, target: &RecordSelector, side: Side) -> Result<(), Problem> {
@@ -205,6 +243,7 @@ impl Records {
         };
         let mut moved = self.all.remove(at);
         moved.take_time_of(&model);
+        self.buffers.touch(moved.home);
         // Removing a record before it has moved it by one.
         let to = to.saturating_sub(usize::from(at < to));
         let to = to.saturating_add(usize::from(side == Side::After));
@@ -220,6 +259,7 @@ impl Records {
             return Err(format!("{} is the last of its thread", one.name()).into());
         };
         let Some(other) = self.all.get(next).cloned() else { return Ok(()) };
+        self.buffers.touch(other.home);
         let (mut early, mut late) = (other.clone(), one.clone());
         early.take_time_of(&one);
         late.take_time_of(&other);
@@ -242,7 +282,11 @@ impl Records {
         let Some(earlier) = earlier else {
             return Err(format!("no record before {} on its processor", one.name()).into());
         };
-        let moved = self.all.remove(at);
+        let mut moved = self.all.remove(at);
+        if let Some(place) = self.all.get(earlier) {
+            moved.home = place.home;
+            self.buffers.touch(moved.home);
+        }
         self.all.insert(earlier, moved);
         Ok(())
     }

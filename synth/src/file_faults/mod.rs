@@ -1,5 +1,6 @@
 //! Changes to finished files: faults that damage bytes, and edits of single records and headers.
 
+mod buffers;
 mod bytes;
 mod edit;
 mod patch;

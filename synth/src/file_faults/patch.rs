@@ -20,13 +20,16 @@ pub(super) fn buffer(
     field: HeaderField,
     amount: Amount,
 ) -> Result<(), Problem> {
-    let start = nth_buffer(bytes, nth)?;
+    let (start, _) = nth_buffer(bytes, nth)?;
     change(bytes, start.saturating_add(field.offset), field.width, amount)
 }
 
 /// The last record of a buffer gets a size larger than the rest of the buffer.
 pub(super) fn damage(bytes: &mut [u8], nth: i64) -> Result<(), Problem> {
-    let start = nth_buffer(bytes, nth)?;
+    let (start, compressed) = nth_buffer(bytes, nth)?;
+    if compressed {
+        return Err("the records of this buffer are compressed".into());
+    }
     let mut last = None;
     {
         let mut trace = open(bytes)?;
@@ -53,15 +56,15 @@ fn open(bytes: &[u8]) -> Result<Trace<&[u8]>, Problem> {
     Ok(Trace::open(bytes, &Options::default())?)
 }
 
-/// The offset of a buffer; `nth` counts from 1, or from -1 backwards.
-fn nth_buffer(bytes: &[u8], nth: i64) -> Result<usize, Problem> {
+/// The offset of a buffer, and whether it is compressed; `nth` counts from 1, or from -1 backwards.
+fn nth_buffer(bytes: &[u8], nth: i64) -> Result<(usize, bool), Problem> {
     let trace = open(bytes)?;
     let buffers = trace.buffers();
     let n = usize::try_from(nth.unsigned_abs()).unwrap_or(usize::MAX);
     let at = if nth > 0 { n.checked_sub(1) } else { buffers.len().checked_sub(n) };
     let found = at.and_then(|at| buffers.get(at));
     let found = found.ok_or_else(|| format!("the file has {} buffers", buffers.len()))?;
-    Ok(usize::try_from(found.offset).map_err(|_| "too far")?)
+    Ok((usize::try_from(found.offset).map_err(|_| "too far")?, found.compressed))
 }
 
 fn change(bytes: &mut [u8], at: usize, width: usize, amount: Amount) -> Result<(), Problem> {

@@ -13,6 +13,7 @@ use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, Identity};
 
 use super::Problem;
+use super::buffers::Home;
 use crate::model::{Changes, FieldValue};
 
 /// The header of a record, as far as the layout matters here.
@@ -44,6 +45,8 @@ pub(super) struct EditableRecord {
     /// Up to the end of the payload.
     bytes: Vec<u8>,
     form: HeaderKind,
+    /// The buffer that it is in, and that buffer's processor.
+    pub home: Home,
     pub processor: u16,
     payload_at: usize,
     pointers: PointerSize,
@@ -76,6 +79,7 @@ impl EditableRecord {
             payload_at: bytes.len().saturating_sub(record.payload().len()),
             bytes,
             form,
+            home: Home::At(record.location().buffer_offset),
             processor: record.processor(),
             pointers: record.pointer_size().unwrap_or(PointerSize::P8),
             provider: record.provider(),
@@ -138,19 +142,24 @@ impl EditableRecord {
         bytes.iter().for_each(|bytes| self.put(at, bytes));
     }
 
-    /// Takes the time and the processor of another record.
+    /// Takes the time and the buffer of another record.
     pub fn take_time_of(&mut self, other: &EditableRecord) {
         let timestamp = other.timestamp();
         self.put(self.timestamp_at(), &timestamp.to_le_bytes());
-        self.processor = other.processor;
+        (self.home, self.processor) = (other.home, other.processor);
     }
 
     /// A numeric field; the first element of an array.
     pub fn field(&self, name: &str) -> Option<u64> {
+        self.value(name)?.as_u64()
+    }
+
+    /// The value of a field; of an array its first element.
+    pub fn value(&self, name: &str) -> Option<&OwnedValue> {
         let at = self.schema.as_ref()?.fields.iter().position(|f| *f.name == *name)?;
         match self.values.get(at)? {
-            OwnedValue::Array(elements) => elements.first()?.as_u64(),
-            value => value.as_u64(),
+            OwnedValue::Array(elements) => elements.first(),
+            value => Some(value),
         }
     }
 
@@ -191,7 +200,6 @@ impl EditableRecord {
             }
             new.put(kernel::HOOK, &hook.to_le_bytes());
         }
-        new.processor = changes.processor.unwrap_or(self.processor);
         let timestamp = self.timestamp().wrapping_add(changes.shift);
         new.put(new.timestamp_at(), &timestamp.to_le_bytes());
         let mut payload = self.bytes.get(self.payload_at..).unwrap_or_default().to_vec();

@@ -7,8 +7,8 @@ use etl_format::constants::offset::{buffer, header_event};
 pub struct EditPlan {
     /// The file.
     pub file: String,
-    /// The edits, in their order.
-    pub edits: Vec<Edit>,
+    /// The edits, in their order, and their nodes of the script.
+    pub edits: Vec<(Edit, Option<super::ScriptLocation>)>,
     /// The node of the script.
     pub location: Option<super::ScriptLocation>,
 }

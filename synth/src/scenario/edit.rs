@@ -11,7 +11,10 @@ pub(super) fn edit(mut args: Args<'_, '_>) -> Option<EditPlan> {
     let file = args.next("a file");
     let location = Some(args.location());
     let mut edits = Vec::new();
-    args.children(&mut |args| edits.extend(one(args)));
+    args.children(&mut |args| {
+        let location = args.location();
+        edits.extend(one(args).map(|edit| (edit, Some(location))));
+    });
     Some(EditPlan { file: file?, edits, location })
 }
 
@@ -23,11 +26,11 @@ fn one(mut args: Args<'_, '_>) -> Option<Edit> {
             Edit::Header(field, amount(&mut args)?)
         }
         "buffer" => {
-            let nth = args.next("its number, from 1 or from -1 on")?;
+            let nth = nth(&mut args)?;
             let field = args.next_choice("a field of its header", &HeaderField::OF_BUFFER)?;
             Edit::Buffer(nth, field, amount(&mut args)?)
         }
-        "damage" => Edit::Damage(args.next("a buffer's number, from 1 or from -1 on")?),
+        "damage" => Edit::Damage(nth(&mut args)?),
         "copy" | "alter" => {
             let times = if name == "copy" { args.get("times").unwrap_or(1) } else { 1 };
             let mut changes = Box::new(changes(&mut args));
@@ -56,6 +59,21 @@ fn one(mut args: Args<'_, '_>) -> Option<Edit> {
     };
     args.finish();
     Some(edit)
+}
+
+/// The number of a buffer.
+fn nth(args: &mut Args<'_, '_>) -> Option<i64> {
+    let nth = args.next("the number of a buffer")?;
+    counted(args, nth).then_some(nth)
+}
+
+/// Whether a number counts from 1, or backwards from -1; reports an error if it does not.
+fn counted(args: &mut Args<'_, '_>, nth: i64) -> bool {
+    if nth == 0 {
+        let help = Some("1 is the first one, -1 the last one");
+        args.error("there is no number 0", "counts from 1, or from -1", help);
+    }
+    nth != 0
 }
 
 /// `before="DCEndInit"` or `after="DCEndComplete" of-pid=100`.
@@ -90,6 +108,7 @@ fn select(args: &mut Args<'_, '_>) -> Option<RecordSelector> {
 /// The properties that select among the records of an event.
 fn narrowed(args: &mut Args<'_, '_>, event: String) -> RecordSelector {
     let (pid, nth, provider) = (args.get("pid"), args.get("nth"), args.get("provider"));
+    let nth = nth.filter(|nth| counted(args, *nth));
     let (field, value) = (args.get("with"), args.get("is"));
     if field.is_some() != value.is_some() {
         let help = Some("with=\"MethodID\" is=5");
