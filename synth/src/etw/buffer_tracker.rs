@@ -178,6 +178,24 @@ impl BufferTracker {
         }
     }
 
+    /// The bytes of the buffer of a file that was written last.
+    pub fn last_in(&self, name: &str) -> Option<Range<u64>> {
+        let of = self.in_files.values().filter(|report| report.file() == Some(name));
+        let last = of.max_by_key(|report| report.sequence)?;
+        last.location.as_ref().map(|range| range.start..range.end)
+    }
+
+    /// A file was created again. Returns whether it had buffers.
+    pub fn replaced(&mut self, name: &str) -> bool {
+        let of =
+            |(file, _): &(Arc<str>, u64), _: &mut BufferReport| file.eq_ignore_ascii_case(name);
+        let outcome = BufferOutcome::Overwritten;
+        let before = self.reports.len();
+        let gone = self.in_files.extract_if(.., of);
+        self.reports.extend(gone.map(|(_, report)| BufferReport { outcome, ..report }));
+        self.reports.len() > before
+    }
+
     /// Takes the reports since the last call.
     pub fn take_reports(&mut self) -> Vec<BufferReport> {
         core::mem::take(&mut self.reports)

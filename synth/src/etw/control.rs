@@ -19,6 +19,9 @@ use crate::truth::{Fact, Refusal, RefusalCode};
 /// Placeholder in a file name for month, day, hour and minute of the start.
 const START_TIME: &str = "{mmddhhmm}";
 
+/// Placeholder for the number of the start, counted for each session.
+const START_NUMBER: &str = "{nnnnnn}";
+
 /// Sessions that can run at a time.
 const MAX_SESSIONS: usize = 64;
 /// Sessions among them that can log kernel events: since Windows 8, and before.
@@ -129,6 +132,11 @@ impl Etw<'_> {
         if let Some(file) = plan.file.as_mut().filter(|f| f.contains(START_TIME)) {
             *file = file.replace(START_TIME, &self.clock.month_to_minute(at));
         }
+        if let Some(file) = plan.file.as_mut().filter(|file| file.contains(START_NUMBER)) {
+            let before =
+                self.sessions.iter().filter(|s| s.plan.name.eq_ignore_ascii_case(&plan.name));
+            *file = file.replace(START_NUMBER, &format!("{:06}", before.count() + 1));
+        }
         let request = StartRequest { plan: &plan, ..*request };
         if let Some((code, why)) = self.refusal_reason(&request) {
             self.refused.push(plan.name.clone());
@@ -137,12 +145,14 @@ impl Etw<'_> {
         }
         let index = self.sessions.len();
         let config = request.config(self.free_id(), &self.machine, &self.clock);
-        let started = config.and_then(|config| Session::start(&request, config, self.files));
+        let start = |config| Session::start(&request, config, self.replaces, &mut self.files);
+        let started = config.and_then(start);
         let session = started.map_err(session::failed(&plan))?;
         if plan.flush_timer > 0 {
             self.tasks.push((at.saturating_add(plan.flush_timer), EtwTask::FlushTimer(index)));
         }
         self.sessions.push(session);
+        self.report_buffers(index)?;
         self.update_kernel_summary();
         let (name, file) = (plan.name.as_str(), plan.file.as_deref());
         self.observer.observe(&Fact::SessionStarted { session: index, name, file })?;
@@ -204,6 +214,13 @@ impl Etw<'_> {
         let conflicts = [
             (fills > 1, "the modes circular, append and newfile exclude each other"),
             (has(LogFileMode::BUFFERING) && real_time, "a session is in memory or in real time"),
+            (
+                has(LogFileMode::BUFFERING)
+                    && (has(LogFileMode::CIRCULAR)
+                        || has(LogFileMode::NEWFILE)
+                        || has(LogFileMode::PREALLOCATE)),
+                "a session in memory is neither circular nor newfile nor preallocate",
+            ),
             (append && real_time, "a real-time session cannot append to a file"),
             (append && has(LogFileMode::PREALLOCATE), "mode append has no preallocated size"),
             (
@@ -216,9 +233,8 @@ impl Etw<'_> {
         }
         let file = plan.file.as_ref().filter(|_| !has(LogFileMode::BUFFERING))?;
         let first = if has(LogFileMode::NEWFILE) { numbered_file(file, 1) } else { file.clone() };
-        if self.sessions.iter().any(|s| s.is_running() && s.writes(&first)) {
-            let why = format!("another session writes {first}");
-            return Some((RefusalCode::AlreadyExists, why));
+        if let Some(refusal) = self.is_written(&first) {
+            return Some(refusal);
         }
         let config = request.config(0, &self.machine, &self.clock).ok()?;
         let header = &config.header;
@@ -234,13 +250,20 @@ impl Etw<'_> {
             _ => {}
         }
         if has(LogFileMode::APPEND)
-            && let Some(old) = logfile::bytes_of(&first, self.files)
+            && let Some(old) = logfile::bytes_of(&first, &mut self.files)
             && let Some(why) = logfile::mismatch(&old, header)
         {
             let why = format!("{first} cannot be appended to: {why}");
             return Some((RefusalCode::InvalidParameter, why));
         }
         None
+    }
+
+    /// Why a file cannot be created: a session writes it, or the consumer of one.
+    fn is_written(&self, file: &str) -> Option<(RefusalCode, String)> {
+        let writer = self.sessions.iter().find(|s| s.writes(file))?;
+        let why = format!("session \"{}\" writes {file}", writer.plan.name);
+        Some((RefusalCode::AlreadyExists, why))
     }
 
     /// Why no other session can log kernel events, if that is so.
@@ -312,6 +335,10 @@ impl Etw<'_> {
         at: Nanos,
     ) -> Result<Vec<EnableCallback>> {
         let (timestamp, filetime) = (self.timestamp(index, at), self.clock.filetime(at));
+        let file = self.sessions.get(index).and_then(|session| session.file_of(request));
+        if let Some((code, why)) = file.and_then(|file| self.is_written(file)) {
+            return self.refuse(name, request.name(), code, why, at).map(|()| Vec::new());
+        }
         let mut refused = None;
         match request {
             Request::Enable(plan) => return self.enable_in(index, plan, at),
@@ -363,7 +390,7 @@ impl Etw<'_> {
         if matches!(request, Request::Flush(_) | Request::Consume(..)) {
             self.keep_writing(index, at);
         }
-        if matches!(request, Request::Flush(_) | Request::Leave) {
+        if matches!(request, Request::Flush(_) | Request::Consume(..) | Request::Leave) {
             self.report_buffers(index)?;
         }
         Ok(Vec::new())
@@ -423,13 +450,15 @@ impl Etw<'_> {
             return Ok(());
         };
         let abandon = abandon || session.plan.faults.contains(&Fault::NotClosed);
-        let closed = session.close(at, abandon, &self.clock, self.files);
+        let closed = session.close(at, abandon, &self.clock, &mut self.files);
         closed.map_err(session::failed(&session.plan))?;
         let report = session.report(index);
         let mut rng = self.source.named("session").named(&report.name).rng();
         for file in &report.all_files {
             for fault in report.plan.faults.iter().filter(|f| f.is_of_the_file()) {
-                let hit = file_faults::apply(fault, file, &report.plan, &mut rng, self.files)?;
+                let last = session.last_buffer(file);
+                let size = report.plan.buffer_size;
+                let hit = file_faults::apply(fault, file, size, last, &mut rng, &mut self.files)?;
                 for bytes in hit {
                     let bytes = &bytes;
                     self.observer.observe(&Fact::Fault {

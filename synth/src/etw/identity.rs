@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
-use etl_format::read::Record;
+use etl_format::cursor::Bytes;
+use etl_format::read::{Header, Record};
 use etl_format::rewrite::merge::Insertions;
 use etl_format::write::record::Full;
 use etl_schema::Identity;
@@ -72,6 +73,8 @@ pub(super) struct ImageIdentifier<'f> {
     is_described: bool,
     /// Processes and addresses of images that were identified.
     identified: BTreeSet<(u32, u64)>,
+    /// Those that the files to merge identify themselves, until the image is reported.
+    present: BTreeSet<(u32, u64)>,
     /// Files whose version was reported.
     versions: BTreeSet<Key>,
     /// Images in the order in which they were identified.
@@ -81,7 +84,8 @@ pub(super) struct ImageIdentifier<'f> {
 impl<'f> ImageIdentifier<'f> {
     pub fn new(files: &'f ImageFiles) -> Self {
         let (identified, versions) = (BTreeSet::new(), BTreeSet::new());
-        ImageIdentifier { files, is_described: false, identified, versions, images: Vec::new() }
+        let (is_described, present, images) = (false, BTreeSet::new(), Vec::new());
+        ImageIdentifier { files, is_described, identified, present, versions, images }
     }
 
     /// Inserts what describes the machine, before the first record.
@@ -136,10 +140,19 @@ impl<'f> ImageIdentifier<'f> {
         timestamp: i64,
         added: &mut Insertions,
     ) -> etl_format::Result<()> {
+        // A merge that is merged again has all this already.
+        match record.provider() {
+            Some(SYSTEM_CONFIG_EX) => self.is_described = true,
+            Some(IMAGE_ID) => self.present.extend(identified(record)),
+            _ => {}
+        }
         if !self.is_described {
             self.describe(record, timestamp, added)?;
         }
         let Some(image) = self.image(record) else { return Ok(()) };
+        if self.present.remove(&(image.pid, image.base)) {
+            return Ok(());
+        }
         let width = record.pointer_size().unwrap_or(PointerSize::P8);
         let file = image.path.rsplit('\\').next().unwrap_or_default().to_owned();
         let ImageIdentity { pid, base, size, link_time, .. } = image;
@@ -195,6 +208,18 @@ impl<'f> ImageIdentifier<'f> {
         let (pdb, version) = (file.pdb.map(PdbIdentity::from), file.version.clone());
         Some(ImageIdentity { pid, base, size, link_time: time, path, pdb, version })
     }
+}
+
+/// The process and the address of the image that a record identifies.
+fn identified(record: &Record<'_>) -> Option<(u32, u64)> {
+    let width = record.pointer_size()?;
+    let payload = record.payload();
+    let base = match width {
+        PointerSize::P4 => payload.u32_at(0)?.into(),
+        PointerSize::P8 => payload.u64_at(0)?,
+    };
+    let Header::Full(header) = record.header() else { return None };
+    (header.opcode == 0).then_some((payload.u32_at(2 * width.bytes())?, base))
 }
 
 /// The version information of a file, as the fields of its record.

@@ -18,6 +18,8 @@ pub(super) struct LogFile {
     /// The name in the settings of the session.
     name: String,
     mode: LogFileMode,
+    /// Lost buffers of the session whose file is continued.
+    lost_before: u64,
     /// Names of the files so far, the current one last.
     pub files: Vec<String>,
     /// The outcomes of its buffers.
@@ -55,7 +57,8 @@ impl LogFile {
                 Ok(())
             }));
         }
-        Ok(LogFile { writer, disk, name: name.to_owned(), mode, files: vec![first], tracker })
+        let (name, lost_before) = (name.to_owned(), writer.summary().buffers_lost);
+        Ok(LogFile { writer, disk, name, mode, lost_before, files: vec![first], tracker })
     }
 
     fn lane(&self, processor: u16) -> u16 {
@@ -149,13 +152,14 @@ impl LogFile {
         end: Option<(i64, i64)>,
         store: &mut dyn FileSystem,
     ) -> etl_format::Result<(SessionSummary, Vec<String>, BufferTracker)> {
-        let (_, summary) = match end {
+        let (_, mut summary) = match end {
             Some((timestamp, filetime)) => {
                 self.flush(timestamp, store)?;
                 self.writer.close(Some(filetime))?
             }
             None => self.writer.abandon()?,
         };
+        summary.buffers_lost = summary.buffers_lost.saturating_sub(self.lost_before);
         self.tracker.end();
         Ok((summary, self.files, self.tracker))
     }

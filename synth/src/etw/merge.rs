@@ -10,6 +10,7 @@ use super::Etw;
 use super::file_sequence::{FileSequence, WrittenBuffers};
 use super::identity::{ImageFiles, ImageIdentifier};
 use crate::error::{Error, Result};
+use crate::file_system::FileSystem;
 use crate::model::Fault;
 use crate::time::Nanos;
 use crate::truth::{Fact, RefusalCode};
@@ -27,7 +28,7 @@ impl Etw<'_> {
         compress: bool,
         at: Nanos,
     ) -> Result<()> {
-        if inputs.iter().any(|input| input == output) {
+        if inputs.iter().any(|input| input.eq_ignore_ascii_case(output)) {
             let what = format!("{output} is one of the files to merge: name another output");
             return self.fail(output, MERGE, RefusalCode::InvalidParameter, what, at);
         }
@@ -42,20 +43,25 @@ impl Etw<'_> {
             return Ok(());
         }
         for input in &inputs {
-            if let Err(error) = self.files.open(input) {
-                let what = format!("{input}: {error}");
+            if self.files.open(input).is_err() {
+                let what = format!("{input}: no such file");
                 return self.fail(output, MERGE, RefusalCode::FileNotFound, what, at);
             }
         }
         for input in &inputs {
-            if self.sessions.iter().any(|s| s.is_running() && s.writes(input)) {
+            if self.sessions.iter().any(|s| s.writes(input)) {
                 let what = format!("{input} is still being written: stop its session first");
                 return self.fail(output, MERGE, RefusalCode::SharingViolation, what, at);
             }
             let file = self.files.open(input).and_then(FileSource::new);
             files.push(file.map_err(|e| Error::impossible(at, format!("{input}: {e}")))?);
         }
+        if self.sessions.iter().any(|s| s.writes(output)) {
+            let what = format!("{output} is being written: stop its session first");
+            return self.fail(output, MERGE, RefusalCode::SharingViolation, what, at);
+        }
         let created = self.files.create(output)?;
+        self.report_buffers(usize::MAX)?;
         let mut identifier = identities.map(ImageIdentifier::new);
         let failed = |e: &dyn std::fmt::Display| {
             Error::impossible(at, format!("merging into {output}: {e}"))

@@ -4,6 +4,7 @@
 
 mod buffer_tracker;
 mod control;
+mod created;
 mod file_sequence;
 mod identity;
 mod logfile;
@@ -12,14 +13,16 @@ mod origin;
 mod pool;
 mod route;
 mod session;
+mod unsettled;
 
 use control::ServedTool;
+use created::NotedFiles;
 pub(crate) use identity::ImageFiles;
 pub(crate) use origin::{Origin, values};
 pub(crate) use route::{Event, LogTarget};
 pub(crate) use session::{Session, StartRequest};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use etl_control::enable::CombinedEnablement;
 use etl_format::Guid;
@@ -91,7 +94,9 @@ pub(crate) struct Etw<'s> {
     machine: MachinePlan,
     providers: Vec<Provider>,
     pub sessions: Vec<Session>,
-    pub files: &'s mut dyn FileSystem,
+    pub files: NotedFiles<'s>,
+    /// Whether files may be created again later.
+    replaces: bool,
     pub observer: &'s mut dyn Observer,
     /// New tasks, which the event loop takes over.
     pub tasks: Vec<(Nanos, EtwTask)>,
@@ -109,6 +114,8 @@ pub(crate) struct Etw<'s> {
     tool: Option<ServedTool>,
     /// Kernel events that any session logs or has logged, and those with stacks: a bit each.
     kernel: (u64, u64),
+    /// Sessions with records that wait for earlier ones.
+    unsettled: BTreeSet<usize>,
 }
 
 impl<'s> Etw<'s> {
@@ -117,6 +124,7 @@ impl<'s> Etw<'s> {
         clock: Clock,
         source: Source,
         faults: Vec<(String, Fault)>,
+        replaces: bool,
         files: &'s mut dyn FileSystem,
         observer: &'s mut dyn Observer,
     ) -> Self {
@@ -125,7 +133,8 @@ impl<'s> Etw<'s> {
             machine: machine.clone(),
             providers: Vec::new(),
             sessions: Vec::new(),
-            files,
+            files: NotedFiles::new(files),
+            replaces,
             observer,
             tasks: Vec::new(),
             raised: 0,
@@ -137,6 +146,7 @@ impl<'s> Etw<'s> {
             refused: Vec::new(),
             tool: None,
             kernel: (0, 0),
+            unsettled: BTreeSet::new(),
         }
     }
 
@@ -274,6 +284,27 @@ impl<'s> Etw<'s> {
         self.report_buffers(index)
     }
 
+    /// Nothing before a time can come any more: sessions without buffers per processor write the
+    /// records before it.
+    pub fn settle(&mut self, before: Nanos, now: Nanos) -> Result<()> {
+        let mut at = 0;
+        while let Some(&index) = self.unsettled.range(at..).next() {
+            at = index.saturating_add(1);
+            let settle = |session: &mut Session, _: &mut dyn FileSystem| {
+                let sealed = session.settle(before)?;
+                Ok((sealed, session.is_settled()))
+            };
+            let (sealed, settled) = self.in_session(index, settle)?.unwrap_or((false, true));
+            if settled {
+                self.unsettled.remove(&index);
+            }
+            if sealed {
+                self.keep_writing(index, now);
+            }
+        }
+        Ok(())
+    }
+
     /// Calls a function of a session with the file system. Its error gets the name of the session.
     fn in_session<T>(
         &mut self,
@@ -281,7 +312,7 @@ impl<'s> Etw<'s> {
         call: impl FnOnce(&mut Session, &mut dyn FileSystem) -> etl_format::Result<T>,
     ) -> Result<Option<T>> {
         let Some(session) = self.sessions.get_mut(index) else { return Ok(None) };
-        let called = call(session, self.files);
+        let called = call(session, &mut self.files);
         Ok(Some(called.map_err(session::failed(&session.plan))?))
     }
 
@@ -290,8 +321,21 @@ impl<'s> Etw<'s> {
         self.observer.observe(&Fact::Action(at, description))
     }
 
-    /// Reports the buffers of a session whose outcome is new.
+    /// Reports the buffers of a session whose outcome is new, and those of others that were in files
+    /// which are created again.
     fn report_buffers(&mut self, index: usize) -> Result<()> {
+        for file in self.files.take_created() {
+            for other in (0..self.sessions.len()).filter(|other| *other != index) {
+                let session = self.sessions.get_mut(other).filter(|_| self.replaces);
+                if session.is_some_and(|session| session.replaced(&file)) {
+                    self.report_outcomes(other)?;
+                }
+            }
+        }
+        self.report_outcomes(index)
+    }
+
+    fn report_outcomes(&mut self, index: usize) -> Result<()> {
         let session = self.sessions.get_mut(index);
         let reports = session.map(Session::take_buffer_reports).unwrap_or_default();
         let mut reports = reports.iter();

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use etl_format::constants::BUFFER_HEADER_SIZE;
 use etl_format::write::record::{Raw, Record};
-use etl_format::write::{Session as Writer, SessionConfig};
+use etl_format::write::{Session as Writer, SessionConfig, SessionSummary};
 
 use super::buffer_tracker::BufferTracker;
 use super::file_sequence::FileSequence;
@@ -39,12 +39,17 @@ impl MemoryBuffer {
     }
 }
 
+/// Buffers in a file of buffers from memory: its header takes one.
+pub(super) fn in_copy(summary: &SessionSummary) -> u64 {
+    summary.buffers_written.saturating_add(1)
+}
+
 /// The consumer of a real-time session.
 pub(super) struct Consumer {
     /// Bytes that it reads per second.
     pub speed: u64,
-    /// The file in which it keeps what it read.
-    pub copy: Option<Writer<FileSequence>>,
+    /// The file in which it keeps what it read, and its name.
+    pub copy: Option<(Writer<FileSequence>, String)>,
     /// Events that the session has lost since it reads.
     pub lost: u64,
 }
@@ -63,6 +68,8 @@ pub(super) struct BufferPool {
     pub delivered: u64,
     /// Delivered events that the consumer kept.
     pub kept: u64,
+    /// Files of consumers that are closed, and the buffers in them.
+    pub copies: (u32, u64),
     /// The outcomes of its buffers.
     pub tracker: BufferTracker,
 }
@@ -102,9 +109,9 @@ impl BufferPool {
         self.sealed.len() + self.lanes.iter().filter(|lane| !lane.marks.is_empty()).count()
     }
 
-    /// Whether a buffer is free.
-    pub fn has_free(&self) -> bool {
-        self.in_use() < self.most || self.wraps && !self.sealed.is_empty()
+    /// Whether a new buffer can replace an old one.
+    pub fn can_replace(&self) -> bool {
+        self.wraps && !self.sealed.is_empty()
     }
 
     pub fn has_sealed(&self) -> bool {
@@ -143,7 +150,7 @@ impl BufferPool {
         let Some(oldest) = self.sealed.pop_front() else { return Ok(()) };
         self.tracker.remove_oldest(BufferOutcome::Discarded);
         let copy = self.consumer.as_mut().and_then(|consumer| consumer.copy.as_mut());
-        copy.map_or(Ok(()), |copy| copy.lose_buffer(oldest.processor).map(drop))
+        copy.map_or(Ok(()), |(copy, _)| copy.lose_buffer(oldest.processor).map(drop))
     }
 
     /// An event of a processor was lost.
@@ -189,7 +196,7 @@ impl BufferPool {
         let Some(consumer) = &mut self.consumer else { return Ok(()) };
         let Some(held) = self.sealed.pop_front() else { return Ok(()) };
         match &mut consumer.copy {
-            Some(copy) => {
+            Some((copy, _)) => {
                 held.put(copy, timestamp)?;
                 self.tracker.flushed(true);
                 self.kept += held.marks.len() as u64;
@@ -215,9 +222,12 @@ impl BufferPool {
     /// The consumer stops reading.
     pub fn leave(&mut self, filetime: i64) -> etl_format::Result<()> {
         let Some(Consumer { copy, lost, .. }) = self.consumer.take() else { return Ok(()) };
-        if let Some(mut copy) = copy {
+        if let Some((mut copy, _)) = copy {
             copy.lose_events(0, lost)?;
-            copy.close(Some(filetime))?;
+            let (_, summary) = copy.close(Some(filetime))?;
+            let (files, buffers) = &mut self.copies;
+            *files = files.saturating_add(1);
+            *buffers = buffers.saturating_add(in_copy(&summary));
             self.tracker.note_written();
         }
         Ok(())

@@ -249,9 +249,13 @@ impl Etw<'_> {
                         payload: &self.payload,
                     };
                     let len = delivery.record_len(session, self.payload.len());
-                    let written = target.write(origin.processor, self.raised, &record, len);
+                    let written =
+                        target.write(origin.at, origin.processor, self.raised, &record, len);
                     if written.map_err(|source| failed(&target.plan)(source))? {
                         sealed.push(session);
+                    }
+                    if !target.is_settled() {
+                        self.unsettled.insert(session);
                     }
                 }
                 EventOutcome::Lost | EventOutcome::LargerThanBuffers => {

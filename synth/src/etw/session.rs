@@ -1,11 +1,12 @@
 //! A session, its buffers and its files.
 
 use core::fmt;
+use core::ops::Range;
 
 use etl_control::controller::GroupMasks;
 use etl_format::Result;
 use etl_format::constants::{BUFFER_HEADER_SIZE, LogFileMode, hook};
-use etl_format::write::record::Record;
+use etl_format::write::record::{Raw, Record};
 use etl_format::write::{
     FileHeader, Resume, Session as Writer, SessionConfig, SessionSummary, TimeZone,
 };
@@ -13,11 +14,12 @@ use etl_format::write::{
 use super::buffer_tracker::BufferTracker;
 use super::file_sequence::FileSequence;
 use super::logfile::LogFile;
-use super::pool::{BufferPool, Consumer};
+use super::pool::{BufferPool, Consumer, in_copy};
+use super::unsettled::Unsettled;
 use crate::error::Error;
 use crate::file_system::FileSystem;
 use crate::machine::Clock;
-use crate::model::{Fault, KernelChange, KernelFlags, MachinePlan, SessionPlan};
+use crate::model::{Fault, KernelChange, KernelFlags, MachinePlan, Request, SessionPlan};
 use crate::time::Nanos;
 use crate::truth::{BufferReport, SessionReport};
 
@@ -47,6 +49,8 @@ pub(crate) struct Session {
     running: bool,
     file: Option<LogFile>,
     pool: Option<BufferPool>,
+    /// Without buffers per processor, the records that wait for earlier ones.
+    unsettled: Option<Unsettled>,
     config: SessionConfig,
     summary: SessionSummary,
     /// The files that it wrote.
@@ -76,18 +80,21 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
+    /// `replaces`: whether its files may be created again later.
     pub fn start(
         request: &StartRequest<'_>,
         config: SessionConfig,
+        replaces: bool,
         store: &mut dyn FileSystem,
     ) -> Result<Self> {
         let plan = request.plan;
+        let can_change = replaces || may_change(plan);
         let (buffering, real_time) =
             (plan.mode.has(LogFileMode::BUFFERING), plan.mode.has(LogFileMode::REAL_TIME));
         let file = match &plan.file {
             // The file of a session in memory is where a flush goes.
             Some(file) if !buffering => {
-                Some(LogFile::create(file, config.clone(), may_change(plan), store)?)
+                Some(LogFile::create(file, config.clone(), can_change, store)?)
             }
             _ => None,
         };
@@ -95,7 +102,7 @@ impl Session {
         let wraps = buffering || file.is_some();
         let in_memory = file.is_none() || real_time;
         let pool =
-            in_memory.then(|| BufferPool::new(&config, plan.buffers, one, wraps, may_change(plan)));
+            in_memory.then(|| BufferPool::new(&config, plan.buffers, one, wraps, can_change));
         Ok(Session {
             plan: plan.clone(),
             id: config.logger_id,
@@ -110,6 +117,7 @@ impl Session {
             running: true,
             file,
             pool,
+            unsettled: one.then(Unsettled::default),
             config,
             summary: SessionSummary::default(),
             files: Vec::new(),
@@ -149,9 +157,41 @@ impl Session {
         }
     }
 
-    /// Whether it writes, or has written, a file.
+    /// Whether it runs and writes, or has written, a file, or its consumer writes it.
     pub fn writes(&self, name: &str) -> bool {
-        self.file.as_ref().is_some_and(|file| file.files.iter().any(|f| f == name))
+        let own = self.file.as_ref().into_iter().flat_map(|file| &file.files);
+        let consumer = self.pool.as_ref().and_then(|pool| pool.consumer.as_ref());
+        let copy = consumer.and_then(|consumer| consumer.copy.as_ref());
+        let mut files = own.chain(copy.map(|(_, file)| file));
+        self.running && files.any(|file| file.eq_ignore_ascii_case(name))
+    }
+
+    /// The file that a request creates: for what is in memory, or for a consumer.
+    pub fn file_of<'a>(&'a self, request: &'a Request) -> Option<&'a str> {
+        match request {
+            Request::Flush(file) if self.plan.mode.has(LogFileMode::BUFFERING) => {
+                file.as_deref().or(self.plan.file.as_deref())
+            }
+            Request::Consume(_, file) => file.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The outcomes of the buffers in its closed files.
+    fn in_files(&mut self) -> Option<&mut BufferTracker> {
+        let memory = self.pool.as_mut().map(|pool| &mut pool.tracker);
+        self.closed.as_mut().or(memory)
+    }
+
+    /// Its buffers in a file are gone, because the file was created again. Returns whether it had
+    /// any there.
+    pub fn replaced(&mut self, file: &str) -> bool {
+        self.in_files().is_some_and(|tracker| tracker.replaced(file))
+    }
+
+    /// The bytes of the buffer that it wrote last to a file, if its files can change.
+    pub fn last_buffer(&mut self, file: &str) -> Option<Range<u64>> {
+        self.in_files()?.last_in(file)
     }
 
     /// The raw timestamp of this session at a time.
@@ -164,18 +204,27 @@ impl Session {
         (self.plan.buffer_size as usize).saturating_sub(BUFFER_HEADER_SIZE)
     }
 
-    /// Whether a record of this length fits in the current buffer of its processor or in a free
-    /// one.
+    /// Whether a record of this length fits in the current buffer of its processor or in free ones,
+    /// after those that wait.
     pub fn has_space(&self, processor: u16, len: usize) -> bool {
         let whole = self.largest_record();
         if len > whole || !self.running {
             return false;
         }
-        let fits = |free: usize| free < whole && len <= free;
+        let len = len.saturating_add(self.unsettled.as_ref().map_or(0, Unsettled::len));
+        // Buffers that are needed beside the current one.
+        let more = |free: usize| {
+            let current = if free < whole { free } else { 0 };
+            len.saturating_sub(current).div_ceil(whole.max(1))
+        };
         let most = self.plan.buffers as usize;
+        let fits = |more: usize, in_use: usize| more == 0 || in_use.saturating_add(more) <= most;
         let file = self.file.as_ref();
-        file.is_none_or(|f| fits(f.free_bytes(processor)) || f.in_use() < most)
-            && self.pool.as_ref().is_none_or(|p| fits(p.free_bytes(processor)) || p.has_free())
+        file.is_none_or(|f| fits(more(f.free_bytes(processor)), f.in_use()))
+            && self
+                .pool
+                .as_ref()
+                .is_none_or(|p| fits(more(p.free_bytes(processor)), p.in_use()) || p.can_replace())
     }
 
     /// Whether an event that does not fit is lost in this session only.
@@ -183,9 +232,39 @@ impl Session {
         self.plan.mode.has(LogFileMode::INDEPENDENT_SESSION)
     }
 
-    /// Writes the record of an event into the buffer of its processor. Returns whether a buffer was
-    /// sealed.
+    /// Writes the record of an event into the buffer of its processor, or keeps it until it is
+    /// settled. Returns whether a buffer was sealed.
     pub fn write(
+        &mut self,
+        at: Nanos,
+        processor: u16,
+        number: u64,
+        record: &impl Record,
+        len: usize,
+    ) -> Result<bool> {
+        self.recorded += 1;
+        match &mut self.unsettled {
+            Some(waiting) => waiting.push(at, processor, number, record, len).map(|()| false),
+            None => self.put(processor, number, record, len),
+        }
+    }
+
+    /// Writes the records before a time that waited for it. Returns whether a buffer was sealed.
+    pub fn settle(&mut self, before: Nanos) -> Result<bool> {
+        let mut any = false;
+        while let Some(record) = self.unsettled.as_mut().and_then(|w| w.pop_before(before)) {
+            let raw = Raw { bytes: &record.bytes, timestamp: record.timestamp };
+            any |= self.put(record.processor, record.number, &raw, record.len)?;
+        }
+        Ok(any)
+    }
+
+    /// Whether no record waits.
+    pub fn is_settled(&self) -> bool {
+        self.unsettled.as_ref().is_none_or(Unsettled::is_empty)
+    }
+
+    fn put(
         &mut self,
         processor: u16,
         number: u64,
@@ -206,7 +285,6 @@ impl Session {
         if let Some(pool) = pool {
             any |= pool.write(processor, number, record, len)?;
         }
-        self.recorded += 1;
         Ok(any)
     }
 
@@ -285,8 +363,9 @@ impl Session {
         }
         let copy = match file {
             Some(file) => {
-                self.files.push(file.to_owned());
-                Some(copy(&self.config, file, self.lost, &pool.tracker, store)?)
+                add_file(&mut self.files, file);
+                let copy = copy(&self.config, file, self.lost, &mut pool.tracker, store)?;
+                Some((copy, file.to_owned()))
             }
             None => None,
         };
@@ -323,13 +402,13 @@ impl Session {
         };
         let Some(pool) = &mut self.pool else { return Ok(false) };
         pool.seal_all();
-        let mut copy = copy(&self.config, &name, self.lost, &pool.tracker, store)?;
+        let mut copy = copy(&self.config, &name, self.lost, &mut pool.tracker, store)?;
         self.flushed += pool.write_all(&mut copy, timestamp)?;
         let (_, summary) = copy.close(Some(filetime))?;
         pool.tracker.note_written();
-        self.summary.buffers_written += summary.buffers_written;
+        self.summary.buffers_written += in_copy(&summary);
         self.summary.files += 1;
-        self.files.push(name);
+        add_file(&mut self.files, &name);
         Ok(true)
     }
 
@@ -345,9 +424,8 @@ impl Session {
     }
 
     /// A fault changed bytes of one of its files.
-    pub fn damaged(&mut self, file: &str, bytes: &core::ops::Range<u64>, removed: bool) {
-        let memory = self.pool.as_mut().map(|pool| &mut pool.tracker);
-        if let Some(tracker) = self.closed.as_mut().or(memory) {
+    pub fn damaged(&mut self, file: &str, bytes: &Range<u64>, removed: bool) {
+        if let Some(tracker) = self.in_files() {
             tracker.damaged(file, bytes, removed);
         }
     }
@@ -363,6 +441,7 @@ impl Session {
             return Ok(());
         }
         let (timestamp, filetime) = (self.timestamp(clock, at), clock.filetime(at));
+        self.settle(Nanos::MAX)?;
         if let Some(pool) = &mut self.pool {
             pool.end(timestamp, filetime)?;
             (self.delivered, self.kept) = (pool.delivered, pool.kept);
@@ -372,8 +451,12 @@ impl Session {
             let (summary, files, tracker) = file.close(end, store)?;
             self.summary = summary;
             let copies = std::mem::replace(&mut self.files, files);
-            self.files.extend(copies);
+            copies.iter().for_each(|file| add_file(&mut self.files, file));
             self.closed = Some(tracker);
+        }
+        if let Some(BufferPool { copies: (files, buffers), .. }) = &self.pool {
+            self.summary.files = self.summary.files.saturating_add(*files);
+            self.summary.buffers_written = self.summary.buffers_written.saturating_add(*buffers);
         }
         self.stopped = (!abandon).then_some(at);
         Ok(())
@@ -406,14 +489,22 @@ impl Session {
     }
 }
 
+/// Adds a file that a session writes; one that it creates again stays in its place.
+fn add_file(files: &mut Vec<String>, file: &str) {
+    if !files.iter().any(|f| f == file) {
+        files.push(file.to_owned());
+    }
+}
+
 /// A file for buffers in memory: it has the header of the session, and buffers keep their numbers.
 fn copy(
     config: &SessionConfig,
     name: &str,
     lost: u64,
-    tracker: &BufferTracker,
+    tracker: &mut BufferTracker,
     store: &mut dyn FileSystem,
 ) -> Result<Writer<FileSequence>> {
+    tracker.replaced(name);
     let mut config = config.clone();
     let header = &mut config.header;
     header.maximum_file_size = 0;

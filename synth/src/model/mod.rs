@@ -37,7 +37,8 @@ pub use provider::{ActivityWork, ProviderKind, ProviderPlan, RaisePlan};
 pub use session::{EnablePlan, Fault, SessionPlan};
 pub(crate) use session::{number_range, numbered_file};
 pub use step::{
-    Action, ClrWork, GcPlan, HandleKind, Repeat, Request, Step, ThrowPlan, ToolCommand, Work,
+    Action, ClrWork, CollectorProblem, GcPlan, HandleKind, Repeat, Request, Step, ThrowPlan,
+    ToolCommand, Work,
 };
 
 use etl_format::constants::PointerSize;
@@ -174,6 +175,23 @@ impl Scenario {
         self.expectations.iter().find(named).or_else(others)
     }
 
+    /// Whether its steps may create a file more than once.
+    pub(crate) fn creates_files_again(&self) -> bool {
+        let mut files = std::collections::BTreeSet::new();
+        self.steps.iter().any(|step| {
+            let file = match &step.action {
+                Action::Start(plan) => plan.file.as_deref(),
+                Action::Merge { output, .. } => Some(output.as_str()),
+                Action::Session(_, Request::Flush(file) | Request::Consume(_, file)) => {
+                    // A session in memory is flushed into its own file if none is named.
+                    return file.is_none() || again(&mut files, file.as_deref(), step);
+                }
+                _ => None,
+            };
+            again(&mut files, file, step)
+        })
+    }
+
     /// Adds a process and returns its index, which [`Action::Work`] contains.
     pub fn process(&mut self, process: ProcessPlan) -> usize {
         self.processes.push(process);
@@ -197,4 +215,9 @@ impl Scenario {
         });
         self
     }
+}
+
+/// Whether a step, or one before it, has created this file already.
+fn again(files: &mut std::collections::BTreeSet<String>, file: Option<&str>, step: &Step) -> bool {
+    file.is_some_and(|file| !files.insert(file.to_ascii_lowercase()) || step.repeat.is_some())
 }

@@ -78,6 +78,13 @@ pub enum Action {
         /// The sessions.
         sessions: Vec<String>,
     },
+    /// A tool works with the settings that it saves for a session, which traces nothing.
+    Collector {
+        /// The name of the session.
+        name: String,
+        /// Why the tool fails, if it does.
+        problem: Option<CollectorProblem>,
+    },
     /// A running session continues in a new file each time this time has passed.
     Roll {
         /// The session, with a number (`%d`) in the name of its file.
@@ -101,6 +108,15 @@ pub enum Action {
         /// What it does.
         work: Work,
     },
+}
+
+/// Why a tool fails with the saved settings of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CollectorProblem {
+    /// There are none.
+    Missing,
+    /// They exist already.
+    Exists,
 }
 
 /// A request to a session.

@@ -20,6 +20,11 @@ pub(crate) fn file_extension(kind: ProviderKind) -> Option<&'static str> {
     }
 }
 
+/// The name of the file that describes a provider outside of its traces.
+pub(crate) fn description_name(plan: &ProviderPlan) -> Option<String> {
+    Some(format!("{}.{}", plan.name, file_extension(plan.kind)?))
+}
+
 /// Name and text of the file that describes a provider outside of its traces.
 pub(crate) fn description_file(plan: &ProviderPlan) -> Option<(String, String)> {
     let text = match plan.kind {
@@ -30,7 +35,7 @@ pub(crate) fn description_file(plan: &ProviderPlan) -> Option<(String, String)> 
             return None;
         }
     };
-    Some((format!("{}.{}", plan.name, file_extension(plan.kind)?), text))
+    Some((description_name(plan)?, text))
 }
 
 fn escape(text: &str) -> String {

@@ -5,7 +5,8 @@ use etl_format::constants::LogFileMode;
 use crate::error::{Error, Result};
 use crate::etw::{Origin, StartRequest};
 use crate::machine::Process;
-use crate::model::{Action, Request, SessionPlan, numbered_file};
+use crate::model::{Action, CollectorProblem, Request, SessionPlan, numbered_file};
+use crate::truth::RefusalCode;
 
 use super::{Simulator, Task};
 
@@ -62,6 +63,14 @@ impl Simulator<'_> {
                 self.etw.merge(inputs, output, files, *compress, now)
             }
             Action::Read { files, sessions } => self.etw.read(files, sessions, now),
+            Action::Collector { name, problem: Some(problem) } => {
+                let (code, why) = match problem {
+                    CollectorProblem::Missing => (RefusalCode::NotFound, "is not saved"),
+                    CollectorProblem::Exists => (RefusalCode::AlreadyExists, "is saved already"),
+                };
+                self.etw.fail(name, "collector", code, format!("session \"{name}\" {why}"), now)
+            }
+            Action::Collector { .. } => Ok(()),
             Action::Replay { packets, .. } => self.plan_packets(packets, None),
             Action::Work { process, work } => self.work(*process, work),
         }
@@ -278,7 +287,10 @@ fn describe(action: &Action) -> Option<String> {
             format!("{} become {output}{without}", inputs.join(", "))
         }
         Action::Replay { file, packets } => format!("{} packets of \"{file}\" pass", packets.len()),
-        Action::Roll { .. } | Action::Read { .. } | Action::Work { .. } => return None,
+        Action::Roll { .. }
+        | Action::Read { .. }
+        | Action::Collector { .. }
+        | Action::Work { .. } => return None,
     })
 }
 

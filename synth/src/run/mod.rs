@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use etl_format::Guid;
 
 use crate::clr::{Clr, ClrOp};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::etw::{EnableCallback, Etw, EtwTask, ImageFiles, Origin, Registrant};
 use crate::file_faults;
 use crate::file_system::FileSystem;
@@ -153,6 +153,7 @@ impl<'s> Simulator<'s> {
             machine.clock,
             Source::new(scenario.seed),
             scenario.faults.clone(),
+            scenario.creates_files_again(),
             files,
             observer,
         );
@@ -197,6 +198,7 @@ impl<'s> Simulator<'s> {
                 break;
             }
             self.now = at;
+            self.etw.settle(self.nothing_before(), at)?;
             self.perform(task)?;
             if !task.is_periodic() {
                 self.pending -= 1;
@@ -213,10 +215,7 @@ impl<'s> Simulator<'s> {
         let schemas: Vec<_> =
             self.scenario.providers.iter().flat_map(|p| p.events.iter().cloned()).collect();
         for plan in &self.scenario.edits {
-            file_faults::edit(plan, &schemas, self.etw.files).map_err(|problem| {
-                Error::impossible(self.now, problem.to_string())
-                    .with_location(plan.location.as_ref())
-            })?;
+            file_faults::edit(plan, &schemas, &mut self.etw.files, self.now)?;
         }
         Ok(())
     }
@@ -367,6 +366,7 @@ fn schedule_rngs(scenario: &Scenario) -> BTreeMap<usize, Rng> {
             Action::Session(name, _) => format!("session {name}"),
             Action::Merge { output, .. } => format!("merge {output}"),
             Action::Read { .. } => "read".to_owned(),
+            Action::Collector { name, .. } => format!("collector {name}"),
             Action::Replay { .. } => "replay".to_owned(),
         };
         let count = counts.entry(of.clone()).or_default();

@@ -87,6 +87,17 @@ impl Simulator<'_> {
         process.and_then(|p| p.threads.iter().map(until).max()).unwrap_or(0)
     }
 
+    /// The time before which nothing can happen any more. A switch whose thread had more to do is
+    /// found later, at the time when the thread was done.
+    pub(super) fn nothing_before(&self) -> Nanos {
+        if !self.etw.logs(KernelEvent::ContextSwitch) {
+            return self.now;
+        }
+        let switches =
+            self.machine.processors.iter().filter_map(|p| Some(p.until()?.max(p.horizon)));
+        switches.fold(self.now, Nanos::min)
+    }
+
     /// Whether the next operation of a thread is put off until the other threads are done, so that
     /// what comes before it in time is simulated before it. It is put off once: where processors
     /// are never idle, others are never done.

@@ -2,17 +2,41 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etl_format::constants::{LogFileMode, PointerSize};
+use etl_format::constants::{ClockType, LogFileMode, PointerSize};
 
 use super::reader::Reader;
 use crate::file_system::file_name_problem;
 use crate::model::{Action, ProcessPlan, Request, Scenario, ScriptLocation, Step, Work};
+use crate::provider_text::description_name;
+use crate::time::SECOND;
 
 /// Names in the help of an error.
 const MAX_NAMES: usize = 12;
 
+/// Reports sessions whose clocks count beyond 63 bits before the scenario ends.
+fn check_clocks(reader: &mut Reader<'_>, scenario: &Scenario) {
+    let machine = &scenario.machine;
+    let last = |step: &Step| step.repeat.map_or(step.at, |repeat| repeat.until);
+    let end = scenario.end.or(scenario.steps.iter().map(last).max()).unwrap_or(0);
+    let seconds = (u128::from(machine.uptime) + u128::from(end)) / u128::from(SECOND) + 1;
+    let overflows = |hertz: u64| seconds * u128::from(hertz) > i64::MAX as u128 / 2;
+    for step in &scenario.steps {
+        let (Action::Start(plan), Some(location)) = (&step.action, &step.location) else {
+            continue;
+        };
+        let cycles = plan.clock == ClockType::CPU_CYCLE;
+        if overflows(machine.frequency)
+            || cycles && overflows(u64::from(machine.cpu_mhz) * 1_000_000)
+        {
+            let help = Some("a shorter uptime of the machine, or a slower clock");
+            reader.error_at(location, "the clock of the session overflows", "here", help);
+        }
+    }
+}
+
 /// Reports names of things that do not exist.
 pub(super) fn check(reader: &mut Reader<'_>, scenario: &Scenario) {
+    check_clocks(reader, scenario);
     let symbols = &ScriptSymbols::of(scenario);
     let mut spelled = BTreeMap::new();
     for (session, location) in &std::mem::take(&mut reader.faulted) {
@@ -28,9 +52,7 @@ pub(super) fn check(reader: &mut Reader<'_>, scenario: &Scenario) {
         let Some(location) = &step.location else { continue };
         let by_tool = step.command.is_some();
         Check { symbols, scenario, reader, location, by_tool }.step(step);
-        if let Action::Start(plan) = &step.action
-            && let Some(file) = &plan.file
-        {
+        if let Some(file) = output(&step.action) {
             let before = spelled.entry(file.to_lowercase()).or_insert(file);
             if *before != file {
                 let message = format!("\"{before}\" and \"{file}\" are one file on Windows");
@@ -50,12 +72,24 @@ pub(super) fn check(reader: &mut Reader<'_>, scenario: &Scenario) {
     }
 }
 
+/// The file that an action creates.
+fn output(action: &Action) -> Option<&str> {
+    match action {
+        Action::Start(plan) => plan.file.as_deref(),
+        Action::Session(_, Request::Flush(file) | Request::Consume(_, file)) => file.as_deref(),
+        Action::Merge { output, .. } => Some(output),
+        _ => None,
+    }
+}
+
 /// The names in a scenario, for fast lookup.
 #[derive(Default)]
 struct ScriptSymbols<'s> {
     /// Names of sessions, in lower case.
     sessions: BTreeSet<String>,
     files: BTreeSet<&'s str>,
+    /// Files that describe providers, in lower case.
+    descriptions: BTreeSet<String>,
     /// Files with a number, a date or a process id in their names: the text before it.
     stems: BTreeSet<&'s str>,
     /// Processes that start threads, and those that load images later, with these.
@@ -73,6 +107,8 @@ impl<'s> ScriptSymbols<'s> {
             symbols.processes.extend((plan.pid != 0).then(|| plan.pid.to_string()));
             symbols.images.extend(plan.images.iter().map(|image| (index, image.path.as_str())));
         }
+        let descriptions = scenario.providers.iter().filter_map(description_name);
+        symbols.descriptions.extend(descriptions.map(|name| name.to_lowercase()));
         for step in &scenario.steps {
             match &step.action {
                 Action::Start(plan) => {
@@ -154,6 +190,7 @@ impl<'c> Check<'c, '_> {
             Action::Session(_, Request::StopAfter(_))
             | Action::Replay { .. }
             | Action::Roll { .. }
+            | Action::Collector { .. }
             | Action::Read { .. } => {}
             Action::Session(session, request) => {
                 self.session(session);
@@ -199,6 +236,8 @@ impl<'c> Check<'c, '_> {
         let expected = name.to_ascii_lowercase().ends_with(".expected.json");
         let problem =
             problem.or(expected.then_some("what a verifier has to find is written there"));
+        let described = self.symbols.descriptions.contains(&name.to_lowercase());
+        let problem = problem.or(described.then_some("the definition of a provider is there"));
         if let Some(problem) = problem.or_else(|| file_name_problem(name)) {
             let help = "a file name without a directory that is valid on every system";
             self.error(format!("\"{name}\" cannot be a file here"), problem, Some(help));

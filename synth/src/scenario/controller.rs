@@ -11,7 +11,8 @@ use etl_schema::tables::{Provider, Registry, windows};
 use super::args::Args;
 use super::reader::{Controllers, Reader, SavedSession};
 use crate::model::{
-    Action, EnablePlan, KernelChange, KernelFlags, Request, SessionPlan, ToolCommand, numbered_file,
+    Action, CollectorProblem, EnablePlan, KernelChange, KernelFlags, Request, SessionPlan,
+    ToolCommand, numbered_file,
 };
 use crate::time::{Nanos, SECOND};
 
@@ -124,8 +125,11 @@ impl Controller<'_> {
     fn translate(&mut self, action: &Command) -> Result<(), String> {
         match action {
             Command::Create(session) => {
-                self.state.saved.retain(|s| !s.settings.name.eq_ignore_ascii_case(&session.name));
-                self.state.saved.push(SavedSession { settings: (**session).clone(), runs: 0 });
+                let is_saved = self.saved(&session.name).is_some();
+                if !is_saved {
+                    self.state.saved.push(SavedSession { settings: (**session).clone() });
+                }
+                self.collector(&session.name, is_saved.then_some(CollectorProblem::Exists));
             }
             Command::Start(session) => self.start(session)?,
             Command::Update(session) => self.update(session)?,
@@ -182,7 +186,12 @@ impl Controller<'_> {
                 let (files, sessions) = (Vec::new(), vec![session.clone()]);
                 (self.add)(Action::Read { files, sessions });
             }
-            Command::Query { .. } | Command::ListProviders => {}
+            Command::Query { session, .. } => {
+                let name = session.as_deref().unwrap_or_default();
+                let missing = session.is_some() && self.saved(name).is_none();
+                self.collector(name, missing.then_some(CollectorProblem::Missing));
+            }
+            Command::ListProviders => self.collector("", None),
         }
         Ok(())
     }
@@ -190,15 +199,15 @@ impl Controller<'_> {
     fn start(&mut self, session: &Session) -> Result<(), String> {
         let has_settings =
             !session.providers.is_empty() || !session.kernel.is_empty() || session.file.is_some();
-        let named = |s: &&mut SavedSession| s.settings.name.eq_ignore_ascii_case(&session.name);
-        let saved = self.state.saved.iter_mut().find(named).filter(|_| !has_settings);
-        let (settings, runs) = match saved {
-            Some(saved) => {
-                saved.runs += 1;
-                (saved.settings.clone(), Some(saved.runs))
-            }
-            None => (session.clone(), None),
+        let saved = self.saved(&session.name).filter(|_| !has_settings);
+        let (is_saved, settings) = match saved {
+            Some(saved) => (true, saved.settings.clone()),
+            None => (false, session.clone()),
         };
+        if self.tool == Tool::Logman && !is_saved && !has_settings && !session.direct {
+            self.collector(&session.name, Some(CollectorProblem::Missing));
+            return Ok(());
+        }
         let mut plan = plan(self.tool, &settings)?;
         let option = |name: &str| settings.others.iter().find(|o| o.name == name);
         let value = |name: &str| option(name).and_then(|o| o.values.first()).map(String::as_str);
@@ -207,12 +216,16 @@ impl Controller<'_> {
         if let Some(file) = &mut plan.file {
             let (stem, ending) = file.rsplit_once('.').unwrap_or((file, "etl"));
             // Saved settings number their files, unless -v is given.
-            let version = value("v").or(runs.filter(|_| option("-v").is_none()).map(|_| "nnnnnn"));
+            let numbers = (is_saved && option("-v").is_none()).then_some("nnnnnn");
+            let version = value("v").or(numbers);
             if self.tool == Tool::Logman && news && !file.contains('%') {
                 *file = format!("{stem}_%06d.{ending}");
             } else {
                 match version {
-                    Some("nnnnnn") => *file = format!("{stem}_{:06}.{ending}", runs.unwrap_or(1)),
+                    Some("nnnnnn") if is_saved => {
+                        *file = format!("{stem}_{{nnnnnn}}.{ending}");
+                    }
+                    Some("nnnnnn") => *file = format!("{stem}_000001.{ending}"),
                     Some("mmddhhmm") => *file = format!("{stem}_{{mmddhhmm}}.{ending}"),
                     Some(other) => return Err(format!("-v {other}: nnnnnn or mmddhhmm")),
                     None => {}
@@ -243,6 +256,7 @@ impl Controller<'_> {
         let named = |s: &&mut SavedSession| s.settings.name.eq_ignore_ascii_case(name);
         if let Some(saved) = self.state.saved.iter_mut().find(named).filter(|_| !session.direct) {
             saved.change(session);
+            self.collector(name, None);
             return Ok(());
         }
         let enables = session.providers.iter().filter(|p| !is_kernel(p));
@@ -260,6 +274,16 @@ impl Controller<'_> {
             self.add(name, Request::Flush(file));
         }
         Ok(())
+    }
+
+    /// The saved settings of a session.
+    fn saved(&self, name: &str) -> Option<&SavedSession> {
+        self.state.saved.iter().find(|s| s.settings.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Adds what becomes of saved settings.
+    fn collector(&mut self, name: &str, problem: Option<CollectorProblem>) {
+        (self.add)(Action::Collector { name: name.to_owned(), problem });
     }
 
     /// Adds a request to a session.

@@ -73,10 +73,9 @@ pub(super) struct Controllers {
     pub lines: usize,
 }
 
-/// Saved settings, and how often they were started.
+/// Saved settings.
 pub(super) struct SavedSession {
     pub settings: Session,
-    pub runs: u32,
 }
 
 impl<'s> Reader<'s> {

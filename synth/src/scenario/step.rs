@@ -53,8 +53,9 @@ pub(super) fn timed_block(mut args: Args<'_, '_>, scenario: &mut Scenario, proce
 fn every(args: &mut Args<'_, '_>) -> (u64, Option<Repeat>) {
     let period = args.next("a period").map_or(0, |Time(time)| time);
     let from = args.time("from").unwrap_or(period);
+    let errors = args.reader.errors.len();
     let until = args.time("until");
-    if until.is_none() {
+    if until.is_none() && args.reader.errors.len() == errors {
         let help = Some("every \"10ms\" from=\"1s\" until=\"3s\" { ... }");
         args.error("every needs an end", "until is missing", help);
     }
@@ -92,8 +93,13 @@ fn global(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
         }
         "replay" => network::replay(args).into_iter().for_each(add),
         "merge" => {
-            let inputs: String = args.next("the files, separated by spaces").unwrap_or_default();
-            let inputs = inputs.split_whitespace().map(str::to_owned).collect();
+            let first: String = args.next("the files, separated by spaces").unwrap_or_default();
+            let mut inputs: Vec<String> = vec![first];
+            inputs.extend(core::iter::from_fn(|| args.maybe("a file")));
+            // Names of several arguments can contain spaces.
+            if let [only] = &*inputs {
+                inputs = only.split_whitespace().map(str::to_owned).collect();
+            }
             let identities = args.get("identities").unwrap_or(true);
             let compress = args.flag("compress");
             match args.get("into") {

@@ -78,7 +78,9 @@ impl<'a> ExpectedFiles<'a> {
                 rules,
                 known,
             };
-            let stem = trace.strip_suffix(".etl").unwrap_or(trace);
+            // Beside a trace "a", that of "a.etl" has its whole name.
+            let stem = trace.strip_suffix(".etl").filter(|stem| !self.traces.contains_key(*stem));
+            let stem = stem.unwrap_or(trace);
             let text = serde_json::to_string_pretty(&content).ok()?;
             Some((format!("{stem}.expected.json"), text + "\n"))
         };

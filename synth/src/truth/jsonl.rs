@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use etl_control::enable::IdFilter;
+use etl_control::enable::{IdFilter, Variant};
 use etl_format::Guid;
 use etl_schema::EventSchema;
 use etl_schema::encode::OwnedValue;
@@ -65,6 +65,8 @@ enum Line<'a> {
         match_all_keyword: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         ignore_keyword_0: Option<bool>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        old_rule: Option<bool>,
         #[serde(skip_serializing_if = "Option::is_none")]
         ids: Option<&'a [u16]>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -273,6 +275,7 @@ fn enable_line<'a>(session: &'a str, plan: &'a EnablePlan, at: Nanos, filetime: 
         match_any_keyword: hex(rule.any),
         match_all_keyword: hex(rule.all),
         ignore_keyword_0: rule.ignore_keyword_0.then_some(true),
+        old_rule: (rule.variant == Variant::Legacy).then_some(true),
         ids,
         not_ids,
         pids: &plan.processes,
