@@ -7,6 +7,7 @@ use super::parse;
 /// Kinds of errors, with a script for each.
 const ERRORS: &[(&str, &str)] = &[
     ("not KDL", "process \"a.exe\" {"),
+    ("nodes without a separator", "at \"1s\" { stop \"a\" } at \"2s\" { stop \"b\" }"),
     ("a node that is not known", "proces \"a.exe\""),
     ("an argument is missing", "process"),
     ("too many arguments", "process \"a.exe\" \"b.exe\""),
@@ -19,6 +20,23 @@ const ERRORS: &[(&str, &str)] = &[
         "session \"s\" { fault \"skew\" ticks=9223372036854775808 }",
     ),
     ("no time", "end \"2 lightyears\""),
+    ("no end", "process \"a.exe\" { every \"1s\" until=\"never\" { run \"1ms\" } }"),
+    (
+        "a clock that overflows",
+        "machine uptime=\"2000000h\" mhz=5000; session \"s\" file=\"s.etl\" clock=\"cycle\"",
+    ),
+    (
+        "the file of a provider",
+        "provider \"P\" kind=\"manifest\" { event \"E\" }; session \"s\" file=\"p.MAN\"",
+    ),
+    (
+        "one file on Windows",
+        "session \"s\" file=\"x.etl\"; at \"1s\" { stop \"s\"; merge \"x.etl\" into=\"X.etl\" }",
+    ),
+    (
+        "no record of this number",
+        "session \"s\" file=\"s.etl\"; edit \"s.etl\" { delete \"*\" nth=0 }",
+    ),
     ("neither yes nor no", "process \"a.exe\" { clr \"core\" { domain \"d\" late=\"perhaps\" } }"),
     ("no such word", "process \"a.exe\" bits=\"16\""),
     ("no version", "process \"a.exe\" { clr \"core\" version=\"six\" }"),

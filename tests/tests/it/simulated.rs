@@ -139,6 +139,10 @@ impl Truth {
                 }
             }
         }
+        // Processors are simulated one after the other; a buffer of all of them is in time order.
+        for events in recorded.values_mut() {
+            events.sort_by_key(|at| truth.events[*at].at);
+        }
         // The last report on a buffer is its outcome.
         let buffers = truth.buffers.into_iter().map(|(s, b)| ((s, b.sequence), b)).collect();
         let InMemoryTruth { events, sessions, merges, faults, code, inventory, identities, .. } =
@@ -188,8 +192,10 @@ impl Truth {
     /// The events of a buffer.
     pub fn events_of(&self, session: usize, buffer: &BufferReport) -> Vec<&KnownEvent> {
         let all = self.recorded.get(&(session, buffer.processor)).map_or(&[][..], Vec::as_slice);
-        let from = all.partition_point(|n| (*n as u64) < buffer.first_event);
-        let to = all.partition_point(|n| (*n as u64) <= buffer.last_event);
+        let time = |n: u64| (self.events[usize::try_from(n).unwrap()].at, n);
+        let (first, last) = (time(buffer.first_event), time(buffer.last_event));
+        let from = all.partition_point(|n| time(*n as u64) < first);
+        let to = all.partition_point(|n| time(*n as u64) <= last);
         all[from..to].iter().map(|n| &self.events[*n]).collect()
     }
 
