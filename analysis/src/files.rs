@@ -8,8 +8,8 @@ use etl_format::constants::{ClockType, FILETIME_PER_SECOND, LogFileMode};
 use etl_format::read::{FileHeader, Note, Part, PartGap, Source, Trace};
 
 use crate::buffers::{self, Contradictions};
+use crate::counted::Counted;
 use crate::loss::{Loss, LossKind};
-use crate::machine::Counted;
 
 pub use crate::buffers::Misplaced;
 

@@ -15,6 +15,7 @@ mod accessors;
 pub mod address;
 pub mod behavior;
 mod buffers;
+mod counted;
 mod error;
 pub mod files;
 mod join;

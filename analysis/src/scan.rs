@@ -126,7 +126,8 @@ impl Scan {
 }
 
 /// Whether a merge added a record to describe the machine or its images, it says that something was
-/// lost, or it is an event of the kernel about a process, a thread or an image in the form that some relogged traces have.
+/// lost, or it is an event of the kernel about a process, a thread or an image in the form that
+/// some relogged traces have.
 #[inline(never)]
 fn describes_machine(record: &Record<'_>) -> bool {
     use kernel_class::{IMAGE, PROCESS, THREAD};

@@ -46,8 +46,8 @@ pub const EVENT_METADATA: Guid =
 /// `KernelTraceControl/SystemConfigEx`: events that a merge adds to describe the machine.
 pub const SYSTEM_CONFIG_EX: Guid =
     Guid::new(0x9b79_ee91, 0xb5fd, 0x41c0, [0xa2, 0x43, 0x42, 0x48, 0xe2, 0x66, 0xe9, 0xd0]);
-/// `LostEvent`: classic events by which a consumer of a real-time session is told that something was
-/// lost. Types [`lost::EVENT`] to [`lost::FILE`].
+/// `LostEvent`: classic events for the consumer of a real-time session that something was lost.
+/// Types [`lost::EVENT`] to [`lost::FILE`].
 pub const LOST_EVENT: Guid =
     Guid::new(0x6a39_9ae0, 0x4bc6, 0x4de9, [0x87, 0x0b, 0x36, 0x57, 0xf8, 0x94, 0x7e, 0x7e]);
 /// `PerfView`: the `EventSource` by which PerfView records what it enabled.

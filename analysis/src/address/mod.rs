@@ -2,8 +2,8 @@
 //!
 //! A method's code, or an image, is there from its load to its unload. What a rundown enumerates
 //! has been there since before the trace, unless its load was seen. An address is looked up at the
-//! time at which it was seen. If no named method covers it then, it waits for a rundown that may come
-//! later, and is decided at the end of the trace: once per process, address, and time between
+//! time at which it was seen. If no named method covers it then, it waits for a rundown that may
+//! come later, and is decided at the end of the trace: once per process, address, and time between
 //! beginnings and ends of what covers it.
 
 mod address_cache;

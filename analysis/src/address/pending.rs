@@ -89,7 +89,7 @@ impl PendingAddresses {
         if let Some(index) = known.filter(same) {
             return Some(index);
         }
-        // Times of one address leave room for other addresses.
+        // Half of the entries are for other addresses.
         if known.is_some() && *free < MAX_PENDING / 2 {
             return known;
         }
@@ -135,7 +135,8 @@ impl PendingAddresses {
         self.list.iter_mut().map(|(address, pending)| (*address, pending))
     }
 
-    /// All of them, each as often as its owner may have been another one, in the order in which they came first.
+    /// All of them, each as often as its owner may have been another one, in the order in which
+    /// they came first.
     pub fn take(self) -> Vec<(u64, Pending)> {
         self.list
     }
@@ -156,7 +157,7 @@ mod tests {
         let second = pending.index_at(0x10, 3, gone, &mut free);
         assert_ne!(second, first);
         let mut few = 7;
-        assert_eq!(pending.index_at(0x10, 4, cover, &mut few), second, "room is for others");
+        assert_eq!(pending.index_at(0x10, 4, cover, &mut few), second, "half is for others");
         assert!(pending.index_at(0x20, 4, cover, &mut few).is_some());
         let sighting = Sighting { count: 1, first: 0, last: 9, in_image: false };
         let span = pending.index(0x10, sighting, &mut free);

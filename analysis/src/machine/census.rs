@@ -1,10 +1,10 @@
 //! The kernel's lists of processes, threads and images at the start and the end of its session,
 //! held against the starts and ends between.
 
-use super::counted::Counted;
 use super::listed::Listed;
 use super::process::Process;
 use super::{Machine, SYSTEM, Span, widen};
+use crate::counted::Counted;
 
 /// What the kernel's lists and its events of starts and ends say of each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::counted::Counted;
 use super::images::Images;
 use super::process::{Process, UnresolvedCause};
 use super::runtime::{Clr, READY_TO_RUN};
 use super::{Machine, widen};
 use crate::address::{History, KERNEL_SPACE, Origin, Pending, Tag};
+use crate::counted::Counted;
 
 /// An address that resolved to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

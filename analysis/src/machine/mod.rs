@@ -2,7 +2,6 @@
 
 mod census;
 mod changes;
-mod counted;
 mod drives;
 mod finish;
 mod holders;
@@ -40,9 +39,9 @@ use names::Names;
 use resolve::Resolver;
 use threads::Threads;
 
+pub use crate::counted::Counted;
 pub use census::Census;
 pub use changes::{Change, ClrEvent, Life, StateObserver};
-pub use counted::Counted;
 pub use drives::Volume;
 pub use finish::UnresolvedAddress;
 pub use image_lives::ImageLife;

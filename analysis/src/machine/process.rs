@@ -13,7 +13,6 @@ use etl_schema::views::{clr, kernel};
 use foldhash::HashMap;
 use serde::Serialize;
 
-use super::counted::Counted;
 use super::images::KernelHits;
 use super::listed::Listed;
 use super::names::text;
@@ -22,6 +21,7 @@ use super::signs::{MethodSign, MethodSigns};
 use crate::address::{
     END_OF_USER_SPACE, Origin, PendingAddresses, Ranges, Sighting, Tallies, Tally,
 };
+use crate::counted::Counted;
 
 /// Why an address does not resolve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -7,9 +7,9 @@ use etl_schema::views::clr::{self, Module};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::counted::Counted;
 use super::names::file_name;
 use crate::address::Tag;
+use crate::counted::Counted;
 
 /// The bit of a module's flags that states that it has ready-to-run code.
 pub(super) const READY_TO_RUN: u32 = 0x20;

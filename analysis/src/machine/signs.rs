@@ -2,7 +2,7 @@
 
 use etl_schema::views::clr::{Change, Method};
 
-use super::counted::Counted;
+use crate::counted::Counted;
 
 /// What decides whether the CLR raises a method event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -103,8 +103,7 @@ impl Profile {
         self.measure == Measure::Durations || !self.intervals.is_empty()
     }
 
-    /// The size of a weight, of which shares are computed: time where that is known, else the number
-    /// of samples.
+    /// The size of a weight, for shares: time where that is known, else the number of samples.
     #[must_use]
     pub fn size(&self, weight: Weight) -> u64 {
         if self.has_times() { weight.time } else { weight.samples }

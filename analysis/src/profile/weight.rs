@@ -107,6 +107,6 @@ mod tests {
         ] {
             assert_eq!(intervals.between(span), expected, "{span:?}");
         }
-        assert_eq!(Intervals::default().between((0, 1)), []);
+        assert!(Intervals::default().between((0, 1)).is_empty());
     }
 }

@@ -170,7 +170,7 @@ impl Ahead {
 }
 
 /// Whether the cache seems to have the file: no sample has to wait for the disk. `known` is what
-/// the system says of an offset; otherwise the time of a read tells.
+/// the system says of an offset; otherwise the time of a read decides.
 fn is_cached(
     size: u64,
     known: impl Fn(u64) -> Option<bool>,
@@ -187,8 +187,8 @@ fn is_cached(
     })
 }
 
-/// Whether the cache has the byte at an offset; `None` where the system or the file system cannot
-/// tell.
+/// Whether the cache has the byte at an offset; `None` where the system or the file system does not
+/// say.
 #[cfg(target_os = "linux")]
 fn is_cached_at(file: &File, offset: u64) -> Option<bool> {
     use rustix::io::{Errno, ReadWriteFlags, preadv2};

@@ -167,8 +167,8 @@ impl Enablement {
         keyword & any != 0 && keyword & all == all
     }
 
-    /// The masks as the wording of the rule takes them: `any`, of which one bit has to be set, and
-    /// `all`.
+    /// The masks as the wording of the rule takes them: one bit of `any` has to be set, and all
+    /// of `all`.
     fn masks(&self) -> (u64, u64) {
         match (self.any, self.variant) {
             (0, Variant::Legacy) => (u64::MAX, 0),

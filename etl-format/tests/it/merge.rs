@@ -374,7 +374,7 @@ fn merge_keeps_records_of_header_buffers() {
     );
 }
 
-/// Merging in stages gives the records of merging at once, partitions included.
+/// Merging in stages has the records of merging at once, partitions included.
 #[test]
 fn merge_of_merged_traces_has_each_record_once() {
     let files: Vec<_> = (0..4u8)

@@ -321,8 +321,8 @@ impl<'s> Etw<'s> {
         self.observer.observe(&Fact::Action(at, description))
     }
 
-    /// Reports the buffers of a session whose outcome is new, and those of others that were in files
-    /// which are created again.
+    /// Reports the buffers of a session whose outcome is new, and those of others that were in
+    /// files that are created again.
     fn report_buffers(&mut self, index: usize) -> Result<()> {
         for file in self.files.take_created() {
             for other in (0..self.sessions.len()).filter(|other| *other != index) {

@@ -9,8 +9,8 @@ use kdl::KdlValue;
 
 use crate::time::system_time;
 
-/// A value for a field; `text` is the value as text with its variables filled in. A value of another
-/// type stays as it is, and the encoder reports it; `None` for one that it would write all the same.
+/// A value for a field; `text` is the value as text with its variables filled in. A value of
+/// another type stays as it is, and the encoder reports it; `None` if the encoder would write it.
 pub(super) fn value(field: &Field, given: &KdlValue, text: String) -> Option<OwnedValue> {
     let of = field.in_type();
     let number = |n: i128| match (u64::try_from(n), i64::try_from(n)) {

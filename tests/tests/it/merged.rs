@@ -177,30 +177,34 @@ fn merge_of_different_machines_keeps_every_record() {
     let slices = || inputs.iter().map(Vec::as_slice).collect::<Vec<&[u8]>>();
     assert!(Merger::new().run(slices(), File::new(Cursor::new(Vec::new()))).is_err());
     let (file, _) = merged(&inputs, Merger::new().allow(Allow::ALL));
-    assert_eq!(stream(&file, false).len(), records + partitions(&inputs, &file));
+    assert_eq!(stream(&file, false).len(), records_of_merge(records, &inputs, &file));
     let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("merged-all.etl");
     std::fs::write(&path, &file).unwrap();
     let answers = foreign("dissect_counts.py", &[path]);
     assert_eq!(answers[0]["records"].as_u64(), Some(stream(&file, false).len() as u64 + 1));
 }
 
-/// The number of records that a merge adds: a copy of the partition of the first input in buffer 0,
-/// unless that input is relogged and has the copy.
-fn partitions(inputs: &[Vec<u8>], file: &[u8]) -> usize {
-    let in_buffer_0 = |file: &[u8]| {
+/// The number of records after a merge: it adds a copy of the first input's partition in buffer 0,
+/// and leaves out such copies of the inputs, which another buffer has once more.
+fn records_of_merge(records: usize, inputs: &[Vec<u8>], file: &[u8]) -> usize {
+    let partitions = |file: &[u8]| {
         let mut trace = Trace::open(file, &Options::default()).unwrap();
         let mut records = trace.records(Order::File).unwrap();
-        let mut count = 0;
+        let (mut in_buffer_0, mut elsewhere) = (Vec::new(), Vec::new());
         while let Some(record) = records.next_record().unwrap() {
-            let zero = record.location().buffer_offset == 0;
-            count += usize::from(zero && record.hook() == Some(0x50));
+            if record.hook() == Some(0x50) {
+                let is_first = record.location().buffer_offset == 0;
+                let place = if is_first { &mut in_buffer_0 } else { &mut elsewhere };
+                place.push(record.bytes().to_vec());
+            }
         }
-        count
+        (in_buffer_0, elsewhere)
     };
-    let start = |file: &[u8]| Trace::open(file, &Options::default()).unwrap().header().start_time;
-    let first = inputs.iter().min_by_key(|i| start(i)).unwrap();
-    let relogged = Trace::open(&first[..], &Options::default()).unwrap().header().mode;
-    if relogged.has(LogFileMode::RELOG) { 0 } else { in_buffer_0(file) }
+    let copies = |input: &Vec<u8>| {
+        let (in_buffer_0, elsewhere) = partitions(input);
+        in_buffer_0.iter().filter(|bytes| elsewhere.contains(bytes)).count()
+    };
+    records + partitions(file).0.len() - inputs.iter().map(copies).sum::<usize>()
 }
 
 #[needs(traces)]

@@ -317,7 +317,7 @@ fn input_and_output_are_those_of_the_truth() {
     }
     let io = analyze("io", &path);
     let mut seen = 0;
-    for row in rows(&io, "files") {
+    for row in rows(&io, "operations") {
         let path = row["path"].as_str().unwrap_or_default();
         let key = (u64(row, "pid"), format!("{} {path}", row["operation"].as_str().unwrap()));
         assert_eq!(row["count"], count[&key][0], "{key:?}");

@@ -10,6 +10,7 @@ use etl_format::constants::PointerSize;
 use etl_format::read::{Options, Order, Record, Trace};
 use etl_format::rewrite::repack::Repacker;
 use etl_format::write::File;
+use etl_schema::OutType;
 use etl_schema::decode::Value;
 use etl_schema::store::SchemaStore;
 use etl_test_support::{needs, trace};
@@ -51,6 +52,7 @@ fn described(file: &[u8]) -> Vec<(i64, String)> {
                     | Value::Ipv6(_)
                     | Value::Array(_)
                     | Value::Struct(_) => line.push('*'),
+                    Value::Binary(_) if field.out == OutType::SocketAddress => line.push('*'),
                     other => line.push_str(&format!("{other:?}")),
                 }
             }

@@ -16,7 +16,7 @@ struct Node {
     next: Vec<(u8, u32)>,
     /// The text that ends here.
     text: Option<usize>,
-    /// Bytes of the shortest text that leads on from here; 0 for one that is not ASCII.
+    /// Bytes of the shortest text that leads on from here; 0 if that is not ASCII.
     shortest: usize,
 }
 

@@ -57,8 +57,8 @@ const KINDS: [(u16, &str); 9] = [
     (FINALIZED, "GCFinalizersEnd"),
 ];
 
-/// For each of the kinds, those that never come without it. A process is suspended for other reasons
-/// than collections, too, and not every collection leaves something to finalize.
+/// For each of the kinds, those that never come without it. A process is suspended for other
+/// reasons than collections, too, and not every collection leaves something to finalize.
 const PROOFS: [(u16, &[u16]); KINDS.len()] = [
     (START, &[END, HEAP_STATS]),
     (END, &[START, HEAP_STATS]),
@@ -246,8 +246,8 @@ impl Collections {
         }
     }
 
-    /// The names of kinds of which there is none, though there are many of those that come with
-    /// them; and when any of them came first.
+    /// The names of kinds without any event, though there are many of those that come with them;
+    /// and when any of them came first.
     pub fn absent(&self) -> Option<(i64, Vec<&'static str>)> {
         let count = |id: u16| {
             let index = KINDS.iter().position(|(kind, _)| *kind == id);
@@ -428,7 +428,7 @@ mod tests {
         for (kind, name) in KINDS {
             let others: Vec<u16> = all.iter().copied().filter(|id| *id != kind).collect();
             assert_eq!(of(&others, 10), Some(vec![name]));
-            assert_eq!(of(&others, 9), None, "too few to tell");
+            assert_eq!(of(&others, 9), None, "too few to decide");
         }
         // Without collections, threads are suspended for something else.
         assert_eq!(of(&STEPS, 10), None);

@@ -318,7 +318,7 @@ pub(super) const SILENT_PROCESS: Rule = Rule {
     source: "what the CLR logs, compared with the kernel's events",
     protocol: &["E7"],
     meaning: "The process ran managed code, and no event of its CLR is in the trace: they were \
-              lost, or removed by a filter. A process that is suspended, or whose CLR is told to log \
+              lost, or removed by a filter. A process that is suspended, or whose CLR is set to log \
               nothing, is not in a rundown either.",
     remedy: "Do not filter by process, and use more buffers:",
     commands: &[RUNTIME_LARGE],
@@ -334,7 +334,8 @@ fn silent_process(check: &mut Check<'_>) {
     silent_rundown(check, &reported);
 }
 
-/// Processes that had a CLR from before the rundowns of others until after them, and no event of it.
+/// Processes that had a CLR from before the rundowns of others until after them, without an event
+/// of it.
 fn silent_rundown(check: &mut Check<'_>, reported: &BTreeSet<(u32, Option<i64>)>) {
     let facts = check.facts;
     if facts.admission.of(CLR_RUNDOWN).any(|(e, _)| e.limited) {
@@ -346,7 +347,7 @@ fn silent_rundown(check: &mut Check<'_>, reported: &BTreeSet<(u32, Option<i64>)>
         from = bracket.opened.map_or(from, |at| at.min(from));
         to = bracket.closed.map_or(to, |at| at.max(to));
     }
-    // Whoever was there when the kernel's events end was there before.
+    // A process that was there when the kernel's events end was there before.
     let known_until = facts.kernel_span().map_or(i64::MIN, |(_, last)| last);
     if from > to || known_until < to {
         return;

@@ -168,7 +168,7 @@ at "6.8s" {{ stop "clr" }}"#,
     assert_eq!(session("0x98"), ["", ""]);
 }
 
-/// Two processes, and two rundowns of which the second is of one process only.
+/// Two processes, and two rundowns; the second is of one process only.
 fn second_of_one(runtime: &str, life: &str, first: &str, ends: &str) -> [String; 2] {
     let acts = r#"every "20ms" from="3.2s" until="6s" { jit 1 }"#;
     found(&format!(

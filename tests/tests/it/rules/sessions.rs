@@ -358,7 +358,7 @@ at "6.5s" { stop "clr" }
     }
 }
 
-/// Offset of the count of lost events, behind the headers of the first buffer and of its record.
+/// Offset of the count of lost events, after the headers of the first buffer and of its record.
 const EVENTS_LOST: usize = 0x48 + 0x20 + 0x30;
 
 /// A session that begins a new file of eight buffers whenever the last one is full.
