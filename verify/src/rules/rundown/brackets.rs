@@ -43,7 +43,7 @@ fn unclosed(check: &mut Check<'_>) {
             }
             let has_ended = process.ended().is_some_and(|ended| ended >= opened);
             // All that it would have listed has a load.
-            let lacks_nothing = has_ended && recorded.from_start(process) == Loads::Recorded;
+            let lacks_nothing = has_ended && recorded.since_start(process) == Loads::Recorded;
             let why = match (has_ended, lacks_nothing) {
                 (true, true) => "the process ended during it, and its loads were recorded",
                 (true, false) => "the process ended during it",

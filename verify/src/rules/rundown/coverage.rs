@@ -51,7 +51,7 @@ fn absence(
     if facts.has_nothing_to_name(process) {
         return None;
     }
-    Some(match recorded.from_start(process) {
+    Some(match recorded.since_start(process) {
         loads @ (Loads::Recorded | Loads::Unknown) => Absence::NotNeeded(loads),
         loads @ (Loads::Later(_) | Loads::Never) => Absence::NoRundown(loads),
     })

@@ -93,7 +93,7 @@ impl Lifetime {
             ended,
             alive: process.last_runtime().max(watched),
             // Where nothing decides it, the process has the benefit of the doubt.
-            is_recorded: matches!(recorded.from_start(process), Loads::Recorded | Loads::Unknown),
+            is_recorded: matches!(recorded.since_start(process), Loads::Recorded | Loads::Unknown),
         }
     }
 

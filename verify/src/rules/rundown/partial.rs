@@ -109,7 +109,7 @@ impl Own<'_> {
         let is_empty = bracket.listed == Default::default()
             && !self.clr.modules().iter().any(|(_, module)| is_loaded(module));
         self.is_soon(start, opened)
-            && (is_empty || self.recorded.from_start(self.process) == Loads::Recorded)
+            && (is_empty || self.recorded.since_start(self.process) == Loads::Recorded)
     }
 
     fn is_soon(&self, start: i64, opened: i64) -> bool {
@@ -140,7 +140,7 @@ impl Own<'_> {
         let is_listed = |b: &&&Bracket| b.is_whole() && b.jitted() > 0;
         let listed = self.brackets.iter().filter(is_listed).filter_map(|b| b.opened).max();
         listed.is_none_or(|opened| self.recorded.since(opened) != Loads::Recorded)
-            && self.recorded.from_start(self.process) != Loads::Recorded
+            && self.recorded.since_start(self.process) != Loads::Recorded
     }
 
     /// Precompiled methods that no event names.

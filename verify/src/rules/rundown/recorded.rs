@@ -74,7 +74,7 @@ impl<'f> Recorded<'f> {
     }
 
     /// Whether the loads of a process's compiled methods are recorded since its CLRs started.
-    pub fn from_start(&self, process: &Process) -> Loads {
+    pub fn since_start(&self, process: &Process) -> Loads {
         let starts: Option<Vec<i64>> = process.clrs().values().map(Clr::started).collect();
         let Some(start) = starts.and_then(|starts| starts.into_iter().min()) else {
             return Loads::Never;
