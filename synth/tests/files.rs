@@ -1,6 +1,8 @@
 //! What is in the files of sessions: order, numbers, and what becomes of files that are used twice,
 //! damaged, edited or merged again.
 
+mod common;
+
 use std::collections::BTreeMap;
 
 use etl_format::read::{Options, Order, Trace};
@@ -8,16 +10,9 @@ use etl_schema::providers::{CLR_RUNDOWN, IMAGE_ID};
 use etl_synth::truth::{
     BufferOutcome, BufferReport, EventOutcome, InMemoryTruth, KnownEvent, RefusalCode,
 };
-use etl_synth::{MemoryFileSystem, Script, Simulation};
+use etl_synth::{Script, Simulation};
 
-type Files = BTreeMap<String, Vec<u8>>;
-
-fn run(script: &str) -> (InMemoryTruth, Files) {
-    let scenario = Script::new("script", script).parse().unwrap_or_else(|e| panic!("{e:#?}"));
-    let (mut files, mut truth) = (MemoryFileSystem::default(), InMemoryTruth::default());
-    Simulation::new(&scenario).observer(&mut truth).run(&mut files).unwrap();
-    (truth, files.into_files().into_iter().collect())
-}
+use common::run;
 
 /// A process whose four threads, each on its own processor, throw and allocate.
 const BUSY: &str = r#"

@@ -1,6 +1,6 @@
 //! Where enablements reach, and what a consumer of a real-time session learns of losses.
 
-use std::collections::BTreeMap;
+mod common;
 
 use etl_format::Guid;
 use etl_format::constants::BufferFlags;
@@ -10,14 +10,7 @@ use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_synth::truth::{BufferOutcome, EventOutcome, InMemoryTruth, KnownEvent};
 use etl_synth::{MemoryFileSystem, Script, Simulation};
 
-type Files = BTreeMap<String, Vec<u8>>;
-
-fn run(script: &str) -> (InMemoryTruth, Files) {
-    let scenario = Script::new("script", script).parse().unwrap_or_else(|e| panic!("{e:#?}"));
-    let (mut files, mut truth) = (MemoryFileSystem::default(), InMemoryTruth::default());
-    Simulation::new(&scenario).observer(&mut truth).run(&mut files).unwrap();
-    (truth, files.into_files().into_iter().collect())
-}
+use common::{Files, run};
 
 /// Events of a kind that a process raised, wherever they were recorded.
 fn raised(truth: &InMemoryTruth, pid: u32, provider: Guid, id: u16) -> usize {

@@ -28,7 +28,8 @@ impl EarlySync {
             let mut synced = 0;
             while stopped.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
                 let Ok(size) = file.metadata().map(|m| m.len()) else { return };
-                if size >= synced + STEP {
+                // It is smaller than before if its writer began again.
+                if size.abs_diff(synced) >= STEP {
                     if file.sync_data().is_err() {
                         return;
                     }

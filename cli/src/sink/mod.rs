@@ -80,9 +80,10 @@ enum Target {
     /// A regular file: the temporary file, its final path, and whether an existing file is
     /// replaced.
     Named {
+        /// Before the file, so that nothing has it open when it is removed.
+        early: Option<EarlySync>,
         file: NamedTempFile,
         unfinished: Unfinished,
-        early: Option<EarlySync>,
         path: PathBuf,
         force: bool,
     },
