@@ -8,6 +8,7 @@ use clap_complete::Shell;
 use super::roff;
 use crate::Outcome;
 use crate::error::Failure;
+use crate::input;
 use crate::output;
 use crate::sink;
 
@@ -43,7 +44,7 @@ Examples:
   etlkit man ~/.local/share/man/man1 && man etlkit-dump")]
 pub(crate) struct ManArgs {
     /// Write the pages of all commands to DIR; without it, print the page of etlkit
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = input::directory())]
     directory: Option<PathBuf>,
 }
 

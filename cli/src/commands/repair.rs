@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::Outcome;
 use crate::commands::repack::CompressArgs;
-use crate::diagnostics::Condition;
+use crate::diagnostics::{Condition, plural};
 use crate::error::Failure;
 use crate::input::{self, Input};
 use crate::missing_header;
@@ -79,7 +79,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     match (condition.weight(), done.oversized_records) {
         (Weight::Detail, 0) => stderr_line!("note: {name}: the report lists what was corrected"),
         (Weight::Detail, n) => {
-            stderr_line!("warning: {name}: {n} records do not fit into a buffer and are left out");
+            let records = plural(n, "record does", "records do");
+            stderr_line!("warning: {name}: {records} not fit into a buffer: left out");
         }
         _ => {}
     }
@@ -157,7 +158,8 @@ impl rewrite::Report for Report {
             writeln!(out, "  {sorted} {were} not in time order")?;
         }
         if left_out > 0 {
-            writeln!(out, "  {left_out} records do not fit into a buffer and are left out")?;
+            let records = plural(left_out, "record does", "records do");
+            writeln!(out, "  {records} not fit into a buffer: left out")?;
         }
         for problem in self.problems.iter().take(MAX_LISTED) {
             writeln!(out, "  {problem}")?;
@@ -165,6 +167,7 @@ impl rewrite::Report for Report {
         if let Some(more) = self.problems.len().checked_sub(MAX_LISTED).filter(|more| *more > 0) {
             writeln!(out, "  ... and {more} more (--format json lists all)")?;
         }
-        writeln!(out, "{output}: {} records in {} buffers", self.records, self.buffers)
+        let records = plural(self.records, "record", "records");
+        writeln!(out, "{output}: {records} in {}", plural(self.buffers, "buffer", "buffers"))
     }
 }

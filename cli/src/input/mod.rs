@@ -9,8 +9,9 @@ mod map;
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use etl_format::read::{FileSource, Limits, Options, Records, Source, Spooled, Trace};
 use etl_tools::input::Bytes;
 
@@ -142,6 +143,16 @@ impl Data {
 /// Whether the user means standard input.
 pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
+}
+
+/// Parses the name of a directory that is written to.
+pub(crate) fn directory() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| {
+        if is_stdin(&path) {
+            return Err("several files are written to it: name a directory (`./-` is one as well)");
+        }
+        Ok(path)
+    })
 }
 
 /// Whether the path names standard input, and that is a pipe. It is not opened again: that would

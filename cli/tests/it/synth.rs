@@ -47,6 +47,23 @@ fn synth_keeps_existing_files_without_force() {
     assert_ne!(std::fs::read(directory.path().join("out/recipe.etl")).unwrap(), before);
 }
 
+#[test]
+fn outputs_of_several_files_are_no_standard_output() {
+    let directory = with_recipe();
+    for args in [
+        &["synth", "recipe.kdl", "-o", "-"][..],
+        &["corpus", "build", "-o", "-"],
+        &["export", "parquet", "recipe.kdl", "-o", "-"],
+        &["man", "-"],
+    ] {
+        let said = etlkit(directory.path(), args);
+        assert_eq!(said.code, 2, "{args:?}");
+        assert!(said.err.contains("name a directory"), "{args:?}: {}", said.err);
+    }
+    assert!(!directory.path().join("-").exists());
+    assert_eq!(etlkit(directory.path(), &["synth", "recipe.kdl", "-o", "./-"]).code, 0);
+}
+
 /// A session whose file is cut in half.
 const CUT: &str = r#"process "A.exe" { clr "core" { assembly "A" { module "A.dll" { methods 20 ready=10 } } }
     every "1ms" from="1s" until="2s" { throw 1 } }

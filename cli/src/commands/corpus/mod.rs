@@ -18,6 +18,7 @@ use self::scripts::{Corpus, Script};
 use super::synth;
 use crate::Outcome;
 use crate::error::Failure;
+use crate::input;
 use crate::output::{self, ReportFormat};
 
 /// Arguments of `etlkit corpus`.
@@ -63,7 +64,7 @@ Examples:
   etlkit corpus build -o out recipe circular --force")]
     Build {
         /// Write the outputs to DIR
-        #[arg(short, long, value_name = "DIR")]
+        #[arg(short, long, value_name = "DIR", value_parser = input::directory())]
         output: PathBuf,
         /// Replace existing files
         #[arg(long)]

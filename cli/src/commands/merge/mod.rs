@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::Outcome;
 use crate::commands::repack::CompressArgs;
-use crate::diagnostics::Condition;
+use crate::diagnostics::{Condition, plural};
 use crate::error::Failure;
 use crate::input::{self, Input};
 use crate::missing_header;
@@ -216,11 +216,13 @@ impl<'a> Report<'a> {
 
 impl rewrite::Report for Report<'_> {
     fn text(&self, _: &str, output: &str, out: &mut String) -> fmt::Result {
-        let (records, buffers) = (self.records, self.buffers);
+        let records = plural(self.records, "record", "records");
+        let buffers = plural(self.buffers, "buffer", "buffers");
         let size = output::size(self.bytes);
-        writeln!(out, "{output}: {records} records in {buffers} buffers, {size}")?;
+        writeln!(out, "{output}: {records} in {buffers}, {size}")?;
         for input in &self.inputs {
-            write!(out, "  {}: {} records", input.file, input.records)?;
+            let records = plural(input.records, "record", "records");
+            write!(out, "  {}: {records}", input.file)?;
             if let Some(frequency) = input.frequency {
                 write!(out, ", from a clock of {frequency} Hz")?;
             }

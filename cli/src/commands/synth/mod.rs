@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(value_name = "SCRIPT", required_unless_present = "template")]
     script: Option<PathBuf>,
     /// Write the traces to DIR, which is created if necessary
-    #[arg(short, long, value_name = "DIR",
+    #[arg(short, long, value_name = "DIR", value_parser = input::directory(),
           required_unless_present_any = ["check", "timeline", "template"])]
     output: Option<PathBuf>,
     /// Print a commented script to start from, and write nothing
@@ -71,7 +71,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
     /// Check the traces with etlverify and print its report
-    #[arg(long, conflicts_with = "check")]
+    #[arg(long, conflicts_with_all = ["check", "timeline"])]
     verify: bool,
     /// Only check the script for errors
     #[arg(long, conflicts_with_all = ["timeline", "output"])]
