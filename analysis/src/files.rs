@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use etl_format::Clock;
 use etl_format::clock::iso_utc;
 use etl_format::constants::{ClockType, FILETIME_PER_SECOND, LogFileMode};
-use etl_format::read::{FileHeader, Note, Part, PartGap, Source, Trace};
+use etl_format::read::{Damage, FileHeader, Note, Part, PartGap, Source, Trace};
 
 use crate::buffers::{self, Contradictions};
 use crate::counted::Counted;
@@ -54,6 +54,18 @@ pub struct Fault {
     pub message: String,
     /// The processor of the buffer it is in, where that is known.
     pub processor: Option<u16>,
+}
+
+impl From<&Damage> for Fault {
+    fn from(damage: &Damage) -> Self {
+        Fault {
+            code: damage.error.code().to_owned(),
+            offset: damage.range.start,
+            end: damage.range.end,
+            message: damage.error.kind.to_string(),
+            processor: None,
+        }
+    }
 }
 
 /// A session whose header stands in a file: the file's own, or one that a merge carried over.

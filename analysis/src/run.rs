@@ -279,13 +279,7 @@ impl Analysis {
                 let processor = loss.processor;
                 machine.losses.push(loss);
                 if let Some(file) = machine.files.get_mut(source) {
-                    file.faults.push(Fault {
-                        code: damage.error.code().to_owned(),
-                        offset: damage.range.start,
-                        end: damage.range.end,
-                        message: damage.error.kind.to_string(),
-                        processor,
-                    });
+                    file.faults.push(Fault { processor, ..Fault::from(damage) });
                 }
             }
         }

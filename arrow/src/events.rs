@@ -303,7 +303,7 @@ fn carried_stack_id(pid: Option<u32>, stack: &etl_format::read::StackTrace<'_>) 
 
 /// Passes the batches of `events` to `out`.
 pub(crate) fn write<S: Source>(
-    mut records: Records<S>,
+    records: &mut Records<S>,
     context: Option<&Context<'_>>,
     options: &Options,
     out: &mut dyn FnMut(RecordBatch) -> Result<()>,

@@ -8,6 +8,7 @@ use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use etl_analysis::files::Fault;
 use etl_format::read::Source;
 
 use crate::Result;
@@ -26,7 +27,17 @@ pub enum Form {
     File,
 }
 
-/// Writes a table of a trace; returns the number of its rows.
+/// What was written of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Written {
+    /// Rows.
+    pub rows: u64,
+    /// What could not be read of the trace.
+    pub faults: Vec<Fault>,
+}
+
+/// Writes a table of a trace. Damage is no error: what is left is written.
 ///
 /// # Errors
 /// When the trace cannot be read, there is no such table or column, or writing fails.
@@ -36,7 +47,7 @@ pub fn write<S: Source, W: Write>(
     options: Options,
     form: Form,
     out: W,
-) -> Result<u64> {
+) -> Result<Written> {
     let mut recorded = Recorded::open(source, options)?;
     let plan = recorded.plan(table)?;
     let schema = plan.schema();
@@ -60,7 +71,7 @@ pub fn write<S: Source, W: Write>(
             writer.finish()?;
         }
     }
-    Ok(rows)
+    Ok(Written { rows, faults: recorded.into_faults() })
 }
 
 /// A schema with plain texts in place of words.

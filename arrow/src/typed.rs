@@ -206,7 +206,7 @@ fn selected<'s>(
 
 /// Finds the tables of the selected events.
 pub(crate) fn tables_of<S: Source>(
-    mut records: Records<S>,
+    records: &mut Records<S>,
     context: Option<&Context<'_>>,
     options: &Options,
 ) -> Result<TypedTables> {
@@ -239,7 +239,7 @@ type Target = Option<(usize, Vec<(Option<usize>, Option<usize>)>)>;
 
 /// Passes the batches of some tables to `out`.
 pub(crate) fn write<S: Source>(
-    mut records: Records<S>,
+    records: &mut Records<S>,
     context: Option<&Context<'_>>,
     (tables, options): (&TypedTables, &Options),
     out: &mut dyn FnMut(&TypedTable, RecordBatch) -> Result<()>,

@@ -2,6 +2,7 @@
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use etl_analysis::files::Fault;
 use etl_analysis::profile::Intervals;
 use etl_analysis::{Analysis, Machine, RecordObserver, Recording};
 use etl_format::read::{Record, Source};
@@ -47,6 +48,8 @@ pub(crate) struct Recorded<S: Source> {
     source: S,
     pub options: Options,
     before: Option<Before>,
+    /// What the passes over the trace could not read.
+    faults: Vec<Fault>,
 }
 
 /// Finds the intervals of samples.
@@ -66,7 +69,12 @@ impl RecordObserver for FindIntervals {
 impl<S: Source> Recorded<S> {
     pub fn open(mut source: S, options: Options) -> Result<Self> {
         open_trace(&mut source, &options)?;
-        Ok(Recorded { source, options, before: None })
+        Ok(Recorded { source, options, before: None, faults: Vec::new() })
+    }
+
+    /// What could not be read of the trace, once a table was written.
+    pub fn into_faults(self) -> Vec<Fault> {
+        self.faults
     }
 
     fn read_before(&mut self, code: bool) -> Result<()> {
@@ -82,6 +90,7 @@ impl<S: Source> Recorded<S> {
         } else {
             analysis.run_for_owners(&mut recording)?
         };
+        self.faults = machine.files().iter().flat_map(|file| file.faults.clone()).collect();
         self.before = Some(Before { machine, intervals: intervals.0, code });
         Ok(())
     }
@@ -89,7 +98,7 @@ impl<S: Source> Recorded<S> {
     /// What the whole trace shows, names of code included.
     pub fn with_code(&mut self) -> Result<(&mut S, &Options, &Before)> {
         self.read_before(true)?;
-        let Recorded { source, options, before } = self;
+        let Recorded { source, options, before, .. } = self;
         match before {
             Some(before) => Ok((source, options, before)),
             None => Err(Error::Stopped),
@@ -130,7 +139,7 @@ impl<S: Source> Recorded<S> {
         &mut self,
         names: bool,
         run: impl FnOnce(
-            etl_format::read::Records<&mut &mut S>,
+            &mut etl_format::read::Records<&mut &mut S>,
             Option<&Context<'_>>,
             &Options,
         ) -> Result<T>,
@@ -138,13 +147,15 @@ impl<S: Source> Recorded<S> {
         if names && self.options.names {
             self.read_before(false)?;
         }
-        let Recorded { source, options, before } = self;
+        let Recorded { source, options, before, faults } = self;
         let machine = before.as_ref().map(|before| &before.machine);
         let context = machine.filter(|_| names && options.names).map(Context::new);
         let is_ordered = machine.is_some_and(|machine| machine.is_ordered());
         let mut trace = open_trace(source, options)?;
-        let records = events::records(&mut trace, is_ordered, options.threads)?;
-        run(records, context.as_ref(), options)
+        let mut records = events::records(&mut trace, is_ordered, options.threads)?;
+        let result = run(&mut records, context.as_ref(), options)?;
+        *faults = records.damage().iter().map(Fault::from).collect();
+        Ok(result)
     }
 
     /// Passes the batches of a table to `out`.

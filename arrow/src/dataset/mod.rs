@@ -13,6 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
+use etl_analysis::files::Fault;
 use etl_format::read::Source;
 
 use crate::options::Options;
@@ -56,6 +57,8 @@ pub enum Added {
         rows: u64,
         /// Bytes of all files.
         bytes: u64,
+        /// What could not be read of the trace.
+        faults: Vec<Fault>,
     },
 }
 
@@ -166,7 +169,7 @@ impl Dataset {
         remove(&folder)?;
         let mut files = Files::new(&folder, &trace, self.codec, hash);
         let written = self.write(source, &trace, options, &missing, &mut files);
-        let totals = written.and_then(|()| files.finish());
+        let totals = written.and_then(|faults| Ok((files.finish()?, faults)));
         let moved = totals.and_then(|totals| {
             for table in fs::read_dir(&folder).into_iter().flatten() {
                 let table = table.map_err(|error| failed(&folder, error))?;
@@ -176,13 +179,13 @@ impl Dataset {
         });
         // Gone or not, the error of the trace is what counts.
         let removed = remove(&folder);
-        let (rows, bytes) = moved?;
+        let ((rows, bytes), faults) = moved?;
         removed?;
         let layout = |name: &str| name.split(' ').next().map(str::to_owned);
         entry.tables.retain(|old| !missing.iter().any(|new| layout(new) == layout(old)));
         entry.tables.extend(missing);
         entry.write(&self.root)?;
-        Ok(Added::Written { trace, rows, bytes })
+        Ok(Added::Written { trace, rows, bytes, faults })
     }
 
     /// Removes the folder of unfinished traces, if it is empty. Call it once all traces were added.
@@ -198,7 +201,7 @@ impl Dataset {
         options: Options,
         missing: &[String],
         files: &mut Files,
-    ) -> Result<()> {
+    ) -> Result<Vec<Fault>> {
         let wants = |name: &str| {
             let is_it = |word: &String| word.split(' ').next() == Some(name);
             missing.iter().any(is_it)
@@ -234,7 +237,7 @@ impl Dataset {
                 files.write(&format!("{TYPED}/{}", files::typed_folder(&table.name)), &batch)
             })?;
         }
-        Ok(())
+        Ok(recorded.into_faults())
     }
 
     /// Moves the folder of a table of a trace, and those in it, to their place.

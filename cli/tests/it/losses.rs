@@ -93,7 +93,15 @@ fn every_command_says_what_is_missing() {
     for (what, bytes, code, level) in lacking() {
         let here = directory(&[("t.etl", &bytes)]);
         let strict_code = if code == 1 && what != "gap in a relogged file" { 2 } else { code };
-        for (args, code) in [
+        let tables: &[&[&str]] = &[
+            &["export", "parquet", "t.etl", "-o", "set"],
+            &["export", "parquet", "t.etl", "-o", "events", "--tables", "events"],
+            &["export", "parquet", "t.etl", "-o", "typed", "--tables", "processes", "--typed"],
+            &["export", "arrow", "t.etl", "-o", "events.arrow", "--no-names"],
+            &["export", "arrow", "t.etl", "-o", "facts.arrow", "--table", "processes"],
+        ];
+        let tables = if cfg!(feature = "parquet") { tables } else { &[] };
+        let files = [
             (&["info", "t.etl"][..], code),
             (&["dump", "t.etl"], code),
             (&["dump", "t.etl", "--file-order"], code),
@@ -106,7 +114,8 @@ fn every_command_says_what_is_missing() {
             (&["merge", "t.etl", "-o", "strict.etl"], strict_code),
             (&["compress", "t.etl", "-o", "compress.etl"], strict_code),
             (&["decompress", "t.etl", "-o", "plain.etl"], strict_code),
-        ] {
+        ];
+        for (args, code) in files.into_iter().chain(tables.iter().map(|&args| (args, code))) {
             let said = etlkit(here.path(), args);
             assert_eq!(said.code, code, "{what}: {args:?}: {}{}", said.out, said.err);
             let level = if code == 2 { "error" } else { level };

@@ -10,7 +10,7 @@ use crate::Outcome;
 #[cfg(not(feature = "parquet"))]
 use crate::error::Failure;
 use crate::filter::FilterArgs;
-use crate::input::InputArgs;
+use crate::input::{self, InputArgs};
 use crate::output::ReportFormat;
 use crate::process_args::ProcessArgs;
 use crate::schemas::SchemaArgs;
@@ -35,7 +35,7 @@ pub(super) struct ParquetArgs {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// The data set: a directory, which is created if it does not exist
-    #[arg(short, long, value_name = "DATASET")]
+    #[arg(short, long, value_name = "DATASET", value_parser = input::directory())]
     output: PathBuf,
     /// Write these tables [default: all but those of --typed]
     #[arg(long, value_name = "A,B,...", value_delimiter = ',')]

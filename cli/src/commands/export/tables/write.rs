@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use etl_arrow::Options;
 use etl_arrow::dataset::{self, Added, Codec, Dataset, Hash};
+use etl_arrow::ipc::{self, Written};
 use etl_arrow::tables::Table;
-use etl_arrow::{Options, ipc};
 use etl_format::read::{self, FileHeader, Note};
 use etl_schema::store::SchemaStore;
 use etl_tools::rows::Conditions;
@@ -95,15 +96,18 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
                 continue;
             }
         };
-        if let Some((header, notes)) = facts {
-            outcome = outcome.max(Condition::new(&header, &[], &notes).report(&file));
-        }
-        report.traces.push(match added {
-            Added::Written { trace, rows, bytes } => {
-                TraceReport { file, trace: Some(trace), rows, bytes }
+        let (trace, faults) = match added {
+            Added::Written { trace, rows, bytes, faults } => {
+                (TraceReport { file, trace: Some(trace), rows, bytes }, faults)
             }
-            _ => TraceReport { file, trace: None, rows: 0, bytes: 0 },
-        });
+            _ => (TraceReport { file, trace: None, rows: 0, bytes: 0 }, Vec::new()),
+        };
+        if let Some((header, notes)) = facts {
+            let condition = Condition::new(&header, &[], &notes);
+            let outcome_of = Condition { faults: &faults, ..condition }.report(&trace.file);
+            outcome = outcome.max(outcome_of);
+        }
+        report.traces.push(trace);
     }
     dataset.finish();
     if !was_there {
@@ -241,8 +245,7 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
     let unknown = filter::learn_names(&mut selected, &mut trace, &store)
         .map_err(|error| Failure::trace(&name, &error))?;
     filter::note_unknown(unknown);
-    let condition = Condition::new(trace.header(), &[], trace.notes());
-    let outcome = condition.report(&name);
+    let (header, notes) = (trace.header().clone(), trace.notes().to_vec());
     drop(trace);
     let events = Conditions::new(&args.event, &[], None)
         .map_err(|error| Failure::new("--event", error.to_string()))?;
@@ -259,10 +262,12 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
     let is_stream = sink.is_stream() || Path::new(&to).extension().is_some_and(|e| e == "arrows");
     let form = if is_stream { ipc::Form::Stream } else { ipc::Form::File };
     let mut out = BufWriter::new(sink.file());
-    let rows = ipc::write(input.source(), &args.table, options, form, &mut out)
-        .map_err(|error| failure(&name, &error))?;
+    let Written { rows, faults, .. } =
+        ipc::write(input.source(), &args.table, options, form, &mut out)
+            .map_err(|error| failure(&name, &error))?;
     out.flush().map_err(|error| Failure::io(&to, &error))?;
     drop(out);
     sink.finish(&format!("{to}: {rows} rows of {}\n", args.table))?;
-    Ok(outcome)
+    let condition = Condition::new(&header, &[], &notes);
+    Ok(Condition { faults: &faults, ..condition }.report(&name))
 }
