@@ -265,7 +265,7 @@ impl<'a> Symbols<'a> {
     fn image(&self, address: u64, range: &Range) -> Image<'a> {
         let images = &self.machine.images;
         let image = images.get(range.tag.id);
-        let pdb = match image.and_then(|image| images.id_of(image)) {
+        let pdb = match image.and_then(|image| image.id) {
             Some(ImageId::Pdb(pdb)) => Some(pdb),
             _ => None,
         };

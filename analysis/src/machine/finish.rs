@@ -29,6 +29,7 @@ impl Machine {
         let (count, first) = self.keys.never_used();
         self.unused_keys = Counted { count, first };
         self.resolver.settle(&mut self.processes);
+        self.identify_images();
         for ((tid, address), sighting) in std::mem::take(&mut self.unattributed) {
             // Of a thread that no event names: its addresses can still be the kernel's.
             let pid = self.threads.pid_of(tid).unwrap_or(0);
@@ -62,6 +63,19 @@ impl Machine {
         self.unresolved
             .sort_unstable_by_key(|u| (std::cmp::Reverse(u.count), u.process, u.address));
         self.is_finished = true;
+    }
+
+    /// Gives images the identities that were stated while they were there.
+    fn identify_images(&mut self) {
+        let Machine { processes, images, .. } = self;
+        for process in processes {
+            let (begin, end) = (process.started, process.ended);
+            for range in process.images.past().iter().copied().chain(process.images.alive()) {
+                let from = range.from.or(begin).unwrap_or(i64::MIN);
+                let to = range.to.or(end).unwrap_or(i64::MAX);
+                images.identify(range.tag.id, (from, to));
+            }
+        }
     }
 }
 

@@ -56,10 +56,8 @@ impl Machine {
                 loaded: range.from,
                 unloaded: range.to,
                 path: self.names.as_ref().map_or("", |names| names.image_path(range.tag.id)),
-                id: image.and_then(|image| self.images.id_of(image)),
-                link_time_and_size: image.and_then(|image| {
-                    self.names.as_ref()?.link_time_and_size((image.pid, image.base))
-                }),
+                id: image.and_then(|image| image.id),
+                link_time_and_size: image.and_then(|image| image.link_time_and_size),
                 hits: image.map_or(0, |image| image.hits.iter().sum()),
             }
         })

@@ -5,6 +5,7 @@ use foldhash::HashMap;
 use etl_format::read::Record;
 use etl_schema::views::{Pdb, merge};
 
+use super::image_ids::Stated;
 use super::names::{Names, file_name};
 use crate::address::Origin;
 
@@ -19,6 +20,11 @@ pub struct Image {
     pub name: Box<str>,
     /// How many addresses lie in it, by origin, without those of idle processors.
     pub hits: [u64; Origin::COUNT],
+    /// Its identity, where a merge recorded it: known once the recording was read.
+    pub id: Option<ImageId>,
+    /// When it was linked, as its header states it (seconds since 1970, or a hash), and the bytes
+    /// that it takes in memory; `None` where no event states it.
+    pub link_time_and_size: Option<(u32, u64)>,
 }
 
 impl Image {
@@ -86,7 +92,8 @@ with_accessors! {
         own {
             /// Indices of the kernel's images.
             kernel: Vec<u64>,
-            ids: HashMap<(u32, u64), ImageId>,
+            ids: Stated<ImageId>,
+            links: Stated<(u32, u64)>,
         }
     }
 }
@@ -116,47 +123,62 @@ impl Images {
     /// Counts addresses in an image.
     #[inline]
     pub(crate) fn hit(&mut self, index: u64, origin: Origin, count: u64) {
-        let image = usize::try_from(index).ok().and_then(|i| self.list.get_mut(i));
+        let image = self.get_mut(index);
         if let Some(hits) = image.and_then(|image| image.hits.get_mut(origin as usize)) {
             *hits += count;
         }
     }
 
     /// Takes in a record, if it is one by which a merge adds an identity.
-    pub(crate) fn identity(&mut self, record: &Record<'_>, names: Option<&mut Names>) {
+    pub(crate) fn identity(
+        &mut self,
+        record: &Record<'_>,
+        timestamp: i64,
+        names: Option<&mut Names>,
+    ) {
         let Some(event) = merge::ImageId::of(record) else { return };
         self.identities += 1;
         let at = event.process_id.zip(event.base);
-        if let Some(names) = names {
-            if let merge::ImageIdentity::Pdb(pdb) = event.identity {
-                names.pdb(pdb, event.pdb_path);
-            }
-            if let Some((at, linked)) = at.zip(event.link_time_and_size) {
-                names.linked(at, linked);
-            }
+        if let (Some(names), merge::ImageIdentity::Pdb(pdb)) = (names, event.identity) {
+            names.pdb(pdb, event.pdb_path);
         }
-        let Some((pid, base)) = at else { return };
+        let Some(at) = at else { return };
+        if let Some(linked) = event.link_time_and_size {
+            self.links.add(at, timestamp, linked, |_, _| false);
+        }
         let id = match event.identity {
             merge::ImageIdentity::None => ImageId::None,
             merge::ImageIdentity::Pdb(pdb) => ImageId::Pdb(pdb),
             _ => return,
         };
-        let known = self.ids.entry((pid, base)).or_insert(id);
-        if *known == ImageId::None {
-            *known = id;
+        self.ids.add(at, timestamp, id, |_, known| known == ImageId::None);
+    }
+
+    /// Takes in what the event of an image states of its file.
+    pub(crate) fn linked(&mut self, index: u64, link_time_and_size: (u32, u64)) {
+        if let Some(image) = self.get_mut(index) {
+            image.link_time_and_size.get_or_insert(link_time_and_size);
         }
     }
 
-    /// The identity of an image.
-    #[must_use]
-    pub fn id_of(&self, image: &Image) -> Option<ImageId> {
-        self.ids.get(&(image.pid, image.base)).copied()
+    /// Gives an image the identity that was stated while it was there.
+    pub(crate) fn identify(&mut self, index: u64, span: (i64, i64)) {
+        let Images { list, ids, links, .. } = self;
+        let image = usize::try_from(index).ok().and_then(|index| list.get_mut(index));
+        let Some(image) = image else { return };
+        let at = (image.pid, image.base);
+        image.id = image.id.or_else(|| ids.of(at, span));
+        image.link_time_and_size = image.link_time_and_size.or_else(|| links.of(at, span));
+    }
+
+    fn get_mut(&mut self, index: u64) -> Option<&mut Image> {
+        self.list.get_mut(usize::try_from(index).ok()?)
     }
 
     /// Whether the PDB identity of an image is known.
     #[must_use]
     pub fn is_identified(&self, index: u64) -> bool {
         let image = self.get(index);
-        image.is_some_and(|image| matches!(self.id_of(image), Some(ImageId::Pdb(_))))
+        image.is_some_and(|image| matches!(image.id, Some(ImageId::Pdb(_))))
     }
 }

@@ -153,10 +153,10 @@ impl Machine {
         });
         if let Some(names) = &mut self.names {
             names.image(tag.id, path);
-            // The kernel states no time for images that it only lists.
-            if let Some(link_time) = image.link_time().filter(|&time| time != 0) {
-                names.linked((pid, base), (link_time, size));
-            }
+        }
+        // The kernel states no time for images that it only lists.
+        if let Some(link_time) = image.link_time().filter(|&time| time != 0) {
+            self.images.linked(tag.id, (link_time, size));
         }
         self.changed(|| Change::Image(life(change), process, tag.id));
         let own = self.processes.get_mut(process).map(|p| &mut p.images);

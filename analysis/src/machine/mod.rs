@@ -5,6 +5,7 @@ mod changes;
 mod drives;
 mod finish;
 mod holders;
+mod image_ids;
 mod image_lives;
 pub mod images;
 mod kernel_events;
@@ -480,7 +481,7 @@ impl Machine {
             }
         } else if let Header::Full(header) = record.header() {
             match header.class {
-                IMAGE_ID => self.images.identity(record, self.names.as_mut()),
+                IMAGE_ID => self.images.identity(record, timestamp, self.names.as_mut()),
                 SYSTEM_CONFIG_EX => self.volumes.record(header.opcode, record.payload()),
                 LOST_EVENT => self.lost(header.opcode, timestamp, file),
                 kernel_class::PROCESS | kernel_class::THREAD | kernel_class::IMAGE => {

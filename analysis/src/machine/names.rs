@@ -169,8 +169,6 @@ pub struct Names {
     images: Vec<Text>,
     /// Paths of PDBs.
     pdbs: HashMap<Pdb, Text>,
-    /// Times of linking and sizes of images, by process and first address.
-    linked: HashMap<(u32, u64), (u32, u64)>,
 }
 
 impl Names {
@@ -289,21 +287,10 @@ impl Names {
         }
     }
 
-    /// Takes in when the image at an address of a process was linked, and its size.
-    pub fn linked(&mut self, at: (u32, u64), link_time_and_size: (u32, u64)) {
-        self.linked.entry(at).or_insert(link_time_and_size);
-    }
-
     /// Path of a PDB; empty where no event states it.
     #[must_use]
     pub fn pdb_path(&self, pdb: Pdb) -> &str {
         self.pdbs.get(&pdb).map_or("", |&path| self.texts.get(path))
-    }
-
-    /// When the image at an address of a process was linked, and its size.
-    #[must_use]
-    pub fn link_time_and_size(&self, at: (u32, u64)) -> Option<(u32, u64)> {
-        self.linked.get(&at).copied()
     }
 
     /// The method with a number.
