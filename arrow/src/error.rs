@@ -44,7 +44,7 @@ pub enum Error {
     #[error("the data set has {0} with version {1} of the tables; write to a new folder")]
     OtherVersion(String, u32),
     /// A data set has a trace with another selection of rows.
-    #[error("the data set has {0} with another selection (`{1}`); write to another folder")]
+    #[error("the data set has {0} with another selection ({words}); write to another folder", words = words(.1))]
     OtherSelection(String, String),
     /// A Parquet file cannot be written.
     #[cfg(feature = "parquet")]
@@ -65,4 +65,9 @@ impl From<Error> for ArrowError {
             error => ArrowError::ExternalError(Box::new(error)),
         }
     }
+}
+
+/// A selection in words.
+fn words(selection: &str) -> String {
+    if selection.is_empty() { "everything".to_owned() } else { format!("`{selection}`") }
 }

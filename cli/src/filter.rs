@@ -117,6 +117,11 @@ impl FilterArgs {
         given.into_iter().filter(|(_, is_given)| *is_given).map(|(name, _)| name)
     }
 
+    /// Whether threads are selected.
+    pub fn has_threads(&self) -> bool {
+        !self.tid.is_empty()
+    }
+
     /// Whether processes have to be found in the trace first.
     pub fn needs_processes(&self) -> bool {
         !self.processes.names().is_empty()

@@ -58,6 +58,8 @@ pub(crate) struct Analyzed<O> {
     pub machine: Machine,
     /// The indices of the selected processes; `None` where all are.
     pub selected: Option<BTreeSet<usize>>,
+    /// The selected time.
+    pub span: TimeSpan,
     pub observer: O,
     /// What the condition of the files is.
     pub outcome: Outcome,
@@ -159,7 +161,7 @@ impl RecordingArgs {
         }
         let WithProgress { observer, progress } = observer;
         drop(progress);
-        Ok(Analyzed { names, machine, selected, observer, outcome })
+        Ok(Analyzed { names, machine, selected, span, observer, outcome })
     }
 
     /// Whether a part of the time is selected.

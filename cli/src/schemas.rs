@@ -32,6 +32,22 @@ const MANIFEST: &str =
 const TMF: &str = "name a TMF file; tracepdb extracts them from a PDB";
 
 impl SchemaArgs {
+    /// The tables of the CLR's events, where others than by default are named.
+    pub fn other_tables(&self) -> Option<&'static str> {
+        let mut others = EVENT_TABLES.iter().filter(|(.., tables)| *tables != TableSet::default());
+        others.find(|(.., tables)| *tables == self.event_tables).map(|(name, ..)| *name)
+    }
+
+    /// The files with definitions, and the option of each.
+    pub fn files(&self) -> Result<Vec<(&'static str, PathBuf)>, Failure> {
+        let of = |option, named: &[PathBuf], extensions: &[&str], hint| {
+            let found = files(named, extensions, hint)?;
+            Ok::<_, Failure>(found.into_iter().map(move |path| (option, path)))
+        };
+        let manifests = of("--manifest", &self.manifest, &["man", "xml"], MANIFEST)?;
+        Ok(manifests.chain(of("--tmf", &self.tmf, &["tmf"], TMF)?).collect())
+    }
+
     /// The schemas of the tables, and of the manifests and TMF files of the user.
     pub fn store(&self) -> Result<SchemaStore, Failure> {
         let mut store = SchemaStore::default().with_tables(self.event_tables).with_windows_tables();

@@ -75,10 +75,11 @@ impl SymbolArgs {
     ) -> Result<(Analyzed<SampleCollector>, Names), Failure> {
         let symbols = self.open()?;
         let analyzed = recording.analyze_files(files, |span| (collector(span), symbols.maps()))?;
-        let Analyzed { names: files, machine, selected, observer, outcome } = analyzed;
+        let Analyzed { names: files, machine, selected, span, observer, outcome } = analyzed;
         let (samples, maps) = observer;
         let names = symbols.names(&machine, &maps, |maps| samples.wanted_code(&machine, maps));
-        Ok((Analyzed { names: files, machine, selected, observer: samples, outcome }, names))
+        let observer = samples;
+        Ok((Analyzed { names: files, machine, selected, span, observer, outcome }, names))
     }
 }
 

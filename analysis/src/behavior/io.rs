@@ -50,6 +50,9 @@ impl Operation {
     }
 }
 
+/// Index of the process, path of the file, and what was done.
+pub type IoKey = (Option<usize>, String, Operation);
+
 /// Operations of one kind by a process on a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -172,6 +175,18 @@ impl Io {
             let path = file.and_then(|file| self.files.get(file)).map(|path| &**path);
             (process, path.filter(|path| !path.is_empty()), operation, total)
         })
+    }
+
+    /// The sums, with paths as users have them: a file that was closed and opened again has several
+    /// numbers, and one sum. The path is empty where no event names the file.
+    #[must_use]
+    pub fn by_path(&self, machine: &Machine) -> BTreeMap<IoKey, IoTotal> {
+        let mut out: BTreeMap<IoKey, IoTotal> = BTreeMap::new();
+        for (process, path, operation, total) in self.totals() {
+            let path = path.map_or(String::new(), |path| machine.user_path(path).into_owned());
+            *out.entry((process, path, operation)).or_default() += total;
+        }
+        out
     }
 
     /// The file that has a key now.

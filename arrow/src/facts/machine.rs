@@ -5,7 +5,7 @@ use etl_analysis::loss::LossKind;
 use etl_analysis::machine::images::ImageId;
 use etl_schema::views::Pdb;
 
-use super::rows::{Rows, admits, file_name, time};
+use super::rows::{Rows, admits_process, file_name, time};
 use crate::builder::Cell;
 use crate::events::micros;
 use crate::options::Options;
@@ -68,7 +68,7 @@ fn traces(machine: &Machine, options: &Options, rows: &mut Rows<'_>) {
 fn processes(machine: &Machine, options: &Options, rows: &mut Rows<'_>) {
     let clock = machine.clock();
     for process in machine.processes() {
-        if !admits(options, Some(process.pid()), None, None) {
+        if !admits_process(options, Some(process)) {
             continue;
         }
         rows.add(
@@ -92,7 +92,11 @@ fn processes(machine: &Machine, options: &Options, rows: &mut Rows<'_>) {
 fn threads(machine: &Machine, options: &Options, rows: &mut Rows<'_>) {
     let clock = machine.clock();
     for thread in machine.threads() {
-        if !admits(options, Some(thread.pid), Some(thread.tid), None) {
+        let process = machine.process_of(thread);
+        let threads = &options.filter.threads;
+        if !process.is_some_and(|process| is_selected(machine, process, options))
+            || !(threads.is_empty() || threads.contains(&thread.tid))
+        {
             continue;
         }
         let start = Some(thread.start_address).filter(|&address| address != 0);
@@ -144,8 +148,7 @@ fn images(machine: &Machine, options: &Options, rows: &mut Rows<'_>) {
 }
 
 fn is_selected(machine: &Machine, process: usize, options: &Options) -> bool {
-    let pid = machine.processes().get(process).map(|process| process.pid());
-    admits(options, pid, None, None)
+    admits_process(options, machine.processes().get(process))
 }
 
 fn guid(pdb: Option<Pdb>) -> String {

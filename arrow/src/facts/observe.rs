@@ -15,7 +15,7 @@ use etl_schema::views::FieldReader;
 use foldhash::HashSet;
 
 use super::machine::process;
-use super::rows::{Rows, admits, file_name, time};
+use super::rows::{Rows, admits, admits_process, file_name, time};
 use crate::builder::Cell;
 use crate::events::micros;
 use crate::options::Options;
@@ -97,7 +97,7 @@ impl<'f, 'o> Facts<'f, 'o> {
         let (old_process, new_process) = (owner(old), owner(new));
         let selected = [(old_process, old), (new_process, new)].iter().any(|&(process, tid)| {
             let tid = u32::try_from(tid).ok();
-            admits(self.options, self.pid(process), tid, Some(event.time))
+            admits(self.options, self.pid(process), tid, event.time)
         });
         if !selected {
             return;
@@ -136,7 +136,7 @@ impl<'f, 'o> Facts<'f, 'o> {
         let Some(packet) = packets.record(store, record) else { return };
         let known = |id: Option<u32>| id.filter(|&id| id != u32::MAX);
         let (pid, tid) = (known(record.process_id()), known(record.thread_id()));
-        if !admits(self.options, pid, tid, Some(event.time)) {
+        if !admits(self.options, pid, tid, event.time) {
             return;
         }
         let filetime = self.machine.clock().filetime(event.time);
@@ -234,12 +234,12 @@ impl<'f, 'o> Facts<'f, 'o> {
     pub fn finish(mut self) {
         self.gcs();
         let Some(io) = self.io.take() else { return };
-        for (index, path, operation, total) in io.totals() {
-            if !admits(self.options, self.pid(index), None, None) {
+        for ((index, path, operation), total) in &io.by_path(self.machine) {
+            let process = index.and_then(|index| self.machine.processes().get(index));
+            if !admits_process(self.options, process) {
                 continue;
             }
-            let [process_id, process] = self.process(index);
-            let path = path.map(|path| self.machine.user_path(path)).unwrap_or_default();
+            let [process_id, process] = self.process(*index);
             let micros = |ticks: Option<u64>| {
                 ticks.map_or(Cell::Null, |ticks| Cell::Float(ticks as f64 / 10.0))
             };
@@ -250,7 +250,7 @@ impl<'f, 'o> Facts<'f, 'o> {
                     Cell::Text(&self.options.trace),
                     process_id,
                     process,
-                    Cell::text(&path),
+                    Cell::text(path),
                     Cell::Text(operation.name()),
                     Cell::bits(Some(total.count)),
                     Cell::bits(Some(total.bytes)),
@@ -269,7 +269,10 @@ impl<'f, 'o> Facts<'f, 'o> {
         let clock = self.machine.clock();
         for gc in collections.list() {
             let pid = self.pid(Some(gc.process));
-            if !admits(self.options, pid, None, Some(gc.started)) {
+            let threads = &self.options.filter.threads;
+            let is_of_thread =
+                threads.is_empty() || gc.started_by.is_some_and(|tid| threads.contains(&tid));
+            if !is_of_thread || !admits(self.options, pid, None, gc.started) {
                 continue;
             }
             let [process_id, process] = self.process(Some(gc.process));
@@ -370,7 +373,7 @@ impl Observer for Facts<'_, '_> {
         let Sample { event, address, frames, .. } = sample;
         let event = &self.with_process(event);
         let pid = self.pid(event.process);
-        if self.is_disordered || !admits(self.options, pid, event.tid, Some(event.time)) {
+        if self.is_disordered || !admits(self.options, pid, event.tid, event.time) {
             return;
         }
         let stack = (!frames.is_empty()).then(|| {
@@ -408,7 +411,7 @@ impl Observer for Facts<'_, '_> {
     fn stack(&mut self, _: &Machine, stack: &Stack<'_>) {
         let event = &self.with_process(&stack.event);
         let pid = self.pid(event.process);
-        if !self.is_disordered && admits(self.options, pid, event.tid, Some(event.time)) {
+        if !self.is_disordered && admits(self.options, pid, event.tid, event.time) {
             Facts::stack(self, event, &stack.frames, None);
         }
     }

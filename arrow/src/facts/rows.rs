@@ -1,5 +1,6 @@
 //! Tables that are being filled.
 
+use etl_analysis::machine::Process;
 use etl_format::Clock;
 
 use super::Out;
@@ -69,22 +70,24 @@ pub(super) fn file_name(path: &str) -> &str {
 }
 
 /// Whether the filter admits rows of a process, a thread and a time.
-pub(super) fn admits(
-    options: &Options,
-    pid: Option<u32>,
-    tid: Option<u32>,
-    time: Option<i64>,
-) -> bool {
+pub(super) fn admits(options: &Options, pid: Option<u32>, tid: Option<u32>, time: i64) -> bool {
+    let filter = &options.filter;
+    has_process(options, pid.map(|pid| (pid, time)))
+        && (filter.threads.is_empty() || tid.is_none_or(|tid| filter.threads.contains(&tid)))
+        && filter.from.is_none_or(|from| from <= time)
+        && filter.to.is_none_or(|to| time < to)
+}
+
+/// Whether the filter admits rows of a process, at whatever time.
+pub(super) fn admits_process(options: &Options, process: Option<&Process>) -> bool {
+    // The id may be that of other processes before and after it.
+    let start = |process: &Process| (process.pid(), process.started().unwrap_or(i64::MIN));
+    has_process(options, process.map(start))
+}
+
+fn has_process(options: &Options, owner: Option<(u32, i64)>) -> bool {
     let filter = &options.filter;
     let any = filter.processes.is_empty() && filter.lives.is_empty();
-    let is_wanted = |pid: u32| {
-        let lives = |time| filter.lives.has(pid, time);
-        let ever = || filter.lives.ever(pid);
-        filter.processes.contains(&pid) || time.map_or_else(ever, lives)
-    };
-    (any || pid.is_some_and(is_wanted))
-        && (filter.threads.is_empty() || tid.is_none_or(|tid| filter.threads.contains(&tid)))
-        && time.is_none_or(|time| {
-            filter.from.is_none_or(|from| from <= time) && filter.to.is_none_or(|to| time < to)
-        })
+    any || owner
+        .is_some_and(|(pid, time)| filter.processes.contains(&pid) || filter.lives.has(pid, time))
 }

@@ -202,11 +202,11 @@ impl SampleArgs {
             let samples = SampleCollector::new().between(from, to).keep_samples(keep_samples);
             ((samples, symbols.maps()), other)
         })?;
-        let Analyzed { names: files, machine, selected, observer, outcome } = analyzed;
+        let Analyzed { names: files, machine, selected, observer, outcome, span } = analyzed;
         let ((samples, maps), other) = observer;
         let names = symbols.names(&machine, &maps, |maps| samples.wanted_code(&machine, maps));
         let observer = (samples, other);
-        let analyzed = Analyzed { names: files, machine, selected, observer, outcome };
+        let analyzed = Analyzed { names: files, machine, selected, observer, outcome, span };
         let options = profile_options(&self.recording, &analyzed, options).idle(self.idle);
         let (samples, other) = &analyzed.observer;
         let profile = samples.profile(&analyzed.machine, &names.apply(options));
@@ -230,10 +230,14 @@ impl<O> Export<O> {
     fn times(&self) -> pprof::Times {
         let clock = self.analyzed.machine.clock();
         let (first, last) = self.analyzed.machine.span().unwrap_or_default();
-        let (first, last) = (clock.filetime(first), clock.filetime(last));
+        let (from, to) = self.analyzed.span;
+        let first = clock.filetime(from.map_or(first, |from| from.max(first)));
+        let last = clock.filetime(to.map_or(last, |to| to.min(last)));
+        // Readers take it for signed.
+        let duration = last.saturating_sub(first).max(0).saturating_mul(100);
         pprof::Times {
             start: first.saturating_sub(FILETIME_UNIX_EPOCH).saturating_mul(100),
-            duration: u64::try_from(last.saturating_sub(first)).unwrap_or(0).saturating_mul(100),
+            duration: duration.cast_unsigned(),
         }
     }
 

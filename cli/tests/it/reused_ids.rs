@@ -13,8 +13,12 @@ const START: u16 = 1;
 const END: u16 = 2;
 
 fn process(type_of: u16, at: i64, pid: u32, parent: u32) -> Vec<u8> {
+    named_process(type_of, at, pid, parent, b"a.exe\0")
+}
+
+fn named_process(type_of: u16, at: i64, pid: u32, parent: u32, name: &[u8]) -> Vec<u8> {
     let payload = Out::default().u64(pid.into()).u32(pid).u32(parent).u32(1).u32(0).u64(0);
-    let names = payload.u32(0).u32(0).bytes(b"a.exe\0").u16(0).u16(0).u16(0);
+    let names = payload.u32(0).u32(0).bytes(name).u16(0).u16(0).u16(0);
     let mut record = system(true, 0x0300 | type_of, at, &names.0);
     record[0] = 4;
     record
@@ -142,4 +146,31 @@ fn collections_without_an_end_have_a_limit() {
     let rows = report(&starts.chain(ends).collect::<Vec<_>>(), &["gc"], "collections");
     let ended = rows.iter().filter(|row| !row["duration_us"].is_null()).count();
     assert_eq!((rows.len(), ended), (COUNT as usize, 64));
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn tables_have_rows_of_the_selected_process_alone() {
+    let other = |type_of, at| named_process(type_of, at, 200, 4, b"b.exe\0");
+    let records = [
+        process(START, 2_000, 200, 4),
+        thread(START, 2_010, 200, 48),
+        thread(START, 2_011, 200, 52),
+        thread(END, 2_020, 200, 48),
+        thread(END, 2_021, 200, 52),
+        process(END, 2_030, 200, 4),
+        other(START, 3_000),
+        thread(START, 3_010, 200, 48),
+        other(END, 4_000),
+    ];
+    let here = directory(&[("t.etl", &File::new(0x1_0000).buffer(0, &records).bytes())]);
+    for (table, process, rows) in
+        [("processes", "a", 1), ("processes", "b", 1), ("threads", "a", 2), ("threads", "b", 1)]
+    {
+        let args = ["export", "arrow", "t.etl", "--force", "-o", "x", "--table", table];
+        let made = etlkit(here.path(), &[&args[..], &["--process", process]].concat());
+        assert_eq!(made.out, format!("x: {rows} rows of {table}\n"), "{process}: {}", made.err);
+    }
+    let args = ["export", "arrow", "t.etl", "-o", "y", "--table", "processes", "--tid", "48"];
+    assert!(etlkit(here.path(), &args).err.contains("are of no thread"));
 }

@@ -82,6 +82,10 @@ fn data_set_does_not_depend_on_jobs_and_is_completed() {
     let other = etlkit(path, &["export", "parquet", "traces", "-o", "one", "--from", "1"]);
     assert_eq!(other.code, 2);
     assert!(other.err.contains("with another selection"), "{}", other.err);
+    // Events that are decoded in another way are other rows, too.
+    let args = ["export", "parquet", "traces", "-o", "one", "--event-tables", "documented"];
+    let other = etlkit(path, &args);
+    assert!(other.err.contains("with another selection"), "{}", other.err);
 }
 
 #[test]

@@ -49,14 +49,11 @@ pub(super) fn io(args: &ReportArgs) -> Result<Outcome, Failure> {
     let admits = |process: Option<usize>| {
         selected.as_ref().is_none_or(|s| process.is_some_and(|process| s.contains(&process)))
     };
-    // A file that was closed and opened again has several numbers.
-    let mut by_path: BTreeMap<(Option<usize>, Option<String>, Operation), IoTotal> =
-        BTreeMap::new();
+    let mut by_path = io.by_path(machine);
+    by_path.retain(|(process, ..), _| admits(*process));
     let mut by_process: BTreeMap<(Option<usize>, Operation), IoTotal> = BTreeMap::new();
-    for (process, path, operation, total) in io.totals().filter(|(p, ..)| admits(*p)) {
-        let path = path.map(|path| machine.user_path(path).into_owned());
-        *by_path.entry((process, path, operation)).or_default() += total;
-        *by_process.entry((process, operation)).or_default() += total;
+    for ((process, _, operation), total) in &by_path {
+        *by_process.entry((*process, *operation)).or_default() += total;
     }
     let heaviest = |total: &IoTotal| (Reverse(total.latency.total()), Reverse(total.bytes));
     let mut list = Table::new("operations", "by file", &[]);
@@ -67,7 +64,7 @@ pub(super) fn io(args: &ReportArgs) -> Result<Outcome, Failure> {
     sorted.sort_by_key(|(_, total)| heaviest(total));
     for ((process, path, operation), total) in &sorted {
         let mut row = known_process(machine, *process).to_vec();
-        row.extend([Cell::text(operation.name()), Cell::text(path.clone().unwrap_or_default())]);
+        row.extend([Cell::text(operation.name()), Cell::text(path.clone())]);
         row.extend(operations(total.count, total.bytes, &total.latency));
         list.rows.push(row);
     }

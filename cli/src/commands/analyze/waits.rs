@@ -200,9 +200,9 @@ impl StackArgs {
     ) -> Result<(Analyzed<O>, Profile), Failure> {
         let symbols = self.symbols.open()?;
         let observer = |span| (observer(span), symbols.maps());
-        let Analyzed { names, machine, selected, observer: (observer, maps), outcome } =
+        let Analyzed { names, machine, selected, span, observer: (observer, maps), outcome } =
             recording.analyze(observer)?;
-        let mut analyzed = Analyzed { names, machine, selected, observer, outcome };
+        let mut analyzed = Analyzed { names, machine, selected, span, observer, outcome };
         // The idle process waits for nothing, but ends waits in interrupts.
         let options = ProfileOptions::new().idle(true);
         let options = options.by_thread(self.group_by == Some(GroupBy::Thread));

@@ -156,7 +156,23 @@ fn open(args: &ParquetArgs) -> Result<Dataset, Failure> {
     words.extend(
         times.iter().filter_map(|(name, time)| Some(format!("{name} {}", (*time).as_ref()?))),
     );
+    words.extend(definitions(args)?);
     dataset.selection(words.join(" ")).map_err(failed)
+}
+
+/// What events are decoded with: files count by their content.
+fn definitions(args: &ParquetArgs) -> Result<Vec<String>, Failure> {
+    let mut words = Vec::new();
+    words.extend(args.schemas.other_tables().map(|tables| format!("--event-tables {tables}")));
+    for (option, path) in args.schemas.files()? {
+        let name = input::display(&path);
+        let bytes = input::read_all(&path)?;
+        let hash = dataset::hash(&mut bytes.as_slice())
+            .map_err(|error| Failure::io(&name, &error))?
+            .to_string();
+        words.push(format!("{option} {name} ({})", hash.get(..8).unwrap_or_default()));
+    }
+    Ok(words)
 }
 
 fn hash(path: &Path, input: &InputArgs, at_once: usize) -> Result<Hash, Failure> {
@@ -218,15 +234,25 @@ fn print(report: &Report, failed: usize, format: ReportFormat) -> Result<(), Fai
     Ok(output::print(&text)?)
 }
 
-/// Rows of the tables about the machine are no events: such options would select nothing of them.
+/// Tables whose rows have a thread.
+const OF_THREADS: [&str; 7] =
+    ["events", "threads", "samples", "event_stacks", "context_switches", "packets", "gcs"];
+
+/// Rows of the tables about the machine are no events, and few have a thread: such options would
+/// select nothing of them.
 fn ensure_selection(args: &ArrowArgs) -> Result<(), Failure> {
     let is_of_events = Table::named(&args.table).is_none_or(|table| table.name == "events");
     let by_name = (!args.event.is_empty()).then_some("--event");
+    let is_of_threads = Table::named(&args.table).is_none_or(|t| OF_THREADS.contains(&t.name));
+    if args.filter.has_threads() && !is_of_threads {
+        let message = format!("the rows of the table {} are of no thread", args.table);
+        return Err(Failure::new("--tid", message).hint("use --process or --pid"));
+    }
     match args.filter.options_of_headers().chain(by_name).next() {
         Some(option) if !is_of_events => {
             let message = format!("the rows of the table {} are no events", args.table);
             Err(Failure::new(option, message)
-                .hint("use --process, --pid, --tid, --from or --to; or the table events"))
+                .hint("use --process, --pid, --from or --to; or the table events"))
         }
         _ => Ok(()),
     }
