@@ -8,11 +8,14 @@ use etl_control::enable::{Enablement, EventKey};
 use etl_format::cursor::{Bytes, Cursor};
 use etl_format::read::{EventHeader, Record};
 use etl_format::{Clock, Guid};
+use etl_schema::clr::keyword::{END_ENUMERATION, JIT, LOADER};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME, KERNEL_EVENT_TRACING, PERFVIEW};
 use etl_schema::tables::Registry;
 use foldhash::HashMap;
 
 use etl_analysis::machine::Counted;
+
+use super::times::Times;
 
 /// The event with the manifest of an `EventSource`: every session gets it.
 pub(super) const MANIFEST: u16 = 0xfffe;
@@ -42,6 +45,8 @@ pub struct Enabled {
     pub(crate) at: Option<i64>,
     /// Since when, as FILETIME, if a scenario's truth states it.
     pub(crate) since: Option<i64>,
+    /// Until when, as a timestamp of the trace, where it is known.
+    pub(crate) end: Option<i64>,
     /// Until when, as FILETIME, if a scenario's truth states that its session then enabled the
     /// provider again, or disabled it.
     pub(crate) until: Option<i64>,
@@ -139,10 +144,50 @@ impl Enabled {
             knowledge: Knowledge::Declared,
             at: None,
             since: None,
+            end: None,
             until: None,
             limited: false,
             session: None,
         }
+    }
+
+    /// The timestamps between which it holds, as far as they are known.
+    fn span(&self) -> (i64, i64) {
+        (self.at.unwrap_or(i64::MIN), self.end.unwrap_or(i64::MAX))
+    }
+}
+
+/// When the known enablements of a provider admit something.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    /// The times of those that hold for all processes and ids.
+    pub times: Times,
+    /// How the provider's enablements are known.
+    pub knowledge: Option<Knowledge>,
+    /// Whether one that is limited to some processes or ids admits it.
+    pub has_limited: bool,
+    /// Whether the end of any of the provider's enablements is known.
+    pub has_ends: bool,
+}
+
+/// When something of a provider was enabled, by its enablements and by an event.
+#[derive(Clone, Debug)]
+pub(crate) struct On {
+    known: Known,
+    /// The first event that shows it.
+    first: Option<i64>,
+}
+
+impl On {
+    /// Since when it was on, and without a break until `at`: `i64::MIN` if the user declared it, or
+    /// the time of the record, or of the first event that shows it.
+    pub fn since(&self, at: i64) -> Option<i64> {
+        let known = self.known.times.around(at).map(|(from, _)| from);
+        // Where it is known until when, events are of one of the known times.
+        if self.known.has_ends {
+            return known;
+        }
+        known.into_iter().chain(self.first).min()
     }
 }
 
@@ -168,6 +213,24 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
+/// When the keywords of the runtime provider were enabled that rules ask for.
+#[derive(Clone, Debug)]
+pub(crate) struct RuntimeOn {
+    /// Loads and unloads of modules, assemblies and domains.
+    pub loader: On,
+    /// Loads of compiled methods.
+    pub jit: On,
+    /// Unloads of methods.
+    pub end_enumeration: On,
+}
+
+impl RuntimeOn {
+    pub fn of(admission: &Admission) -> Self {
+        let on = |keyword| admission.on(CLR_RUNTIME, keyword);
+        RuntimeOn { loader: on(LOADER), jit: on(JIT), end_enumeration: on(END_ENUMERATION) }
+    }
+}
+
 /// A kind of event as the enable rule sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Key {
@@ -189,7 +252,6 @@ pub struct Admission {
     rundown: bool,
     /// Names of sessions, as the trace records them.
     pub sessions: Vec<(i64, String)>,
-    clock: Clock,
 }
 
 impl Admission {
@@ -199,6 +261,7 @@ impl Admission {
         let mut enabled = declared.to_vec();
         for e in &mut enabled {
             e.at = e.since.map(|since| clock.timestamp_at(since)).or(e.at);
+            e.end = e.until.map(|until| clock.timestamp_at(until)).or(e.end);
         }
         Admission {
             seen: Vec::new(),
@@ -206,7 +269,6 @@ impl Admission {
             enabled,
             rundown: false,
             sessions: Vec::new(),
-            clock: *clock,
         }
     }
 
@@ -258,10 +320,17 @@ impl Admission {
         if self.enabled.len() < Self::MAX_ENABLED {
             let with = with
                 .map(|(level, any)| Enablement::new(u8::try_from(level).unwrap_or(u8::MAX), any));
-            let (knowledge, at) = (Knowledge::Recorded, Some(at));
-            let (since, until, limited) = (None, None, false);
-            let enabled = Enabled { provider, with, knowledge, at, since, until, limited, session };
-            self.enabled.push(enabled);
+            self.enabled.push(Enabled {
+                provider,
+                with,
+                knowledge: Knowledge::Recorded,
+                at: Some(at),
+                since: None,
+                end: None,
+                until: None,
+                limited: false,
+                session,
+            });
         }
     }
 
@@ -342,37 +411,27 @@ impl Admission {
         out
     }
 
-    /// Since when a keyword is known to have been enabled for a provider, and without a break until
-    /// `at`: `i64::MIN` if the user declared it, the time of the record, or of the first event that
-    /// only this keyword admits.
-    #[must_use]
-    pub fn on_since(&self, provider: Guid, keyword: u64, at: i64) -> Option<i64> {
-        let admits = |with: &Enablement| with.any == 0 || with.any & keyword != 0;
-        let known = self.of(provider).filter(|(e, with)| !e.limited && admits(with));
-        let mut spans: Vec<(i64, i64)> = known
-            .map(|(e, _)| {
-                let until = e.until.map_or(i64::MAX, |until| self.clock.timestamp_at(until));
-                (e.at.unwrap_or(i64::MIN), until)
-            })
-            .collect();
-        spans.sort_unstable();
-        // The last one of these without a break between them.
-        let mut on: Option<(i64, i64)> = None;
-        for (from, until) in spans.into_iter().take_while(|(from, _)| *from <= at) {
-            match &mut on {
-                Some((_, last)) if from <= *last => *last = until.max(*last),
-                _ => on = Some((from, until)),
-            }
+    /// When the known enablements of a provider admit what a test accepts.
+    pub(crate) fn known(&self, provider: Guid, admits: impl Fn(&Enablement) -> bool) -> Known {
+        let own = || self.of(provider);
+        let admitting = own().filter(|(_, with)| admits(with)).map(|(e, _)| e);
+        let (limited, whole): (Vec<_>, Vec<_>) = admitting.partition(|e| e.limited);
+        Known {
+            times: Times::of(whole.into_iter().map(Enabled::span)),
+            knowledge: own().map(|(e, _)| e.knowledge).min(),
+            has_limited: !limited.is_empty(),
+            has_ends: own().any(|(e, _)| e.end.is_some()),
         }
-        let known = on.filter(|(_, last)| *last >= at).map(|(from, _)| from);
-        // Where it is known until when, events are of one of the known times.
-        if self.of(provider).any(|(e, _)| e.until.is_some()) {
-            return known;
-        }
-        let seen = self.seen.iter().filter(|(key, _)| {
-            key.provider == provider && key.keyword != 0 && key.keyword & !keyword == 0
-        });
-        known.into_iter().chain(seen.filter_map(|(_, counted)| counted.first)).min()
+    }
+
+    /// When a keyword of a provider was enabled.
+    fn on(&self, provider: Guid, keyword: u64) -> On {
+        let known = self.known(provider, |with| with.any == 0 || with.any & keyword != 0);
+        // Only this keyword admits it.
+        let shows =
+            |key: &Key| key.provider == provider && key.keyword != 0 && key.keyword & !keyword == 0;
+        let seen = self.seen.iter().filter(|(key, _)| shows(key));
+        On { known, first: seen.filter_map(|(_, counted)| counted.first).min() }
     }
 }
 
@@ -418,18 +477,18 @@ mod tests {
             enabled(0x18, 400, Some(500)),
         ];
         let admission = Admission::new(&history, &clock);
-        let on = |keyword, at| admission.on_since(CLR_RUNTIME, keyword, clock.timestamp_at(at));
+        let on = |keyword, at| admission.on(CLR_RUNTIME, keyword).since(clock.timestamp_at(at));
         let at = |filetime| Some(clock.timestamp_at(filetime));
         assert_eq!((on(0x8, 450), on(0x10, 150), on(0x10, 450)), (at(100), at(100), at(300)));
         assert_eq!((on(0x10, 250), on(0x80, 450), on(0x10, 550)), (None, None, None));
         // Another session had it all the time.
         let other = Enabled::declared(CLR_RUNTIME, Enablement::new(4, 0x80));
         let both = Admission::new(&[&history[..], &[other]].concat(), &clock);
-        assert_eq!(both.on_since(CLR_RUNTIME, 0x80, clock.timestamp_at(450)), Some(i64::MIN));
+        assert_eq!(both.on(CLR_RUNTIME, 0x80).since(clock.timestamp_at(450)), Some(i64::MIN));
         // Without an end, it lasts.
         let admission =
             Admission::new(&[enabled(0x98, 100, None), enabled(0x8, 200, None)], &clock);
-        assert_eq!(admission.on_since(CLR_RUNTIME, 0x10, i64::MAX), at(100));
+        assert_eq!(admission.on(CLR_RUNTIME, 0x10).since(i64::MAX), at(100));
     }
 
     #[test]

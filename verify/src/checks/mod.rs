@@ -15,6 +15,7 @@ pub(crate) mod sampled_stacks;
 pub(crate) mod sampling;
 mod sizes;
 mod stack_pairs;
+mod times;
 mod walked;
 
 use std::ops::Deref;
@@ -32,7 +33,7 @@ use activity::Activities;
 pub(crate) use activity::Balance;
 use classic::ClassicCounts;
 use collections::Collectors;
-use enablement::{Admission, Enabled};
+use enablement::{Admission, Enabled, RuntimeOn};
 use kinds::Kinds;
 use missing_stacks::Kind;
 use payload::Payloads;
@@ -48,6 +49,8 @@ pub(crate) struct Facts {
     machine: Machine,
     /// Enablements, and counts of events.
     pub admission: Admission,
+    /// When keywords of the runtime provider were enabled.
+    pub runtime_on: RuntimeOn,
     /// How the CLR's stacks match their events.
     pub stacks: StackPairs,
     /// Activities.
@@ -89,6 +92,7 @@ impl Facts {
         payloads.add(stacks.sizes);
         Facts {
             machine,
+            runtime_on: RuntimeOn::of(&records.admission),
             admission: records.admission,
             stacks: stacks.pairs,
             activities: records.activities,

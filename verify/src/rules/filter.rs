@@ -203,14 +203,15 @@ fn missing_loads_of(check: &mut Check<'_>, process: &Process) {
     let starts = start_rundowns(process);
     let rundown = process.brackets().iter().filter_map(|b| b.opened).max();
     let stopped = facts.runtime_span().zip(rundown).is_some_and(|((_, last), at)| last < at);
+    let runtime = &facts.runtime_on;
     for (&instance, clr) in process.clrs() {
         let kinds = [
-            ("method", "methods", JIT, None),
-            ("module", "modules", LOADER, Some(clr.modules())),
-            ("assembly", "assemblies", LOADER, Some(clr.assemblies())),
-            ("application domain", "application domains", LOADER, Some(clr.domains())),
+            ("method", "methods", &runtime.jit, None),
+            ("module", "modules", &runtime.loader, Some(clr.modules())),
+            ("assembly", "assemblies", &runtime.loader, Some(clr.assemblies())),
+            ("application domain", "application domains", &runtime.loader, Some(clr.domains())),
         ];
-        for (one, many, keyword, items) in kinds {
+        for (one, many, on, items) in kinds {
             let own = starts.get(&(instance, items.is_none())).copied();
             let Some((from, proof)) = created_since(facts, process, clr, own) else { continue };
             // A keyword that was enabled later, or perhaps never, proves nothing. It had most
@@ -221,7 +222,7 @@ fn missing_loads_of(check: &mut Check<'_>, process: &Process) {
                 .iter()
                 .filter(|b| b.instance == instance && b.kind == Enumeration::End);
             let until = listed.filter_map(|b| b.opened).max().unwrap_or(i64::MAX);
-            let Some(on) = facts.admission.on_since(CLR_RUNTIME, keyword, until) else { continue };
+            let Some(on) = on.since(until) else { continue };
             let is_likely = own.is_some() || recorded_start(process, clr).is_some();
             if on > from && !(stopped && is_likely) {
                 continue;
@@ -390,7 +391,7 @@ fn silent_start(check: &mut Check<'_>) -> BTreeSet<(u32, Option<i64>)> {
     if enabled.peek().is_none() || !enabled.all(is_open) {
         return reported;
     }
-    let on = |at| facts.admission.on_since(CLR_RUNTIME, LOADER, at);
+    let on = |at| facts.runtime_on.loader.since(at);
     let until = facts.runtime_span().map(|(_, last)| last);
     for process in facts.processes().iter().filter(|process| !process.is_managed()) {
         let is_on = |at: &i64| on(*at).is_some_and(|since| since < *at) && Some(*at) < until;

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_format::constants::ClockType;
-use etl_schema::clr::keyword::{END_ENUMERATION, LOADER};
-use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
+use etl_schema::providers::CLR_RUNDOWN;
 
 use super::{ByClr, by_clr};
-use crate::facts::enable::Knowledge;
+use crate::facts::enable::{Knowledge, On};
 use crate::facts::{Bracket, Clr, Facts, Item, Process, Tag};
 use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN, LARGE_END_RUNDOWN, RECORDING};
@@ -218,7 +217,7 @@ fn incomplete_of(check: &mut Check<'_>, process: &Process) {
             let Some((bracket, opened)) = last_listing(own, items.is_none()) else { continue };
             // What the start rundown lists may have been unloaded without an event, unless unloads
             // were enabled.
-            let loader = enabled_before(facts, LOADER, opened);
+            let loader = enabled_before(&facts.runtime_on.loader, opened);
             let is_missing = |known: &Item| {
                 let loaded = known.has(Tag::LOADED) && known.from.is_some_and(|from| from < opened);
                 (loaded || (loader && known.has(Tag::AT_START)))
@@ -233,8 +232,9 @@ fn incomplete_of(check: &mut Check<'_>, process: &Process) {
                 }
                 None => missing = code.get(&instance).copied().unwrap_or_default(),
             }
-            let is_explained =
-                items.is_none() && !enabled_before(facts, END_ENUMERATION, opened) && unloads(clr);
+            let is_explained = items.is_none()
+                && !enabled_before(&facts.runtime_on.end_enumeration, opened)
+                && unloads(clr);
             if missing.count == 0 || is_explained {
                 continue;
             }
@@ -248,8 +248,8 @@ fn incomplete_of(check: &mut Check<'_>, process: &Process) {
             let found = check.find(message).of(process, Some(opened));
             let found = found.unless_lost(None, bracket.closed);
             // Methods go with their assembly, and only EndEnumeration logs that.
-            let is_decided = enabled_before(facts, END_ENUMERATION, opened)
-                || clr.started().is_some_and(|from| enabled_before(facts, LOADER, from));
+            let is_decided = enabled_before(&facts.runtime_on.end_enumeration, opened)
+                || clr.started().is_some_and(|from| enabled_before(&facts.runtime_on.loader, from));
             if items.is_none() && !is_decided {
                 found.severity(Severity::Warning).undecided(
                     "unloads of methods are logged only with EndEnumeration (0x80), which is not \
@@ -278,8 +278,8 @@ fn last_listing<'a>(brackets: &[&'a Bracket], methods: bool) -> Option<(&'a Brac
 }
 
 /// Whether a keyword of the runtime provider is known to have been enabled before a timestamp.
-fn enabled_before(facts: &Facts, keyword: u64, at: i64) -> bool {
-    facts.admission.on_since(CLR_RUNTIME, keyword, at).is_some_and(|on| on < at)
+fn enabled_before(keyword: &On, at: i64) -> bool {
+    keyword.since(at).is_some_and(|on| on < at)
 }
 
 /// Methods that the last end rundown of their CLR does not list, by CLR, in one pass over the code.
@@ -292,7 +292,7 @@ fn missing_methods(
         .iter()
         .filter_map(|(&instance, own)| {
             let (_, opened) = last_listing(own, true)?;
-            Some((instance, (opened, enabled_before(facts, END_ENUMERATION, opened))))
+            Some((instance, (opened, enabled_before(&facts.runtime_on.end_enumeration, opened))))
         })
         .collect();
     let mut out: BTreeMap<u16, Missing> = BTreeMap::new();

@@ -1,9 +1,8 @@
 //! What a CLR unloads when it ends, and when.
 
-use etl_schema::clr::keyword::{END_ENUMERATION, JIT};
-use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::clr::Change;
 
+use crate::facts::enable::On;
 use crate::facts::{Clr, Facts, Items, Process, Tag};
 use crate::finding::Severity;
 use crate::rules::commands::RUNTIME_LARGE;
@@ -70,11 +69,9 @@ fn methods_left(facts: &Facts, process: &Process, started: i64) -> u64 {
     };
     let unloads = count(Change::Unload);
     let until = process.ended().unwrap_or(i64::MAX);
-    let on = |keyword| {
-        let since = facts.admission.on_since(CLR_RUNTIME, keyword, until);
-        since.is_some_and(|since| since <= started)
-    };
-    let is_logged = unloads > 0 || (on(END_ENUMERATION) && on(JIT));
+    let on = |keyword: &On| keyword.since(until).is_some_and(|since| since <= started);
+    let runtime = &facts.runtime_on;
+    let is_logged = unloads > 0 || (on(&runtime.end_enumeration) && on(&runtime.jit));
     if process.clrs().len() == 1 && is_logged {
         count(Change::Load).saturating_sub(unloads)
     } else {

@@ -1,0 +1,96 @@
+//! Times at which something held.
+
+/// Spans of time in order, of which no two overlap or touch. Both ends belong to a span.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Times(Vec<(i64, i64)>);
+
+impl Times {
+    /// The times that any of the spans covers.
+    pub fn of(spans: impl IntoIterator<Item = (i64, i64)>) -> Self {
+        let mut spans: Vec<_> = spans.into_iter().filter(|(from, to)| from <= to).collect();
+        spans.sort_unstable();
+        spans.dedup_by(|(from, to), (_, last)| {
+            let touches = *from <= *last;
+            if touches {
+                *last = (*to).max(*last);
+            }
+            touches
+        });
+        Times(spans)
+    }
+
+    /// The span that covers a time.
+    pub fn around(&self, at: i64) -> Option<(i64, i64)> {
+        let begun = self.0.partition_point(|&(from, _)| from <= at);
+        let span = self.0.get(begun.checked_sub(1)?);
+        span.copied().filter(|&(_, last)| last >= at)
+    }
+
+    /// The first part of `from..=until` that no span covers, with the times at which it begins and
+    /// ends.
+    pub fn first_gap(&self, from: i64, until: i64) -> Option<(i64, i64)> {
+        let begin = match self.around(from) {
+            Some((_, last)) if last >= until => return None,
+            Some((_, last)) => last,
+            None => from,
+        };
+        let begun = self.0.partition_point(|&(from, _)| from <= begin);
+        let end = self.0.get(begun).map_or(until, |&(next, _)| next.min(until));
+        Some((begin, end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn of_joins_spans_that_touch() {
+        let times = Times::of([(5, 7), (1, 2), (2, 3), (9, 8), (6, 9), (20, 20)]);
+        assert_eq!(times.0, [(1, 3), (5, 9), (20, 20)]);
+    }
+
+    #[test]
+    fn first_gap_ends_with_the_next_span_or_the_request() {
+        let times = Times::of([(i64::MIN, 10), (20, 30)]);
+        assert_eq!(times.first_gap(0, 10), None);
+        assert_eq!(times.first_gap(0, 25), Some((10, 20)));
+        assert_eq!(times.first_gap(0, 15), Some((10, 15)));
+        assert_eq!(times.first_gap(12, 25), Some((12, 20)));
+        assert_eq!(times.first_gap(25, 40), Some((30, 40)));
+        assert_eq!(times.first_gap(40, 40), Some((40, 40)));
+        assert_eq!(Times::default().first_gap(1, 5), Some((1, 5)));
+    }
+
+    /// Times of the model. Between two of them is one more cell.
+    const END: i64 = 24;
+
+    proptest! {
+        #[test]
+        fn times_answer_as_an_array_of_cells(
+            spans in prop::collection::vec((0..END, 0..END), 0..8), from in 0..END, len in 0..END,
+        ) {
+            let until = (from + len).min(END - 1);
+            let is_on = |cell: i64| {
+                spans.iter().any(|&(from, to)| (2 * from..=2 * to).contains(&cell))
+            };
+            let times = Times::of(spans.iter().copied());
+
+            let (first, last) = (2 * from, 2 * until);
+            let gap = (first..=last).find(|&cell| !is_on(cell)).map(|begin| {
+                let end = (begin..=last).take_while(|&cell| !is_on(cell)).last().unwrap_or(begin);
+                // A gap begins where a span ends, and ends where one begins.
+                (begin / 2, (end + 1) / 2)
+            });
+            prop_assert_eq!(times.first_gap(from, until), gap);
+
+            let around = is_on(2 * from).then(|| {
+                let begin = (0..=2 * from).rev().take_while(|&cell| is_on(cell)).last();
+                let end = (2 * from..2 * END).take_while(|&cell| is_on(cell)).last();
+                (begin.unwrap_or(0) / 2, end.unwrap_or(0) / 2)
+            });
+            prop_assert_eq!(times.around(from), around);
+        }
+    }
+}
