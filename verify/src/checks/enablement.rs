@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use etl_control::clr::{Code, INFORMATIONAL, Method, Runtime};
 use etl_control::controller::{Action, CommandLine, LineError};
-use etl_control::enable::{Enablement, EventKey};
+use etl_control::enable::{CombinedEnablement, Enablement, EventKey};
 use etl_format::cursor::{Bytes, Cursor};
 use etl_format::read::{EventHeader, Record};
 use etl_format::{Clock, Guid};
@@ -226,8 +227,16 @@ pub(crate) struct RuntimeOn {
 
 impl RuntimeOn {
     pub fn of(admission: &Admission) -> Self {
-        let on = |keyword| admission.on(CLR_RUNTIME, keyword);
-        RuntimeOn { loader: on(LOADER), jit: on(JIT), end_enumeration: on(END_ENUMERATION) }
+        let on = |keyword| admission.on(CLR_RUNTIME, keyword, INFORMATIONAL);
+        let logs_loads = |with: &Enablement| {
+            let runtime = Runtime::from(CombinedEnablement::of([with]));
+            runtime.method_load(Method::new(Code::Jitted)).is_some()
+        };
+        RuntimeOn {
+            loader: on(LOADER),
+            jit: On { known: admission.known(CLR_RUNTIME, logs_loads), ..on(JIT) },
+            end_enumeration: on(END_ENUMERATION),
+        }
     }
 }
 
@@ -424,14 +433,21 @@ impl Admission {
         }
     }
 
-    /// When a keyword of a provider was enabled.
-    fn on(&self, provider: Guid, keyword: u64) -> On {
-        let known = self.known(provider, |with| with.any == 0 || with.any & keyword != 0);
-        // Only this keyword admits it.
-        let shows =
-            |key: &Key| key.provider == provider && key.keyword != 0 && key.keyword & !keyword == 0;
+    /// When events of a keyword and a level of a provider were enabled.
+    fn on(&self, provider: Guid, keyword: u64, level: u8) -> On {
+        let admits = |with: &Enablement| {
+            with.admits_level(level) && (with.any == 0 || with.any & keyword != 0)
+        };
+        // Only this keyword admits it, and only this level or a higher one.
+        let shows = |key: &Key| {
+            let is_own = key.keyword != 0 && key.keyword & !keyword == 0;
+            key.provider == provider && is_own && key.level >= level
+        };
         let seen = self.seen.iter().filter(|(key, _)| shows(key));
-        On { known, first: seen.filter_map(|(_, counted)| counted.first).min() }
+        On {
+            known: self.known(provider, admits),
+            first: seen.filter_map(|(_, counted)| counted.first).min(),
+        }
     }
 }
 
@@ -477,18 +493,37 @@ mod tests {
             enabled(0x18, 400, Some(500)),
         ];
         let admission = Admission::new(&history, &clock);
-        let on = |keyword, at| admission.on(CLR_RUNTIME, keyword).since(clock.timestamp_at(at));
+        let on = |keyword, at| {
+            admission.on(CLR_RUNTIME, keyword, INFORMATIONAL).since(clock.timestamp_at(at))
+        };
         let at = |filetime| Some(clock.timestamp_at(filetime));
         assert_eq!((on(0x8, 450), on(0x10, 150), on(0x10, 450)), (at(100), at(100), at(300)));
         assert_eq!((on(0x10, 250), on(0x80, 450), on(0x10, 550)), (None, None, None));
         // Another session had it all the time.
         let other = Enabled::declared(CLR_RUNTIME, Enablement::new(4, 0x80));
         let both = Admission::new(&[&history[..], &[other]].concat(), &clock);
-        assert_eq!(both.on(CLR_RUNTIME, 0x80).since(clock.timestamp_at(450)), Some(i64::MIN));
+        assert_eq!(
+            both.on(CLR_RUNTIME, 0x80, INFORMATIONAL).since(clock.timestamp_at(450)),
+            Some(i64::MIN)
+        );
         // Without an end, it lasts.
         let admission =
             Admission::new(&[enabled(0x98, 100, None), enabled(0x8, 200, None)], &clock);
-        assert_eq!(admission.on(CLR_RUNTIME, 0x10).since(i64::MAX), at(100));
+        assert_eq!(admission.on(CLR_RUNTIME, 0x10, INFORMATIONAL).since(i64::MAX), at(100));
+    }
+
+    #[test]
+    fn on_needs_the_level_of_the_events() {
+        let clock = Clock::assumed(1_000);
+        let since = |level, event_level| {
+            let declared = Enabled::declared(CLR_RUNTIME, Enablement::new(level, 0x98));
+            let mut admission = Admission::new(&[declared], &clock);
+            let key = Key { provider: CLR_RUNTIME, keyword: 0x10, id: 143, level: event_level };
+            admission.seen.push((key, Counted { count: 1, first: Some(7) }));
+            admission.on(CLR_RUNTIME, 0x10, INFORMATIONAL).since(9)
+        };
+        assert_eq!([since(0, 4), since(4, 4), since(5, 0)], [Some(i64::MIN); 3]);
+        assert_eq!((since(3, 4), since(3, 3), since(3, 0)), (Some(7), None, None));
     }
 
     #[test]

@@ -217,6 +217,34 @@ fn loads_while_the_keyword_was_known_to_be_off_are_not_missing() {
     assert_eq!(of(&enable("0x98"), &enable("0x98")), [""; 0], "enabled again as before");
 }
 
+#[test]
+fn loads_that_the_level_leaves_out_are_not_missing() {
+    let script = r#"
+scenario "level" seed=3
+process "Orders.exe" pid=100 start="2s" {
+    clr "core" version="6.0.100" {
+        assembly "Orders" { module "C:\\App\\Orders.dll" { methods 60 ready=20 } }
+    }
+    every "40ms" from="2.5s" until="4s" { jit 1 }
+}
+at "1s" {
+    session "clr" file="clr.etl" {
+        kernel "processes"
+        enable "runtime" keywords=0x98 level=LEVEL
+    }
+}
+at "5s" { enable "rundown" in="clr" keywords=0x138 level=5 }
+at "6s" { stop "clr" }
+"#;
+    let of = |level: &str| {
+        let script = script.replace("LEVEL", level);
+        broken(&script, "clr.etl", |truth| truth.of("clr.etl").unwrap())
+    };
+    assert_eq!(of("4"), [""; 0]);
+    let low = of("3");
+    assert!(!low.contains(&"filter.missing-loads".to_owned()), "{low:?}");
+}
+
 /// A recording without a rundown in two files: the CLR's events, and the kernel's.
 const TWO_FILES: &str = r#"
 scenario "two files" seed=5
