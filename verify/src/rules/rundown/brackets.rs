@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::recorded::{Loads, Recorded};
+use super::jit_loads::{JitLoads, Loads};
 use crate::facts::{Bracket, Process};
 use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN, LARGE_END_RUNDOWN, RECORDING};
@@ -30,7 +30,7 @@ pub(in crate::rules) const UNCLOSED: Rule = Rule {
 
 fn unclosed(check: &mut Check<'_>) {
     let facts = check.facts;
-    let recorded = Recorded::of(facts);
+    let jit_loads = JitLoads::of(facts);
     for process in facts.processes() {
         // The last rundown of each kind that began inside another one: `rundown.overlapping`
         // reports that those before it have no Complete.
@@ -43,7 +43,7 @@ fn unclosed(check: &mut Check<'_>) {
             }
             let has_ended = process.ended().is_some_and(|ended| ended >= opened);
             // All that it would have listed has a load.
-            let lacks_nothing = has_ended && recorded.since_start(process) == Loads::Recorded;
+            let lacks_nothing = has_ended && jit_loads.since_start(process) == Loads::Whole;
             let why = match (has_ended, lacks_nothing) {
                 (true, true) => "the process ended during it, and its loads were recorded",
                 (true, false) => "the process ended during it",

@@ -4,8 +4,8 @@ use etl_schema::clr::keyword::{END_RUNDOWN, JIT, LOADER, NGEN, START_RUNDOWN};
 use etl_schema::providers::CLR_RUNDOWN;
 
 use super::by_clr;
-use super::lifetime::{Lifetime, Listing, Verdict, listings};
-use super::recorded::{Loads, Recorded, first_method, unnamed_precompiled};
+use super::jit_loads::{JitLoads, Loads, first_method, unnamed_precompiled};
+use super::lifetime::{Lifetime, Listing, Unlisted, listings};
 use crate::facts::{Bracket, Facts, Process};
 use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN as END_RUNDOWN_COMMANDS, RECORDING};
@@ -30,29 +30,29 @@ fn absence(
     facts: &Facts,
     process: &Process,
     listings: &[Listing],
-    recorded: &Recorded<'_>,
+    jit_loads: &JitLoads<'_>,
 ) -> Option<Absence> {
     if !process.is_managed() {
         return None;
     }
     if let Some(last) = process.brackets().iter().max_by_key(|bracket| bracket.last) {
-        return later_absence(facts, process, listings, recorded, last);
+        return later_absence(facts, process, listings, jit_loads, last);
     }
     if process.methods_enumerated() > 0 {
         return None;
     }
     if facts.has_rundown() {
-        return match Lifetime::of(facts, process, recorded).unlisted(listings) {
-            Verdict::Missing => Some(Absence::OnlyOthers),
-            Verdict::Exited(ended) => Some(Absence::Exited(ended)),
-            Verdict::Sound => None,
+        return match Lifetime::of(facts, process, jit_loads).unlisted(listings) {
+            Unlisted::Missing => Some(Absence::OnlyOthers),
+            Unlisted::Exited(ended) => Some(Absence::Exited(ended)),
+            Unlisted::Sound => None,
         };
     }
     if facts.has_nothing_to_name(process) {
         return None;
     }
-    Some(match recorded.since_start(process) {
-        loads @ (Loads::Recorded | Loads::Unknown) => Absence::NotNeeded(loads),
+    Some(match jit_loads.since_start(process) {
+        loads @ (Loads::Whole | Loads::Unknown) => Absence::NotNeeded(loads),
         loads @ (Loads::Later(_) | Loads::Never) => Absence::NoRundown(loads),
     })
 }
@@ -63,18 +63,18 @@ fn later_absence(
     facts: &Facts,
     process: &Process,
     listings: &[Listing],
-    recorded: &Recorded<'_>,
+    jit_loads: &JitLoads<'_>,
     last: &Bracket,
 ) -> Option<Absence> {
     let later: Vec<_> = listings.iter().copied().filter(|&(first, _)| first > last.last).collect();
     let (first, _) = *later.first()?;
-    let is_known = match recorded.since(last.opened.unwrap_or(last.last)) {
-        Loads::Recorded => true,
-        Loads::Unknown => recorded.seen.is_some(),
+    let is_known = match jit_loads.since(last.opened.unwrap_or(last.last)) {
+        Loads::Whole => true,
+        Loads::Unknown => jit_loads.seen.is_some(),
         Loads::Later(_) | Loads::Never => false,
     };
-    let lifetime = Lifetime { is_recorded: is_known, ..Lifetime::of(facts, process, recorded) };
-    let is_missing = !is_known && lifetime.unlisted(&later) == Verdict::Missing;
+    let lifetime = Lifetime { has_all_loads: is_known, ..Lifetime::of(facts, process, jit_loads) };
+    let is_missing = !is_known && lifetime.unlisted(&later) == Unlisted::Missing;
     is_missing.then_some(Absence::LaterOnlyOthers(first))
 }
 
@@ -99,10 +99,10 @@ pub(in crate::rules) const NONE: Rule = Rule {
 
 fn none(check: &mut Check<'_>) {
     let facts = check.facts;
-    let (listings, recorded) = (listings(facts), Recorded::of(facts));
+    let (listings, jit_loads) = (listings(facts), JitLoads::of(facts));
     for process in facts.processes() {
         let from = first_event(process);
-        let (message, severity) = match absence(facts, process, &listings, &recorded) {
+        let (message, severity) = match absence(facts, process, &listings, &jit_loads) {
             Some(Absence::NotNeeded(Loads::Unknown)) => {
                 let message = format!("the trace holds no rundown, and {}", wait(facts, process));
                 let found = check.find(message).of(process, from).severity(Severity::Warning);
@@ -206,9 +206,9 @@ pub(in crate::rules) const PROCESS_EXITED: Rule = Rule {
 
 fn process_exited(check: &mut Check<'_>) {
     let facts = check.facts;
-    let (listings, recorded) = (listings(facts), Recorded::of(facts));
+    let (listings, jit_loads) = (listings(facts), JitLoads::of(facts));
     for process in facts.processes() {
-        if let Some(Absence::Exited(ended)) = absence(facts, process, &listings, &recorded) {
+        if let Some(Absence::Exited(ended)) = absence(facts, process, &listings, &jit_loads) {
             let message =
                 "the process ended before the rundown: only methods with a load event are known";
             let found = check.find(message.to_owned()).of(process, Some(ended));
@@ -232,9 +232,9 @@ pub(in crate::rules) fn are_unrelated(facts: &Facts) -> bool {
 
 /// Whether a process should be in the rundown, and only others are.
 pub(in crate::rules) fn is_any_missing(facts: &Facts) -> bool {
-    let (listings, recorded) = (listings(facts), Recorded::of(facts));
+    let (listings, jit_loads) = (listings(facts), JitLoads::of(facts));
     let is_missing =
-        |p| matches!(absence(facts, p, &listings, &recorded), Some(Absence::OnlyOthers));
+        |p| matches!(absence(facts, p, &listings, &jit_loads), Some(Absence::OnlyOthers));
     facts.processes().iter().any(is_missing)
 }
 
@@ -255,13 +255,13 @@ fn missing(check: &mut Check<'_>) {
     let facts = check.facts;
     // Files of different recordings are reported by `merge.no-common-process`.
     let unrelated = are_unrelated(facts);
-    let (listings, recorded) = (listings(facts), Recorded::of(facts));
+    let (listings, jit_loads) = (listings(facts), JitLoads::of(facts));
     for process in facts.processes().iter().filter(|process| process.is_managed()) {
         let from = first_event(process);
         let mut add = |message: String, timestamp| {
             check.find(message).of(process, timestamp).unless_lost(from, None);
         };
-        match absence(facts, process, &listings, &recorded) {
+        match absence(facts, process, &listings, &jit_loads) {
             Some(Absence::OnlyOthers) if !unrelated => add(
                 "the process ran managed code, but only other processes have a rundown".to_owned(),
                 from,
@@ -270,7 +270,7 @@ fn missing(check: &mut Check<'_>) {
                 let message = "the process has an earlier rundown, but only other processes have \
                                the later one, and its loads in between are not recorded"
                     .to_owned();
-                let lifetime = Lifetime::of(facts, process, &recorded);
+                let lifetime = Lifetime::of(facts, process, &jit_loads);
                 let found = check.find(message).of(process, Some(at));
                 // Nothing shows the end of a process without events of the kernel or unloads.
                 if lifetime.ended.max(lifetime.alive).is_none_or(|seen| seen < at) {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::recorded::{Loads, Recorded};
+use super::jit_loads::{JitLoads, Loads};
 use crate::facts::{Clr, Facts, Process};
 use etl_schema::clr::Enumeration;
 
@@ -64,12 +64,12 @@ pub(super) struct Lifetime {
     /// When it was certainly still there.
     pub alive: Option<i64>,
     /// Whether everything that it loaded was recorded.
-    pub is_recorded: bool,
+    pub has_all_loads: bool,
 }
 
 /// What a process without a rundown means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum Unlisted {
     /// It should be in a rundown.
     Missing,
     /// It ended at this timestamp before a rundown, and what it loaded earlier is unknown.
@@ -80,7 +80,7 @@ pub(super) enum Verdict {
 
 impl Lifetime {
     /// What the kernel's and the CLR's events show of a process.
-    pub fn of(facts: &Facts, process: &Process, recorded: &Recorded<'_>) -> Self {
+    pub fn of(facts: &Facts, process: &Process, jit_loads: &JitLoads<'_>) -> Self {
         let clrs = || process.clrs().values();
         let began: Option<Vec<i64>> = clrs().map(Clr::started).collect();
         let shut_down: Option<Vec<i64>> = clrs().map(shut_down).collect();
@@ -93,27 +93,27 @@ impl Lifetime {
             ended,
             alive: process.last_runtime().max(watched),
             // Where nothing decides it, the process has the benefit of the doubt.
-            is_recorded: matches!(recorded.since_start(process), Loads::Recorded | Loads::Unknown),
+            has_all_loads: matches!(jit_loads.since_start(process), Loads::Whole | Loads::Unknown),
         }
     }
 
     /// The verdict for a process that none of the rundowns lists.
-    pub fn unlisted(self, listings: &[Listing]) -> Verdict {
-        let Lifetime { began, ended, alive, is_recorded } = self;
+    pub fn unlisted(self, listings: &[Listing]) -> Unlisted {
+        let Lifetime { began, ended, alive, has_all_loads } = self;
         let concerns = |&(first, last): &Listing| {
             let was_there =
                 began.is_none_or(|began| began < first) && ended.is_none_or(|ended| ended >= first);
             // A process whose loads are all known lacks nothing if it ended during the rundown.
             let outlived = ended.or(alive).is_some_and(|seen| seen > last);
-            was_there && (outlived || !is_recorded)
+            was_there && (outlived || !has_all_loads)
         };
         if listings.iter().any(concerns) {
-            return Verdict::Missing;
+            return Unlisted::Missing;
         }
         let before = |ended: &i64| listings.iter().any(|(first, _)| ended < first);
         match ended.filter(before) {
-            Some(ended) if !is_recorded => Verdict::Exited(ended),
-            _ => Verdict::Sound,
+            Some(ended) if !has_all_loads => Unlisted::Exited(ended),
+            _ => Unlisted::Sound,
         }
     }
 }
@@ -142,9 +142,9 @@ mod tests {
 
     /// The verdicts by beginning, for a process that ended between the rundowns, during the end
     /// rundown, after it, and that did not end.
-    type Row = [Option<Verdict>; 4];
+    type Row = [Option<Unlisted>; 4];
 
-    fn check(listings: &[Listing], kernel: bool, is_recorded: bool, rows: [Row; 3]) {
+    fn check(listings: &[Listing], kernel: bool, has_all_loads: bool, rows: [Row; 3]) {
         for (began, row) in BEGINNINGS.into_iter().zip(rows) {
             for (end, expected) in [Some(60), Some(115), Some(150), None].into_iter().zip(row) {
                 let Some(expected) = expected else { continue };
@@ -154,7 +154,7 @@ mod tests {
                     (None, true) => (None, Some(200)),
                     (end, false) => (None, Some(end.unwrap_or(90))),
                 };
-                let lifetime = Lifetime { began, ended, alive, is_recorded };
+                let lifetime = Lifetime { began, ended, alive, has_all_loads };
                 assert_eq!(lifetime.unlisted(listings), expected, "{lifetime:?} {listings:?}");
             }
         }
@@ -162,8 +162,8 @@ mod tests {
 
     #[test]
     fn unlisted_follows_the_table_of_beginnings_and_ends() {
-        let (missing, sound) = (Some(Verdict::Missing), Some(Verdict::Sound));
-        let exited = Some(Verdict::Exited(60));
+        let (missing, sound) = (Some(Unlisted::Missing), Some(Unlisted::Sound));
+        let exited = Some(Unlisted::Exited(60));
         let never = None;
         // With the kernel's events, and all loads recorded since the beginning.
         let early = [missing, missing, missing, missing];
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn unlisted_is_sound_after_the_last_listing() {
         let lifetime = Lifetime { began: Some(130), ..Lifetime::default() };
-        assert_eq!(lifetime.unlisted(BOTH), Verdict::Sound);
-        assert_eq!(lifetime.unlisted(&[]), Verdict::Sound);
+        assert_eq!(lifetime.unlisted(BOTH), Unlisted::Sound);
+        assert_eq!(lifetime.unlisted(&[]), Unlisted::Sound);
     }
 }

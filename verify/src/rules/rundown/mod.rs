@@ -3,9 +3,9 @@
 pub(super) mod brackets;
 pub(super) mod content;
 pub(super) mod coverage;
+mod jit_loads;
 mod lifetime;
 pub(super) mod partial;
-mod recorded;
 
 use std::collections::BTreeMap;
 

@@ -7,7 +7,7 @@ use etl_schema::clr::Enumeration;
 use etl_schema::providers::CLR_RUNDOWN;
 
 use super::by_clr;
-use super::recorded::{Loads, Recorded, unnamed_precompiled};
+use super::jit_loads::{JitLoads, Loads, unnamed_precompiled};
 use crate::facts::{Bracket, Clr, Facts, Item, Process};
 use crate::finding::Severity;
 use crate::rules::commands::END_RUNDOWN;
@@ -35,17 +35,17 @@ struct Own<'a> {
     process: &'a Process,
     instance: u16,
     clr: &'a Clr,
-    recorded: &'a Recorded<'a>,
+    jit_loads: &'a JitLoads<'a>,
     brackets: Vec<&'a Bracket>,
 }
 
 fn partial(check: &mut Check<'_>) {
     let facts = check.facts;
-    let recorded = Recorded::of(facts);
+    let jit_loads = JitLoads::of(facts);
     for process in facts.processes() {
         for (instance, brackets) in by_clr(process) {
             let Some(clr) = process.clrs().get(&instance) else { continue };
-            let own = Own { facts, process, instance, clr, recorded: &recorded, brackets };
+            let own = Own { facts, process, instance, clr, jit_loads: &jit_loads, brackets };
             own.check(check);
         }
     }
@@ -109,11 +109,11 @@ impl Own<'_> {
         let is_empty = bracket.listed == Default::default()
             && !self.clr.modules().iter().any(|(_, module)| is_loaded(module));
         self.is_soon(start, opened)
-            && (is_empty || self.recorded.since_start(self.process) == Loads::Recorded)
+            && (is_empty || self.jit_loads.since_start(self.process) == Loads::Whole)
     }
 
     fn is_soon(&self, start: i64, opened: i64) -> bool {
-        (0..self.recorded.second()).contains(&opened.saturating_sub(start))
+        (0..self.jit_loads.second()).contains(&opened.saturating_sub(start))
     }
 
     /// Whether the known enablements request methods of a kind in rundowns; `None` where none is
@@ -139,8 +139,8 @@ impl Own<'_> {
         }
         let is_listed = |b: &&&Bracket| b.is_whole() && b.jitted() > 0;
         let listed = self.brackets.iter().filter(is_listed).filter_map(|b| b.opened).max();
-        listed.is_none_or(|opened| self.recorded.since(opened) != Loads::Recorded)
-            && self.recorded.since_start(self.process) != Loads::Recorded
+        listed.is_none_or(|opened| self.jit_loads.since(opened) != Loads::Whole)
+            && self.jit_loads.since_start(self.process) != Loads::Whole
     }
 
     /// Precompiled methods that no event names.
@@ -175,12 +175,12 @@ impl Own<'_> {
         }
         let Some(last) = self.brackets.iter().rfind(|b| b.is_whole()) else { return };
         let Some(opened) = last.opened else { return };
-        let loads = self.recorded.since(opened);
+        let loads = self.jit_loads.since(opened);
         let (what, severity) = match loads {
-            Loads::Recorded => return,
+            Loads::Whole => return,
             Loads::Never => ("are not logged by the runtime provider", PARTIAL.severity),
             Loads::Later(_) => ("have load events only after a while", Severity::Warning),
-            Loads::Unknown if self.recorded.seen.is_some() => return,
+            Loads::Unknown if self.jit_loads.seen.is_some() => return,
             Loads::Unknown => {
                 let is_recorded = self.facts.runtime_span().is_some();
                 let severity = if is_recorded { Severity::Warning } else { Severity::Note };

@@ -12,7 +12,7 @@ use crate::facts::{Clr, Facts, MethodSign, Process};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Loads {
     /// They are.
-    Recorded,
+    Whole,
     /// Only since this timestamp.
     Later(i64),
     /// They are not recorded at all.
@@ -31,7 +31,7 @@ struct Asked {
 
 /// When the loads of compiled methods were logged, as far as enablements and events show it.
 #[derive(Clone, Debug)]
-pub(super) struct Recorded<'f> {
+pub(super) struct JitLoads<'f> {
     facts: &'f Facts,
     /// How enablements of the runtime provider are known.
     knowledge: Option<Knowledge>,
@@ -41,7 +41,7 @@ pub(super) struct Recorded<'f> {
     pub seen: Option<i64>,
 }
 
-impl<'f> Recorded<'f> {
+impl<'f> JitLoads<'f> {
     pub fn of(facts: &'f Facts) -> Self {
         let own = || facts.admission.of(CLR_RUNTIME);
         let logs = own().filter(|(_, with)| {
@@ -50,7 +50,7 @@ impl<'f> Recorded<'f> {
         });
         let asked =
             logs.map(|(e, _)| Asked { at: e.at.unwrap_or(i64::MIN), limited: e.limited }).collect();
-        Recorded {
+        JitLoads {
             facts,
             knowledge: own().map(|(e, _)| e.knowledge).min(),
             asked,
@@ -65,10 +65,10 @@ impl<'f> Recorded<'f> {
         // What is requested together takes effect one after the other.
         let is_there = |at: i64| at <= from.saturating_add(self.soon());
         match (self.knowledge, asked) {
-            (Some(_), Some(at)) if is_there(at) => Loads::Recorded,
+            (Some(_), Some(at)) if is_there(at) => Loads::Whole,
             (Some(Knowledge::Declared), Some(at)) => Loads::Later(at),
             (Some(Knowledge::Declared), None) if self.asked.is_empty() => Loads::Never,
-            _ if self.seen.is_some_and(is_there) => Loads::Recorded,
+            _ if self.seen.is_some_and(is_there) => Loads::Whole,
             _ => Loads::Unknown,
         }
     }
@@ -85,7 +85,7 @@ impl<'f> Recorded<'f> {
         match self.since(start) {
             // A CLR loads methods as soon as it has started.
             Loads::Unknown => match first_method(process) {
-                Some(first) if first.saturating_sub(start) <= self.second() => Loads::Recorded,
+                Some(first) if first.saturating_sub(start) <= self.second() => Loads::Whole,
                 _ => Loads::Unknown,
             },
             known => known,
