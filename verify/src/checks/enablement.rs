@@ -174,7 +174,8 @@ pub(crate) struct Known {
 /// When something of a provider was enabled, by its enablements and by an event.
 #[derive(Clone, Debug)]
 pub(crate) struct On {
-    known: Known,
+    /// By the enablements.
+    pub known: Known,
     /// The first event that shows it.
     first: Option<i64>,
 }

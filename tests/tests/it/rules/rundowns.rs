@@ -235,3 +235,64 @@ at "8s" {{ stop "clr" }}"#,
     );
     assert_eq!(found(&script), ["", ""]);
 }
+
+/// A process that starts at 1.5 s and compiles from 1.6 s on, and a session from 1 s to 6 s that
+/// enables loads of methods: what is found in a file with the truth.
+fn with_break(file: &str, life: &str, acts: &str) -> String {
+    let until = if life.is_empty() { "4.9s" } else { "1.8s" };
+    let compile = format!(r#"every "20ms" from="1.6s" until="{until}" {{ jit 1 }}"#);
+    let script = format!(
+        r#"{}
+at "1s" {{
+    session "clr" file="clr.etl" {{ kernel "processes"; enable "runtime" keywords=0x98 level=5 }}
+}}
+{acts}
+at "6s" {{ stop "clr" }}
+"#,
+        process(100, &format!(r#"start="1.5s" {life}"#), &compile)
+    );
+    let [_, report] = reports(&script, file);
+    of_family(&report, "rundown.")
+}
+
+/// The runtime provider is enabled again, with another mask or level.
+fn again(at: &str, mask: &str, level: u8) -> String {
+    format!("at \"{at}\" {{ enable \"runtime\" in=\"clr\" keywords={mask} level={level} }}\n")
+}
+
+/// The same from 2 s to 3 s.
+fn meanwhile(mask: &str, level: u8) -> String {
+    again("2s", mask, level) + &again("3s", "0x98", 5)
+}
+
+fn disable(at: &str) -> String {
+    format!("at \"{at}\" {{ disable \"runtime\" in=\"clr\" }}\n")
+}
+
+#[test]
+fn a_break_in_the_loads_of_a_running_process_needs_a_rundown() {
+    let off = disable("2s") + &again("3s", "0x98", 5);
+    for acts in [meanwhile("0x8", 5), meanwhile("0x98", 3), off] {
+        assert_eq!(with_break("clr.etl", "", &acts), "100 rundown.none error", "{acts}");
+    }
+}
+
+#[test]
+fn a_break_without_loads_that_are_needed_is_a_note() {
+    let note = "100 rundown.none note";
+    assert_eq!(with_break("clr.etl", "", &meanwhile("0x98", 5)), note, "as before");
+    assert_eq!(with_break("clr.etl", "", &meanwhile("0x98", 4)), note, "the same loads");
+    assert_eq!(with_break("clr.etl", r#"exit="1.9s""#, &meanwhile("0x8", 5)), note, "after it");
+    let other = meanwhile("0x8", 5)
+        + r#"at "1s" { session "other" file="other.etl" { enable "runtime" keywords=0x10 level=5 } }
+at "6.1s" { stop "other"; merge "clr.etl other.etl" into="merged.etl" }"#;
+    assert_eq!(with_break("merged.etl", "", &other), note, "another session has them");
+}
+
+#[test]
+fn loads_that_end_before_the_process_are_undecided_unless_a_rundown_follows() {
+    let off = disable("3s");
+    assert_eq!(with_break("clr.etl", "", &off), "100 rundown.none warning?");
+    let rundown = r#"at "5s" { enable "rundown" in="clr" keywords=0x138 level=5 }"#;
+    assert_eq!(with_break("clr.etl", "", &(off + rundown)), "");
+}

@@ -41,9 +41,11 @@ fn unclosed(check: &mut Check<'_>) {
             if nested.get(&(bracket.kind, bracket.instance)).is_some_and(|&last| last > at) {
                 continue;
             }
-            let has_ended = process.ended().is_some_and(|ended| ended >= opened);
+            let ended = process.ended().filter(|&ended| ended >= opened);
+            let has_ended = ended.is_some();
             // All that it would have listed has a load.
-            let lacks_nothing = has_ended && jit_loads.since_start(process) == Loads::Whole;
+            let lacks_nothing =
+                ended.is_some_and(|at| jit_loads.since_start(process, at) == Loads::Whole);
             let why = match (has_ended, lacks_nothing) {
                 (true, true) => "the process ended during it, and its loads were recorded",
                 (true, false) => "the process ended during it",

@@ -5,9 +5,9 @@ use etl_schema::providers::CLR_RUNDOWN;
 
 use super::by_clr;
 use super::jit_loads::{JitLoads, Loads, first_method, unnamed_precompiled};
-use super::lifetime::{Lifetime, Listing, Unlisted, listings};
+use super::lifetime::{Lifetime, Listing, Unlisted, ended, listings};
 use crate::facts::{Bracket, Facts, Process};
-use crate::finding::Severity;
+use crate::finding::{Severity, utc};
 use crate::rules::commands::{END_RUNDOWN as END_RUNDOWN_COMMANDS, RECORDING};
 use crate::rules::{Check, Rule, plural};
 
@@ -30,7 +30,7 @@ fn absence(
     facts: &Facts,
     process: &Process,
     listings: &[Listing],
-    jit_loads: &JitLoads<'_>,
+    jit_loads: &JitLoads,
 ) -> Option<Absence> {
     if !process.is_managed() {
         return None;
@@ -42,7 +42,7 @@ fn absence(
         return None;
     }
     if facts.has_rundown() {
-        return match Lifetime::of(facts, process, jit_loads).unlisted(listings) {
+        return match Lifetime::of(facts, process, listings, jit_loads).unlisted(listings) {
             Unlisted::Missing => Some(Absence::OnlyOthers),
             Unlisted::Exited(ended) => Some(Absence::Exited(ended)),
             Unlisted::Sound => None,
@@ -51,10 +51,15 @@ fn absence(
     if facts.has_nothing_to_name(process) {
         return None;
     }
-    Some(match jit_loads.since_start(process) {
+    Some(match jit_loads.since_start(process, needed_until(process, jit_loads)) {
         loads @ (Loads::Whole | Loads::Unknown) => Absence::NotNeeded(loads),
-        loads @ (Loads::Later(_) | Loads::Never) => Absence::NoRundown(loads),
+        loads => Absence::NoRundown(loads),
     })
+}
+
+/// Until when the loads of a process without a rundown have to be recorded.
+fn needed_until(process: &Process, jit_loads: &JitLoads) -> i64 {
+    ended(process).unwrap_or(jit_loads.last())
 }
 
 /// Whether a process with a rundown should be in a later one as well: its loads in between are not
@@ -63,17 +68,18 @@ fn later_absence(
     facts: &Facts,
     process: &Process,
     listings: &[Listing],
-    jit_loads: &JitLoads<'_>,
+    jit_loads: &JitLoads,
     last: &Bracket,
 ) -> Option<Absence> {
     let later: Vec<_> = listings.iter().copied().filter(|&(first, _)| first > last.last).collect();
     let (first, _) = *later.first()?;
-    let is_known = match jit_loads.since(last.opened.unwrap_or(last.last)) {
+    let is_known = match jit_loads.over(last.opened.unwrap_or(last.last), first) {
         Loads::Whole => true,
         Loads::Unknown => jit_loads.seen.is_some(),
-        Loads::Later(_) | Loads::Never => false,
+        Loads::Later(_) | Loads::Interrupted(..) | Loads::Never => false,
     };
-    let lifetime = Lifetime { has_all_loads: is_known, ..Lifetime::of(facts, process, jit_loads) };
+    let lifetime =
+        Lifetime { has_all_loads: is_known, ..Lifetime::of(facts, process, listings, jit_loads) };
     let is_missing = !is_known && lifetime.unlisted(&later) == Unlisted::Missing;
     is_missing.then_some(Absence::LaterOnlyOthers(first))
 }
@@ -113,6 +119,10 @@ fn none(check: &mut Check<'_>) {
                 continue;
             }
             Some(Absence::NotNeeded(_)) => (not_needed(process), Severity::Note),
+            Some(Absence::NoRundown(Loads::Interrupted(begin, end))) => {
+                interrupted(check, process, &jit_loads, (begin, end));
+                continue;
+            }
             Some(Absence::NoRundown(loads)) => {
                 let why = match loads {
                     Loads::Later(_) => ", and its methods have load events only later than its CLR \
@@ -131,6 +141,28 @@ fn none(check: &mut Check<'_>) {
             _ => continue,
         };
         check.find(message).severity(severity).of(process, from).unless_lost(from, None);
+    }
+}
+
+/// A process without a rundown whose loads were not recorded for a while.
+fn interrupted(
+    check: &mut Check<'_>,
+    process: &Process,
+    jit_loads: &JitLoads,
+    (begin, end): (i64, i64),
+) {
+    let time = |timestamp| utc(check.facts.clock(), timestamp);
+    let (is_over, seen) = (end < needed_until(process, jit_loads), ended(process));
+    let until = if is_over { format!("until {}", time(end)) } else { "on".to_owned() };
+    let message = format!(
+        "the process ran managed code, but the trace holds no rundown, and loads of compiled \
+         methods (Jit, 0x10) were not enabled from {} {until}",
+        time(begin),
+    );
+    let from = first_event(process);
+    let found = check.find(message).of(process, from).unless_lost(from, None);
+    if !(is_over && seen.max(process.last_runtime()) > Some(end)) {
+        found.severity(Severity::Warning).undecided("nothing may have been compiled then");
     }
 }
 
@@ -270,7 +302,7 @@ fn missing(check: &mut Check<'_>) {
                 let message = "the process has an earlier rundown, but only other processes have \
                                the later one, and its loads in between are not recorded"
                     .to_owned();
-                let lifetime = Lifetime::of(facts, process, &jit_loads);
+                let lifetime = Lifetime::of(facts, process, &listings, &jit_loads);
                 let found = check.find(message).of(process, Some(at));
                 // Nothing shows the end of a process without events of the kernel or unloads.
                 if lifetime.ended.max(lifetime.alive).is_none_or(|seen| seen < at) {

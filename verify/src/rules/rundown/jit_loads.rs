@@ -1,80 +1,70 @@
-//! Since when the loads of compiled methods are recorded: a rundown need not list those.
+//! When the loads of compiled methods are recorded: a rundown need not list those.
 
-use etl_control::clr::{Code, Method, Runtime};
-use etl_control::enable::CombinedEnablement;
-use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::clr::Change;
 
-use crate::facts::enable::Knowledge;
+use crate::facts::enable::{Knowledge, Known};
 use crate::facts::{Clr, Facts, MethodSign, Process};
 
-/// Whether the loads of compiled methods are recorded since a time.
+/// Whether the loads of compiled methods are recorded over a span of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Loads {
     /// They are.
     Whole,
     /// Only since this timestamp.
     Later(i64),
+    /// They are at first, but not from the first of these timestamps to the second.
+    Interrupted(i64, i64),
     /// They are not recorded at all.
     Never,
     /// Nothing decides it.
     Unknown,
 }
 
-/// An enablement under which the CLR logs the loads of compiled methods.
-#[derive(Clone, Copy, Debug)]
-struct Asked {
-    at: i64,
-    /// For some processes or ids only.
-    limited: bool,
-}
-
 /// When the loads of compiled methods were logged, as far as enablements and events show it.
 #[derive(Clone, Debug)]
-pub(super) struct JitLoads<'f> {
-    facts: &'f Facts,
-    /// How enablements of the runtime provider are known.
-    knowledge: Option<Knowledge>,
-    /// Those that log the loads.
-    asked: Vec<Asked>,
+pub(super) struct JitLoads {
+    /// When they were enabled.
+    known: Known,
     /// The first such load of any process.
     pub seen: Option<i64>,
+    /// Ticks of a second.
+    pub second: i64,
+    /// The timestamp of the last record.
+    last: i64,
 }
 
-impl<'f> JitLoads<'f> {
-    pub fn of(facts: &'f Facts) -> Self {
-        let own = || facts.admission.of(CLR_RUNTIME);
-        let logs = own().filter(|(_, with)| {
-            let runtime = Runtime::from(CombinedEnablement::of([*with]));
-            runtime.method_load(Method::new(Code::Jitted)).is_some()
-        });
-        let asked =
-            logs.map(|(e, _)| Asked { at: e.at.unwrap_or(i64::MIN), limited: e.limited }).collect();
+impl JitLoads {
+    pub fn of(facts: &Facts) -> Self {
         JitLoads {
-            facts,
-            knowledge: own().map(|(e, _)| e.knowledge).min(),
-            asked,
+            known: facts.runtime_on.jit.known.clone(),
             seen: facts.processes().iter().filter_map(first_load).min(),
+            second: i64::try_from(facts.clock().frequency).unwrap_or(i64::MAX),
+            last: facts.span().map_or(i64::MAX, |(_, last)| last),
         }
     }
 
-    /// Whether loads are recorded since a timestamp.
-    pub fn since(&self, from: i64) -> Loads {
-        let whole = self.asked.iter().filter(|asked| !asked.limited);
-        let asked = whole.map(|asked| asked.at).min();
-        // What is requested together takes effect one after the other.
-        let is_there = |at: i64| at <= from.saturating_add(self.soon());
-        match (self.knowledge, asked) {
-            (Some(_), Some(at)) if is_there(at) => Loads::Whole,
-            (Some(Knowledge::Declared), Some(at)) => Loads::Later(at),
-            (Some(Knowledge::Declared), None) if self.asked.is_empty() => Loads::Never,
-            _ if self.seen.is_some_and(is_there) => Loads::Whole,
+    /// Whether loads are recorded from a timestamp until another.
+    pub fn over(&self, from: i64, until: i64) -> Loads {
+        let soon = from.saturating_add(self.soon());
+        let until = until.max(soon);
+        let Known { times, knowledge, has_limited, .. } = &self.known;
+        match (knowledge, times.first_gap(soon, until)) {
+            (Some(_), None) => Loads::Whole,
+            (Some(Knowledge::Declared), Some((begin, end))) if !has_limited => {
+                match (begin > soon, end < until) {
+                    (true, _) => Loads::Interrupted(begin, end),
+                    (false, true) => Loads::Later(end),
+                    (false, false) => Loads::Never,
+                }
+            }
+            _ if self.seen.is_some_and(|at| at <= soon) => Loads::Whole,
             _ => Loads::Unknown,
         }
     }
 
-    /// Whether the loads of a process's compiled methods are recorded since its CLRs started.
-    pub fn since_start(&self, process: &Process) -> Loads {
+    /// Whether the loads of a process's compiled methods are recorded since its CLRs started, until
+    /// a timestamp.
+    pub fn since_start(&self, process: &Process, until: i64) -> Loads {
         let starts: Option<Vec<i64>> = process.clrs().values().map(Clr::started).collect();
         let Some(start) = starts.and_then(|starts| starts.into_iter().min()) else {
             return Loads::Never;
@@ -82,24 +72,25 @@ impl<'f> JitLoads<'f> {
         if !process.is_recorded_from_start() {
             return Loads::Never;
         }
-        match self.since(start) {
+        match self.over(start, until) {
             // A CLR loads methods as soon as it has started.
             Loads::Unknown => match first_method(process) {
-                Some(first) if first.saturating_sub(start) <= self.second() => Loads::Whole,
+                Some(first) if first.saturating_sub(start) <= self.second => Loads::Whole,
                 _ => Loads::Unknown,
             },
             known => known,
         }
     }
 
-    /// Ticks of a second.
-    pub fn second(&self) -> i64 {
-        i64::try_from(self.facts.clock().frequency).unwrap_or(i64::MAX)
+    /// Until when a process that has no end needs its loads: the last record, or just before, when
+    /// providers may have been disabled in order to stop.
+    pub fn last(&self) -> i64 {
+        self.last.saturating_sub(self.soon())
     }
 
-    /// Ticks between requests that are made together.
+    /// Ticks between requests that are made together: they take effect one after the other.
     fn soon(&self) -> i64 {
-        self.second() / 100
+        self.second / 100
     }
 }
 

@@ -80,11 +80,16 @@ pub(super) enum Unlisted {
 
 impl Lifetime {
     /// What the kernel's and the CLR's events show of a process.
-    pub fn of(facts: &Facts, process: &Process, jit_loads: &JitLoads<'_>) -> Self {
-        let clrs = || process.clrs().values();
-        let began: Option<Vec<i64>> = clrs().map(Clr::started).collect();
-        let shut_down: Option<Vec<i64>> = clrs().map(shut_down).collect();
-        let ended = process.ended().or_else(|| shut_down?.into_iter().max());
+    pub fn of(
+        facts: &Facts,
+        process: &Process,
+        listings: &[Listing],
+        jit_loads: &JitLoads,
+    ) -> Self {
+        let began: Option<Vec<i64>> = process.clrs().values().map(Clr::started).collect();
+        let ended = ended(process);
+        let listed = listings.iter().map(|&(first, _)| first).max();
+        let until = ended.or(listed).unwrap_or(jit_loads.last());
         // The kernel's events show the end of every process that they name.
         let is_watched = process.parent_pid().is_some() && ended.is_none();
         let watched = facts.kernel_span().filter(|_| is_watched).map(|(_, last)| last);
@@ -93,7 +98,10 @@ impl Lifetime {
             ended,
             alive: process.last_runtime().max(watched),
             // Where nothing decides it, the process has the benefit of the doubt.
-            has_all_loads: matches!(jit_loads.since_start(process), Loads::Whole | Loads::Unknown),
+            has_all_loads: matches!(
+                jit_loads.since_start(process, until),
+                Loads::Whole | Loads::Unknown
+            ),
         }
     }
 
@@ -116,6 +124,12 @@ impl Lifetime {
             _ => Unlisted::Sound,
         }
     }
+}
+
+/// When a process ended, or all of its CLRs, if an event shows it.
+pub(super) fn ended(process: &Process) -> Option<i64> {
+    let ends = || process.clrs().values().map(shut_down).collect::<Option<Vec<i64>>>();
+    process.ended().or_else(|| ends()?.into_iter().max())
 }
 
 /// When a CLR shut down: its default domain was unloaded, or the last one of those that are all

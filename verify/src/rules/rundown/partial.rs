@@ -8,6 +8,7 @@ use etl_schema::providers::CLR_RUNDOWN;
 
 use super::by_clr;
 use super::jit_loads::{JitLoads, Loads, unnamed_precompiled};
+use super::lifetime::ended;
 use crate::facts::{Bracket, Clr, Facts, Item, Process};
 use crate::finding::Severity;
 use crate::rules::commands::END_RUNDOWN;
@@ -35,7 +36,7 @@ struct Own<'a> {
     process: &'a Process,
     instance: u16,
     clr: &'a Clr,
-    jit_loads: &'a JitLoads<'a>,
+    jit_loads: &'a JitLoads,
     brackets: Vec<&'a Bracket>,
 }
 
@@ -75,7 +76,7 @@ impl Own<'_> {
         let sum = |count: fn(&Bracket) -> u64| own.iter().map(|b| count(b)).sum::<u64>();
         let (methods, modules) = (sum(|b| b.listed.methods), sum(|b| b.listed.modules));
         let is_half = methods == 0 || modules == 0;
-        let lacks_jitted = sum(Bracket::jitted) == 0 && self.may_lack_jitted(kind);
+        let lacks_jitted = sum(Bracket::jitted) == 0 && self.may_lack_jitted(kind, first);
         let what = match (methods, modules) {
             _ if is_half && self.is_of_start(first) => return false,
             (0, 0) => "neither methods nor modules".to_owned(),
@@ -109,11 +110,11 @@ impl Own<'_> {
         let is_empty = bracket.listed == Default::default()
             && !self.clr.modules().iter().any(|(_, module)| is_loaded(module));
         self.is_soon(start, opened)
-            && (is_empty || self.jit_loads.since_start(self.process) == Loads::Whole)
+            && (is_empty || self.jit_loads.since_start(self.process, opened) == Loads::Whole)
     }
 
     fn is_soon(&self, start: i64, opened: i64) -> bool {
-        (0..self.jit_loads.second()).contains(&opened.saturating_sub(start))
+        (0..self.jit_loads.second).contains(&opened.saturating_sub(start))
     }
 
     /// Whether the known enablements request methods of a kind in rundowns; `None` where none is
@@ -133,14 +134,15 @@ impl Own<'_> {
     }
 
     /// Whether methods may have been compiled at run time that neither a rundown nor a load shows.
-    fn may_lack_jitted(&self, kind: Enumeration) -> bool {
+    fn may_lack_jitted(&self, kind: Enumeration, first: &Bracket) -> bool {
         if self.requests(kind, Code::Jitted) == Some(true) {
             return false;
         }
         let is_listed = |b: &&&Bracket| b.is_whole() && b.jitted() > 0;
         let listed = self.brackets.iter().filter(is_listed).filter_map(|b| b.opened).max();
-        listed.is_none_or(|opened| self.jit_loads.since(opened) != Loads::Whole)
-            && self.jit_loads.since_start(self.process) != Loads::Whole
+        let until = first.opened.unwrap_or(first.last);
+        listed.is_none_or(|opened| self.jit_loads.over(opened, until) != Loads::Whole)
+            && self.jit_loads.since_start(self.process, until) != Loads::Whole
     }
 
     /// Precompiled methods that no event names.
@@ -175,11 +177,13 @@ impl Own<'_> {
         }
         let Some(last) = self.brackets.iter().rfind(|b| b.is_whole()) else { return };
         let Some(opened) = last.opened else { return };
-        let loads = self.jit_loads.since(opened);
+        let until = ended(self.process).unwrap_or(self.jit_loads.last());
+        let loads = self.jit_loads.over(opened, until);
         let (what, severity) = match loads {
             Loads::Whole => return,
             Loads::Never => ("are not logged by the runtime provider", PARTIAL.severity),
             Loads::Later(_) => ("have load events only after a while", Severity::Warning),
+            Loads::Interrupted(..) => ("have no load events for a while", Severity::Warning),
             Loads::Unknown if self.jit_loads.seen.is_some() => return,
             Loads::Unknown => {
                 let is_recorded = self.facts.runtime_span().is_some();
