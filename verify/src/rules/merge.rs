@@ -160,7 +160,7 @@ fn no_common_process(check: &mut Check<'_>) {
     }
     // Where all that the processes loaded was recorded, they need no rundown.
     let severity =
-        if is_any_missing(facts) { NO_COMMON_PROCESS.severity } else { Severity::Warning };
+        if is_any_missing(check) { NO_COMMON_PROCESS.severity } else { Severity::Warning };
     let message = "no process has both events of the runtime and a rundown";
     check.find(message.to_owned()).severity(severity).unless_lost(None, None);
 }

@@ -21,6 +21,8 @@ use crate::facts::{Counted, Facts, Process};
 use crate::finding::{Finding, Found, Severity};
 use crate::gates::Gates;
 
+use rundown::coverage::Rundowns;
+
 pub(crate) use commands::{EXAMPLE_FILE, more_buffers};
 pub use page::rules_page;
 pub(crate) use subject::{Subject, loss_of, reports_loss};
@@ -29,6 +31,7 @@ pub(crate) use subject::{Subject, loss_of, reports_loss};
 pub(crate) struct Check<'a> {
     pub facts: &'a Facts,
     pub gates: &'a Gates,
+    rundowns: &'a Rundowns,
     rule: &'static Rule,
     findings: Vec<Finding>,
 }
@@ -42,8 +45,9 @@ impl<'a> Check<'a> {
         between: impl Fn() -> Result<(), E>,
     ) -> Result<Vec<Finding>, E> {
         let mut findings = Vec::new();
+        let rundowns = &Rundowns::of(facts);
         for rule in RULES {
-            let mut check = Check { facts, gates, rule, findings };
+            let mut check = Check { facts, gates, rundowns, rule, findings };
             (rule.check)(&mut check);
             findings = check.findings;
             between()?;

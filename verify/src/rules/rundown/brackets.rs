@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::jit_loads::{JitLoads, Loads};
+use super::jit_loads::Loads;
 use crate::facts::{Bracket, Process};
 use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN, LARGE_END_RUNDOWN, RECORDING};
@@ -30,7 +30,7 @@ pub(in crate::rules) const UNCLOSED: Rule = Rule {
 
 fn unclosed(check: &mut Check<'_>) {
     let facts = check.facts;
-    let jit_loads = JitLoads::of(facts);
+    let jit_loads = &check.rundowns.jit_loads;
     for process in facts.processes() {
         // The last rundown of each kind that began inside another one: `rundown.overlapping`
         // reports that those before it have no Complete.

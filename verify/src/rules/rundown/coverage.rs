@@ -5,13 +5,41 @@ use etl_schema::providers::CLR_RUNDOWN;
 
 use super::by_clr;
 use super::jit_loads::{JitLoads, Loads, first_method, unnamed_precompiled};
-use super::lifetime::{Lifetime, Listing, Unlisted, ended, listings};
+use super::lifetime::{Lifetime, Unlisted, ended};
+use super::listings::Listings;
 use crate::facts::{Bracket, Facts, Process};
 use crate::finding::{Severity, utc};
 use crate::rules::commands::{END_RUNDOWN as END_RUNDOWN_COMMANDS, RECORDING};
 use crate::rules::{Check, Rule, plural};
 
+/// What rules need of the rundowns of a trace, and of the processes without one.
+pub(in crate::rules) struct Rundowns {
+    listings: Listings,
+    pub(super) jit_loads: JitLoads,
+    /// Why each process has no rundown.
+    absences: Vec<Option<Absence>>,
+}
+
+impl Rundowns {
+    pub fn of(facts: &Facts) -> Self {
+        let (listings, jit_loads) = (Listings::of(facts), JitLoads::of(facts));
+        let has_rundown = facts.has_rundown();
+        let absence = |process| absence(facts, process, has_rundown, &listings, &jit_loads);
+        let absences = facts.processes().iter().map(absence).collect();
+        Rundowns { listings, jit_loads, absences }
+    }
+}
+
+/// Every process, with the reason why it has no rundown.
+fn absences<'a>(
+    check: &Check<'a>,
+) -> impl Iterator<Item = (&'a Process, Option<Absence>)> + use<'a> {
+    let absences = check.rundowns.absences.iter().copied();
+    check.facts.processes().iter().zip(absences)
+}
+
 /// Why a process with managed code has no rundown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Absence {
     /// The trace holds no rundown, but the recorded loads are complete, or may be.
     NotNeeded(Loads),
@@ -29,7 +57,8 @@ enum Absence {
 fn absence(
     facts: &Facts,
     process: &Process,
-    listings: &[Listing],
+    has_rundown: bool,
+    listings: &Listings,
     jit_loads: &JitLoads,
 ) -> Option<Absence> {
     if !process.is_managed() {
@@ -41,7 +70,7 @@ fn absence(
     if process.methods_enumerated() > 0 {
         return None;
     }
-    if facts.has_rundown() {
+    if has_rundown {
         return match Lifetime::of(facts, process, listings, jit_loads).unlisted(listings) {
             Unlisted::Missing => Some(Absence::OnlyOthers),
             Unlisted::Exited(ended) => Some(Absence::Exited(ended)),
@@ -67,20 +96,21 @@ fn needed_until(process: &Process, jit_loads: &JitLoads) -> i64 {
 fn later_absence(
     facts: &Facts,
     process: &Process,
-    listings: &[Listing],
+    listings: &Listings,
     jit_loads: &JitLoads,
     last: &Bracket,
 ) -> Option<Absence> {
-    let later: Vec<_> = listings.iter().copied().filter(|&(first, _)| first > last.last).collect();
-    let (first, _) = *later.first()?;
+    let first = listings.first_after(Some(last.last)).map(|(first, _)| first).min()?;
     let is_known = match jit_loads.over(last.opened.unwrap_or(last.last), first) {
         Loads::Whole => true,
         Loads::Unknown => jit_loads.seen.is_some(),
         Loads::Later(_) | Loads::Interrupted(..) | Loads::Never => false,
     };
-    let lifetime =
-        Lifetime { has_all_loads: is_known, ..Lifetime::of(facts, process, listings, jit_loads) };
-    let is_missing = !is_known && lifetime.unlisted(&later) == Unlisted::Missing;
+    let lifetime = Lifetime::of(facts, process, listings, jit_loads);
+    // Only the later ones matter.
+    let began = lifetime.began.max(Some(last.last));
+    let lifetime = Lifetime { began, has_all_loads: is_known, ..lifetime };
+    let is_missing = !is_known && lifetime.unlisted(listings) == Unlisted::Missing;
     is_missing.then_some(Absence::LaterOnlyOthers(first))
 }
 
@@ -105,10 +135,9 @@ pub(in crate::rules) const NONE: Rule = Rule {
 
 fn none(check: &mut Check<'_>) {
     let facts = check.facts;
-    let (listings, jit_loads) = (listings(facts), JitLoads::of(facts));
-    for process in facts.processes() {
+    for (process, absence) in absences(check) {
         let from = first_event(process);
-        let (message, severity) = match absence(facts, process, &listings, &jit_loads) {
+        let (message, severity) = match absence {
             Some(Absence::NotNeeded(Loads::Unknown)) => {
                 let message = format!("the trace holds no rundown, and {}", wait(facts, process));
                 let found = check.find(message).of(process, from).severity(Severity::Warning);
@@ -120,7 +149,7 @@ fn none(check: &mut Check<'_>) {
             }
             Some(Absence::NotNeeded(_)) => (not_needed(process), Severity::Note),
             Some(Absence::NoRundown(Loads::Interrupted(begin, end))) => {
-                interrupted(check, process, &jit_loads, (begin, end));
+                interrupted(check, process, (begin, end));
                 continue;
             }
             Some(Absence::NoRundown(loads)) => {
@@ -145,14 +174,9 @@ fn none(check: &mut Check<'_>) {
 }
 
 /// A process without a rundown whose loads were not recorded for a while.
-fn interrupted(
-    check: &mut Check<'_>,
-    process: &Process,
-    jit_loads: &JitLoads,
-    (begin, end): (i64, i64),
-) {
+fn interrupted(check: &mut Check<'_>, process: &Process, (begin, end): (i64, i64)) {
     let time = |timestamp| utc(check.facts.clock(), timestamp);
-    let (is_over, seen) = (end < needed_until(process, jit_loads), ended(process));
+    let (is_over, seen) = (end < needed_until(process, &check.rundowns.jit_loads), ended(process));
     let until = if is_over { format!("until {}", time(end)) } else { "on".to_owned() };
     let message = format!(
         "the process ran managed code, but the trace holds no rundown, and loads of compiled \
@@ -237,10 +261,8 @@ pub(in crate::rules) const PROCESS_EXITED: Rule = Rule {
 };
 
 fn process_exited(check: &mut Check<'_>) {
-    let facts = check.facts;
-    let (listings, jit_loads) = (listings(facts), JitLoads::of(facts));
-    for process in facts.processes() {
-        if let Some(Absence::Exited(ended)) = absence(facts, process, &listings, &jit_loads) {
+    for (process, absence) in absences(check) {
+        if let Some(Absence::Exited(ended)) = absence {
             let message =
                 "the process ended before the rundown: only methods with a load event are known";
             let found = check.find(message.to_owned()).of(process, Some(ended));
@@ -263,11 +285,8 @@ pub(in crate::rules) fn are_unrelated(facts: &Facts) -> bool {
 }
 
 /// Whether a process should be in the rundown, and only others are.
-pub(in crate::rules) fn is_any_missing(facts: &Facts) -> bool {
-    let (listings, jit_loads) = (listings(facts), JitLoads::of(facts));
-    let is_missing =
-        |p| matches!(absence(facts, p, &listings, &jit_loads), Some(Absence::OnlyOthers));
-    facts.processes().iter().any(is_missing)
+pub(in crate::rules) fn is_any_missing(check: &Check<'_>) -> bool {
+    check.rundowns.absences.contains(&Some(Absence::OnlyOthers))
 }
 
 pub(in crate::rules) const MISSING: Rule = Rule {
@@ -287,13 +306,13 @@ fn missing(check: &mut Check<'_>) {
     let facts = check.facts;
     // Files of different recordings are reported by `merge.no-common-process`.
     let unrelated = are_unrelated(facts);
-    let (listings, jit_loads) = (listings(facts), JitLoads::of(facts));
-    for process in facts.processes().iter().filter(|process| process.is_managed()) {
+    let Rundowns { listings, jit_loads, .. } = check.rundowns;
+    for (process, absence) in absences(check).filter(|(process, _)| process.is_managed()) {
         let from = first_event(process);
         let mut add = |message: String, timestamp| {
             check.find(message).of(process, timestamp).unless_lost(from, None);
         };
-        match absence(facts, process, &listings, &jit_loads) {
+        match absence {
             Some(Absence::OnlyOthers) if !unrelated => add(
                 "the process ran managed code, but only other processes have a rundown".to_owned(),
                 from,
@@ -302,7 +321,7 @@ fn missing(check: &mut Check<'_>) {
                 let message = "the process has an earlier rundown, but only other processes have \
                                the later one, and its loads in between are not recorded"
                     .to_owned();
-                let lifetime = Lifetime::of(facts, process, &listings, &jit_loads);
+                let lifetime = Lifetime::of(facts, process, listings, jit_loads);
                 let found = check.find(message).of(process, Some(at));
                 // Nothing shows the end of a process without events of the kernel or unloads.
                 if lifetime.ended.max(lifetime.alive).is_none_or(|seen| seen < at) {
@@ -321,8 +340,7 @@ fn missing(check: &mut Check<'_>) {
                     let lacks = clr.runtime_events() > 0 && !brackets.contains_key(instance);
                     // A CLR that started after the first event of each rundown is in none.
                     let began = clr.started();
-                    let is_late = began
-                        .is_some_and(|began| listings.iter().all(|&(first, _)| began >= first));
+                    let is_late = began.is_some() && listings.first_after(began).next().is_none();
                     if lacks && !is_late && process.clrs().len() > 1 {
                         let message = format!(
                             "CLR {instance} ran managed code, but only other CLRs of the process \

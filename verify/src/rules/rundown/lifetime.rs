@@ -1,58 +1,9 @@
 //! When managed code ran in a process, against the times of the rundowns: which of them has to list
 //! it.
 
-use std::collections::BTreeSet;
-
 use super::jit_loads::{JitLoads, Loads};
+use super::listings::Listings;
 use crate::facts::{Clr, Facts, Process};
-use etl_schema::clr::Enumeration;
-
-/// Timestamps of the first and the last event of rundowns that were requested together, over all
-/// processes.
-pub(super) type Listing = (i64, i64);
-
-/// The rundowns of a trace, by kind and time.
-pub(super) fn listings(facts: &Facts) -> Vec<Listing> {
-    let mut out = Vec::new();
-    let second = i64::try_from(facts.clock().frequency).unwrap_or(i64::MAX);
-    for kind in Enumeration::ALL {
-        let processes = facts.processes().iter().enumerate();
-        let brackets =
-            processes.flat_map(|(p, process)| process.brackets().iter().map(move |b| (p, b)));
-        let own = brackets.filter(|(_, bracket)| bracket.kind == kind).map(|(process, bracket)| {
-            let from = bracket.opened.or(bracket.closed).unwrap_or(bracket.last);
-            ((from, bracket.last), (process, bracket.instance))
-        });
-        join(own.collect(), second, &mut out);
-    }
-    // Threads and ranges alone are listed without Init and Complete.
-    if out.is_empty() {
-        out.extend(facts.rundown_span());
-    }
-    out
-}
-
-/// Joins the rundowns of CLRs that were requested together: those before a CLR has its next one,
-/// a second or more later.
-fn join(mut spans: Vec<(Listing, (usize, u16))>, second: i64, out: &mut Vec<Listing>) {
-    spans.sort_unstable();
-    let mut current: Option<Listing> = None;
-    let mut listed = BTreeSet::new();
-    for ((from, to), clr) in spans {
-        let is_later = |known: Listing| from.saturating_sub(known.1) > second;
-        match &mut current {
-            Some(known) if !(is_later(*known) && listed.contains(&clr)) => {
-                known.1 = known.1.max(to);
-            }
-            _ => {
-                out.extend(current.replace((from, to)));
-                listed.clear();
-            }
-        }
-        listed.insert(clr);
-    }
-    out.extend(current);
-}
 
 /// The time in which managed code ran in a process, as far as the trace shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,16 +31,10 @@ pub(super) enum Unlisted {
 
 impl Lifetime {
     /// What the kernel's and the CLR's events show of a process.
-    pub fn of(
-        facts: &Facts,
-        process: &Process,
-        listings: &[Listing],
-        jit_loads: &JitLoads,
-    ) -> Self {
+    pub fn of(facts: &Facts, process: &Process, listings: &Listings, jit_loads: &JitLoads) -> Self {
         let began: Option<Vec<i64>> = process.clrs().values().map(Clr::started).collect();
         let ended = ended(process);
-        let listed = listings.iter().map(|&(first, _)| first).max();
-        let until = ended.or(listed).unwrap_or(jit_loads.last());
+        let until = ended.or(listings.last_begin()).unwrap_or(jit_loads.last());
         // The kernel's events show the end of every process that they name.
         let is_watched = process.parent_pid().is_some() && ended.is_none();
         let watched = facts.kernel_span().filter(|_| is_watched).map(|(_, last)| last);
@@ -105,22 +50,23 @@ impl Lifetime {
         }
     }
 
-    /// The verdict for a process that none of the rundowns lists.
-    pub fn unlisted(self, listings: &[Listing]) -> Unlisted {
+    /// What it means that none of the rundowns lists the process.
+    pub fn unlisted(self, listings: &Listings) -> Unlisted {
         let Lifetime { began, ended, alive, has_all_loads } = self;
-        let concerns = |&(first, last): &Listing| {
-            let was_there =
-                began.is_none_or(|began| began < first) && ended.is_none_or(|ended| ended >= first);
+        let seen = ended.or(alive);
+        let concerns = |(first, last)| {
+            let was_there = ended.is_none_or(|ended| ended >= first);
             // A process whose loads are all known lacks nothing if it ended during the rundown.
-            let outlived = ended.or(alive).is_some_and(|seen| seen > last);
-            was_there && (outlived || !has_all_loads)
+            was_there && (!has_all_loads || seen.is_some_and(|seen| seen > last))
         };
-        if listings.iter().any(concerns) {
+        // What a later one of a kind concerns, the first one does.
+        if listings.first_after(began).any(concerns) {
             return Unlisted::Missing;
         }
-        let before = |ended: &i64| listings.iter().any(|(first, _)| ended < first);
-        match ended.filter(before) {
-            Some(ended) if !has_all_loads => Unlisted::Exited(ended),
+        match ended {
+            Some(ended) if !has_all_loads && Some(ended) < listings.last_begin() => {
+                Unlisted::Exited(ended)
+            }
             _ => Unlisted::Sound,
         }
     }
@@ -145,11 +91,13 @@ fn shut_down(clr: &Clr) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rules::rundown::listings::Listing;
+    use proptest::prelude::*;
 
     /// A start rundown from 10 to 20, an end rundown from 100 to 120; the recording ends at 200.
-    const BOTH: &[Listing] = &[(10, 20), (100, 120)];
+    const BOTH: [&[Listing]; 2] = [&[(10, 20)], &[(100, 120)]];
     /// The end rundown alone.
-    const END: &[Listing] = &[(100, 120)];
+    const END: [&[Listing]; 2] = [&[], &[(100, 120)]];
 
     /// Where a process began: before the recording, between the rundowns, during the end rundown.
     const BEGINNINGS: [Option<i64>; 3] = [None, Some(50), Some(110)];
@@ -158,7 +106,8 @@ mod tests {
     /// rundown, after it, and that did not end.
     type Row = [Option<Unlisted>; 4];
 
-    fn check(listings: &[Listing], kernel: bool, has_all_loads: bool, rows: [Row; 3]) {
+    fn check(listings: [&[Listing]; 2], kernel: bool, has_all_loads: bool, rows: [Row; 3]) {
+        let listings = Listings::from(listings);
         for (began, row) in BEGINNINGS.into_iter().zip(rows) {
             for (end, expected) in [Some(60), Some(115), Some(150), None].into_iter().zip(row) {
                 let Some(expected) = expected else { continue };
@@ -169,7 +118,7 @@ mod tests {
                     (end, false) => (None, Some(end.unwrap_or(90))),
                 };
                 let lifetime = Lifetime { began, ended, alive, has_all_loads };
-                assert_eq!(lifetime.unlisted(listings), expected, "{lifetime:?} {listings:?}");
+                assert_eq!(lifetime.unlisted(&listings), expected, "{lifetime:?} {listings:?}");
             }
         }
     }
@@ -199,27 +148,47 @@ mod tests {
     }
 
     #[test]
-    fn join_parts_rundowns_where_a_clr_has_its_next_one() {
-        let joined = |spans: &[(i64, i64, usize)]| {
-            let mut out = Vec::new();
-            join(spans.iter().map(|&(from, to, p)| ((from, to), (p, 1))).collect(), 10, &mut out);
-            out
-        };
-        // Those of two processes at once, and a process that takes long to respond.
-        assert_eq!(joined(&[(0, 4, 1), (2, 7, 2), (60, 61, 3)]), [(0, 61)]);
-        // A collector that asks twice, first for modules and then for methods.
-        assert_eq!(joined(&[(0, 4, 1), (6, 9, 1), (3, 5, 2), (8, 20, 2)]), [(0, 20)]);
-        assert_eq!(
-            joined(&[(0, 4, 1), (1, 3, 2), (60, 61, 3), (90, 95, 2), (92, 93, 1)]),
-            [(0, 61), (90, 95)]
-        );
-        assert!(joined(&[]).is_empty());
-    }
-
-    #[test]
     fn unlisted_is_sound_after_the_last_listing() {
         let lifetime = Lifetime { began: Some(130), ..Lifetime::default() };
-        assert_eq!(lifetime.unlisted(BOTH), Unlisted::Sound);
-        assert_eq!(lifetime.unlisted(&[]), Unlisted::Sound);
+        assert_eq!(lifetime.unlisted(&BOTH.into()), Unlisted::Sound);
+        assert_eq!(lifetime.unlisted(&[&[][..]; 2].into()), Unlisted::Sound);
+    }
+
+    /// Listings in order, from the lengths of gaps and of listings.
+    fn listings() -> impl Strategy<Value = Vec<Listing>> {
+        prop::collection::vec((1i64..6, 0i64..6), 0..5).prop_map(|lengths| {
+            let mut at = 0;
+            let each = lengths.into_iter().map(|(gap, len)| {
+                let first = at + gap;
+                at = first + len;
+                (first, at)
+            });
+            each.collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn unlisted_looks_at_each_listing(
+            starts in listings(), ends in listings(), began in prop::option::of(0i64..40),
+            ended in prop::option::of(0i64..40), alive in prop::option::of(0i64..40),
+            has_all_loads: bool,
+        ) {
+            let all = || starts.iter().chain(&ends);
+            let concerns = |&(first, last): &Listing| {
+                began.is_none_or(|began| began < first)
+                    && ended.is_none_or(|ended| ended >= first)
+                    && (ended.or(alive).is_some_and(|seen| seen > last) || !has_all_loads)
+            };
+            let expected = match ended {
+                _ if all().any(concerns) => Unlisted::Missing,
+                Some(at) if !has_all_loads && all().any(|&(first, _)| at < first) => {
+                    Unlisted::Exited(at)
+                }
+                _ => Unlisted::Sound,
+            };
+            let lifetime = Lifetime { began, ended, alive, has_all_loads };
+            prop_assert_eq!(lifetime.unlisted(&[&starts[..], &ends].into()), expected);
+        }
     }
 }

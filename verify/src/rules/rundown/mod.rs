@@ -5,6 +5,7 @@ pub(super) mod content;
 pub(super) mod coverage;
 mod jit_loads;
 mod lifetime;
+mod listings;
 pub(super) mod partial;
 
 use std::collections::BTreeMap;

@@ -42,11 +42,11 @@ struct Own<'a> {
 
 fn partial(check: &mut Check<'_>) {
     let facts = check.facts;
-    let jit_loads = JitLoads::of(facts);
+    let jit_loads = &check.rundowns.jit_loads;
     for process in facts.processes() {
         for (instance, brackets) in by_clr(process) {
             let Some(clr) = process.clrs().get(&instance) else { continue };
-            let own = Own { facts, process, instance, clr, jit_loads: &jit_loads, brackets };
+            let own = Own { facts, process, instance, clr, jit_loads, brackets };
             own.check(check);
         }
     }
