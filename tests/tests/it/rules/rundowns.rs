@@ -236,6 +236,26 @@ at "8s" {{ stop "clr" }}"#,
     assert_eq!(found(&script), ["", ""]);
 }
 
+#[test]
+fn items_of_repeated_rundowns_count_once() {
+    let message = |more: &str| {
+        let script = format!(
+            r#"{}at "2s" {{ session "clr" file="clr.etl" {{ enable "runtime" keywords=0x98 level=5 }} }}
+at "3s" {{ enable "rundown" in="clr" keywords=0x108 level=5 }}
+{more}
+at "8s" {{ stop "clr" }}"#,
+            process(100, "", "")
+        );
+        let [report, _] = reports(&script, "clr.etl");
+        let partial = report.findings.into_iter().find(|f| f.rule == "rundown.partial");
+        partial.map(|f| f.message)
+    };
+    let once = message("");
+    let again = message(r#"at "5s" { enable "rundown" in="clr" keywords=0x108 level=5 }"#);
+    assert!(once.as_ref().is_some_and(|text| text.contains(" and no method")), "{once:?}");
+    assert_eq!(again, once);
+}
+
 /// A process that starts at 1.5 s and compiles from 1.6 s on, and a session from 1 s to 6 s that
 /// enables loads of methods: what is found in a file with the truth.
 fn with_break(file: &str, life: &str, acts: &str) -> String {

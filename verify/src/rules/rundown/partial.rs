@@ -73,10 +73,11 @@ impl Own<'_> {
     fn parts(&self, check: &mut Check<'_>) -> bool {
         let (kind, own) = self.of_kind();
         let Some(first) = own.iter().find(|b| b.is_whole()) else { return false };
-        let sum = |count: fn(&Bracket) -> u64| own.iter().map(|b| count(b)).sum::<u64>();
-        let (methods, modules) = (sum(|b| b.listed.methods), sum(|b| b.listed.modules));
+        // Rundowns that are repeated list the same items.
+        let most = |count: fn(&Bracket) -> u64| own.iter().map(|b| count(b)).max().unwrap_or(0);
+        let (methods, modules) = (most(|b| b.listed.methods), most(|b| b.listed.modules));
         let is_half = methods == 0 || modules == 0;
-        let lacks_jitted = sum(Bracket::jitted) == 0 && self.may_lack_jitted(kind, first);
+        let lacks_jitted = most(Bracket::jitted) == 0 && self.may_lack_jitted(kind, first);
         let what = match (methods, modules) {
             _ if is_half && self.is_of_start(first) => return false,
             (0, 0) => "neither methods nor modules".to_owned(),
