@@ -678,6 +678,10 @@ folder: `%2F` and the like stand for characters that are no letters, digits, `.`
 engines decode; a name of more than 200 bytes is cut and ends with a hash. Read
 `events/*/*/*.parquet`, or `events/**/*.parquet`.
 
+`--process` and `--pid` select the rows of processes; `traces`, `losses` and `findings` are whole.
+`--from` and `--to` select rows by their time, and what `io` counts; the tables of what there was
+(`processes`, `threads`, `images`, `modules`, `methods`) are whole, with the times of each row.
+
 `trace` distinguishes the rows of several traces. The key of an event is (`trace`, `sequence`).
 
 All numbers are signed, since some engines know no others. Numbers of 64 bits that are unsigned in
