@@ -208,3 +208,32 @@ fn lost_events_are_lost_of_the_kernel_as_well() {
     let trace = Trace::open(files["k.etl"].as_slice(), &Options::default()).unwrap();
     assert_eq!(trace.header().events_lost as usize, lost);
 }
+
+#[test]
+fn classic_events_are_recorded_by_the_low_flags_and_the_level_of_their_session() {
+    let recorded = |keywords: u64, level: u8| {
+        let (truth, _) = run(&format!(
+            r#"provider "W" kind="wpp" {{
+    event "Plain" level=4 message="a"
+    event "One" level=4 keywords=0x1 message="b"
+    event "Both" level=0 keywords=0x3 message="c"
+    event "High" level=0 keywords=0x100000000 message="d"
+}}
+provider "K" kind="classic" {{ event "Any" opcode=1 level=3; event "Two" opcode=2 level=3 keywords=0x2 }}
+process "App.exe" {{ at "2s" {{
+    raise "W" "Plain"; raise "W" "One"; raise "W" "Both"; raise "W" "High"; raise "K" "Any"; raise "K" "Two"
+}} }}
+at "1s" {{ session "s" file="s.etl" {{
+    enable "W" keywords={keywords:#x} level={level}; enable "K" keywords={keywords:#x} level={level}
+}} }}
+at "3s" {{ stop "s" }}"#
+        ));
+        Vec::from_iter(truth.events.into_iter().map(|e| e.name.to_string())).join(" ")
+    };
+    assert_eq!(recorded(0x3, 5), "Plain One Both Any Two");
+    assert_eq!(recorded(0x1, 3), "Both Any");
+    assert_eq!(recorded(0x2, 0), "Both");
+    // Neither 0 nor bits above the flags are "all".
+    assert_eq!(recorded(0, 5), "Plain Any");
+    assert_eq!(recorded(0x1_0000_0000, 5), "Plain Any");
+}

@@ -1,7 +1,8 @@
 //! Classic providers (MOF, WPP): they receive flags and a level, and decide themselves.
 //!
 //! ETW filters nothing for them. One session has such a provider: the last one that enabled it.
-//! Zero does not mean "all" here: a provider that receives flags of 0 raises nothing.
+//! Zero does not mean "all" here: with flags of 0 no event that has a flag is traced. Providers
+//! with a single class of events ignore the flags.
 //!
 //! Source: the reference of `EnableTrace` and `EnableTraceEx2`, and of WPP's conditions.
 

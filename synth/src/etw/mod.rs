@@ -24,7 +24,7 @@ pub(crate) use session::{Session, StartRequest};
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etl_control::enable::CombinedEnablement;
+use etl_control::enable::{ClassicEnablement, CombinedEnablement};
 use etl_format::Guid;
 use etl_format::constants::{ClockType, PointerSize};
 
@@ -240,6 +240,13 @@ impl<'s> Etw<'s> {
     pub fn seen(&self, provider: ProviderIndex, pid: u32) -> CombinedEnablement {
         let name = || self.names.get(&pid).map_or("", String::as_str);
         self.providers.get(provider.0).map(|p| p.seen(pid, name)).unwrap_or_default()
+    }
+
+    /// What a classic provider received from its session, if it is enabled in a process.
+    pub fn seen_by_classic(&self, provider: ProviderIndex, pid: u32) -> Option<ClassicEnablement> {
+        let (_, plan) = self.providers.get(provider.0)?.enables.last()?;
+        let name = self.names.get(&pid).map_or("", String::as_str);
+        plan.reaches(pid, name).then(|| ClassicEnablement::from(&plan.rule))
     }
 
     /// Whether a session enables a provider.

@@ -164,15 +164,17 @@ impl Simulator<'_> {
             None => (RandomSource::default(), [].as_slice()),
         };
         let index = self.etw.provider(provider.guid, provider.kind.is_classic());
-        let union = self.etw.seen(index, origin.pid);
         let classic = provider.kind.is_classic();
-        // A classic provider checks level and flags itself; flags of 0 do not mean "all".
+        let level = schema.level.value;
         let wanted = if classic {
-            let flags = schema.keywords == 0 || schema.keywords & union.any != 0;
-            let level = schema.level.value <= union.level || schema.level.value == 0;
-            union.enabled && level && (flags || provider.kind == ProviderKind::Classic)
+            let received = self.etw.seen_by_classic(index, origin.pid);
+            received.is_some_and(|received| match schema.keywords {
+                // Providers with one class of events ignore the flags.
+                0 => level <= received.level,
+                flags => received.traces(level, flags as u32),
+            })
         } else {
-            union.raises(schema.level.value, schema.keywords)
+            self.etw.seen(index, origin.pid).raises(level, schema.keywords)
         };
         // Values are drawn, and time passes, whether or not the event is recorded.
         let rng = self
