@@ -180,6 +180,45 @@ fn appending_session_counts_its_own_losses() {
 }
 
 #[test]
+fn append_goes_on_in_sequential_files_alone_after_their_last_buffer() {
+    let enable = r#"enable "runtime" keywords="Exception|Jit" level=5"#;
+    let (truth, files) = run(&format!(
+        r#"{BUSY}
+        at "1s" {{
+            session "ring" file="ring.etl" mode="circular kbytes" maximum-size=64 buffer-kb=16 {{ {enable} }}
+            session "cut" file="cut.etl" mode="preallocate" maximum-size=8 buffer-kb=16 {{ {enable}; fault "not-closed" }}
+        }}
+        at "1.5s" {{
+            stop "ring"; stop "cut"
+            session "a" file="ring.etl" mode="append" buffer-kb=16 {{ {enable} }}
+            session "b" file="cut.etl" mode="append" buffer-kb=16 {{ {enable} }}
+        }}
+        at "3s" {{ stop "b" }}"#
+    ));
+    let refused: Vec<_> = truth.refused.iter().map(|r| (r.session.as_str(), r.code)).collect();
+    assert_eq!(refused, [("a", RefusalCode::InvalidParameter)]);
+    let trace = Trace::open(&files["cut.etl"][..], &Options::default()).unwrap();
+    let buffers = trace.buffers();
+    assert!(buffers.len() > 5);
+    for (index, buffer) in buffers.iter().enumerate() {
+        let expected = (index as u64 * 16384, index as i64);
+        assert_eq!((buffer.offset, buffer.sequence_number), expected);
+    }
+}
+
+#[test]
+fn session_has_no_modes_that_exclude_each_other() {
+    let private = "process=\"A.exe\"";
+    for (mode, process) in [("sequential circular", ""), ("append", private), ("newfile", private)]
+    {
+        let (truth, _) = run(&format!(
+            r#"{BUSY} at "1s" {{ session "m" file="m%d.etl" mode="{mode} kbytes" maximum-size=256 {process} }}"#
+        ));
+        assert_eq!(truth.refused[0].code, RefusalCode::InvalidParameter, "{mode}");
+    }
+}
+
+#[test]
 fn session_in_memory_has_no_mode_of_a_file() {
     for mode in ["circular", "newfile", "preallocate"] {
         let (truth, _) = run(&format!(

@@ -211,8 +211,14 @@ impl Etw<'_> {
             let why = "the file of mode NEWFILE needs %d in its name".to_owned();
             return Some((RefusalCode::InvalidName, why));
         }
+        let private = process.is_some();
         let conflicts = [
             (fills > 1, "the modes circular, append and newfile exclude each other"),
+            // Windows Update uses sequential with newfile, although the reference excludes it.
+            (
+                has(LogFileMode::CIRCULAR) && has(LogFileMode::SEQUENTIAL),
+                "the modes circular and sequential exclude each other",
+            ),
             (has(LogFileMode::BUFFERING) && real_time, "a session is in memory or in real time"),
             (
                 has(LogFileMode::BUFFERING)
@@ -224,8 +230,12 @@ impl Etw<'_> {
             (append && real_time, "a real-time session cannot append to a file"),
             (append && has(LogFileMode::PREALLOCATE), "mode append has no preallocated size"),
             (
-                process.is_some() && (for_kernel || real_time),
+                private && (for_kernel || real_time),
                 "a private session has neither kernel events nor real time",
+            ),
+            (
+                private && (append || has(LogFileMode::NEWFILE)),
+                "a private session neither appends to a file nor starts new ones",
             ),
         ];
         if let Some((_, why)) = conflicts.into_iter().find(|(applies, _)| *applies) {

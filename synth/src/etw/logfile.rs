@@ -180,13 +180,15 @@ fn resuming(old: &[u8], mut config: SessionConfig) -> etl_format::Result<(Sessio
     config.header.mode = new.mode;
     config.header.maximum_file_size = new.maximum_file_size;
     let buffers = trace.buffers();
-    let last = buffers.last();
+    let last = buffers.iter().max_by_key(|b| b.sequence_number);
+    // A preallocated file that was not closed has unused space after its buffers.
+    let end = buffers.iter().map(|b| b.offset.saturating_add(b.stored.into())).max();
     let flushed = |offset: u64| {
         let bytes = usize::try_from(offset).ok().and_then(|at| old.get(at..)).unwrap_or_default();
         BufferHeader::parse(bytes, offset).map_or(0, |header| header.timestamp)
     };
     let resume = Resume {
-        at: old.len() as u64,
+        at: end.unwrap_or(old.len() as u64),
         buffers: u32::try_from(buffers.len()).unwrap_or(u32::MAX),
         next_sequence: last.map_or(1, |b| b.sequence_number.saturating_add(1)),
         last_flush: last.map_or(new.timestamp, |b| flushed(b.offset)),
@@ -194,14 +196,17 @@ fn resuming(old: &[u8], mut config: SessionConfig) -> etl_format::Result<(Sessio
     Ok((config, resume))
 }
 
-/// Whether a session can go on in a file: its buffers, clock and processors must be those of the
-/// file. Says what is not.
+/// Whether a session can go on in a file: the file must be sequential, and its buffers, clock and
+/// processors those of the session. Says what is not.
 pub(super) fn mismatch(old: &[u8], header: &FileHeader) -> Option<String> {
     let trace = match Trace::open(old, &Options::default()) {
         Ok(trace) => trace,
         Err(error) => return Some(error.to_string()),
     };
     let found = trace.header();
+    if found.mode.has(LogFileMode::CIRCULAR) {
+        return Some("it is circular, not sequential".to_owned());
+    }
     let pairs = [
         ("its buffers have", u64::from(found.buffer_size), u64::from(header.buffer_size), "bytes"),
         ("its clock is", found.clock_type.0.into(), header.clock_type.0.into(), "by type"),
