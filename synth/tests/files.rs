@@ -161,9 +161,31 @@ fn torn_buffer_is_the_one_that_was_written_last() {
         assert_eq!((bytes.start, bytes.end), (location.start + 8192, location.end), "{file}");
         let (from, to) = (bytes.start as usize, bytes.end as usize);
         assert!(files[file][from..to].iter().all(|b| *b == 0));
-        assert!(location.end < files[file].len() as u64, "{file}: the file does not end there");
+        let is_end = location.end == files[file].len() as u64;
+        assert_eq!(is_end, file == "full.etl", "{file}");
     }
     assert_eq!(truth.faults.len(), 2);
+}
+
+#[test]
+fn preallocated_file_is_reduced_to_its_buffers_when_its_session_stops() {
+    let enable = r#"enable "runtime" keywords="Exception|Jit" level=5"#;
+    let (truth, files) = run(&format!(
+        r#"{BUSY}
+        at "1s" {{
+            session "some" file="some.etl" mode="preallocate" maximum-size=8 buffer-kb=16 {{ {enable} }}
+            session "cut" file="cut.etl" mode="preallocate" maximum-size=8 buffer-kb=16 {{ {enable}; fault "not-closed" }}
+            session "ring" file="ring.etl" mode="circular preallocate kbytes" maximum-size=64 buffer-kb=16 {{ {enable} }}
+            session "parts" file="part%d.etl" mode="newfile preallocate kbytes" maximum-size=72 buffer-kb=16 {{ {enable} }}
+        }}
+        at "3s" {{ stop "some"; stop "cut"; stop "ring"; stop "parts" }}"#
+    ));
+    assert!(truth.refused.is_empty());
+    for (name, bytes) in &files {
+        let of_buffers = numbers(bytes).len() * 16384;
+        assert_eq!(bytes.len(), if name == "cut.etl" { 8 << 20 } else { of_buffers }, "{name}");
+    }
+    assert!(files.len() > 5);
 }
 
 #[test]

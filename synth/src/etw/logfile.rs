@@ -128,8 +128,13 @@ impl LogFile {
     }
 
     fn create_pending(&mut self, store: &mut dyn FileSystem) -> io::Result<()> {
-        let LogFile { disk, files, name, .. } = self;
-        disk.create_pending(|| {
+        let LogFile { disk, files, name, mode, .. } = self;
+        disk.create_pending(|end| {
+            if mode.has(LogFileMode::PREALLOCATE)
+                && let Some(full) = files.last()
+            {
+                store.truncate(full, end)?;
+            }
             let number = u32::try_from(files.len()).unwrap_or(u32::MAX).saturating_add(1);
             let file = numbered_file(name, number);
             let medium = store.create(&file)?;
@@ -155,7 +160,14 @@ impl LogFile {
         let (_, mut summary) = match end {
             Some((timestamp, filetime)) => {
                 self.flush(timestamp, store)?;
-                self.writer.close(Some(filetime))?
+                let closed = self.writer.close(Some(filetime))?;
+                // The space that was reserved and not needed.
+                if self.mode.has(LogFileMode::PREALLOCATE)
+                    && let Some(file) = self.files.last()
+                {
+                    store.truncate(file, self.disk.end())?;
+                }
+                closed
             }
             None => self.writer.abandon()?,
         };

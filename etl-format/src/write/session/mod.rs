@@ -58,7 +58,8 @@ pub struct SessionSummary {
 ///   numbers run on.
 /// * otherwise a file that has reached its maximum size takes no more: buffers are lost, and
 ///   counted.
-/// * PREALLOCATE: the file has its maximum size from the start, zeros at its end.
+/// * PREALLOCATE: the file has its maximum size from the start, zeros at its end, which Windows
+///   removes when the session is stopped.
 /// * NO_PER_PROCESSOR_BUFFERING: one buffer for all processors.
 ///
 /// The file is valid at any time: if writing ends early, it lacks the last buffers and the final
