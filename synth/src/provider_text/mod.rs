@@ -73,7 +73,15 @@ pub(crate) fn event_source_manifest(plan: &ProviderPlan) -> String {
         for field in &event.fields {
             let ty = field.in_type().map_or("UInt32", InType::name);
             let name = escape(&field.name);
-            templates.push_str(&format!("    <data name=\"{name}\" inType=\"win:{ty}\"/>\n"));
+            let mut length = String::new();
+            if field.in_type() == Some(InType::Binary) {
+                // Its length is before it.
+                templates
+                    .push_str(&format!("    <data name=\"{name}Size\" inType=\"win:UInt32\"/>\n"));
+                length = format!(" length=\"{name}Size\"");
+            }
+            templates
+                .push_str(&format!("    <data name=\"{name}\" inType=\"win:{ty}\"{length}/>\n"));
         }
         templates.push_str("   </template>\n");
     }
@@ -106,19 +114,19 @@ fn level(level: u8) -> (&'static str, &'static str) {
 
 /// The TMF file of a WPP provider, as tools extract it from a PDB.
 fn tmf(plan: &ProviderPlan) -> String {
-    let name = &plan.name;
+    let (name, source) = (&plan.name, identifier(&plan.name));
     let mut text = format!("// PDB:  {name}.pdb\n");
     let guid = plan.events.first().map_or(plan.guid, |e| e.provider);
-    text.push_str(&format!("{guid} {name} // SRC={name}.c MJ= MN=\n"));
+    text.push_str(&format!("{guid} {name} // SRC={source}.c MJ= MN=\n"));
     for (line, event) in plan.events.iter().enumerate() {
         let Identity::Message { number } = event.identity else { continue };
         let (_, level) = level(event.level.value);
         let message = event.message.as_deref().unwrap_or_default();
         let flags = format!("0x{:X}", event.keywords);
         text.push_str(&format!(
-            "#typev {name}_c{} {number} \"%0{message}\" //   LEVEL={level} FLAGS={flags} FUNC={}\n{{\n",
+            "#typev {source}_c{} {number} \"%0{message}\" //   LEVEL={level} FLAGS={flags} FUNC={}\n{{\n",
             line + 1,
-            event.name,
+            identifier(&event.name),
         ));
         for (field, n) in event.fields.iter().zip(10..) {
             let item = field.in_type().and_then(tmf_item).unwrap_or("ItemULong");
@@ -127,6 +135,11 @@ fn tmf(plan: &ProviderPlan) -> String {
         text.push_str("}\n");
     }
     text
+}
+
+/// A name as one word, as the names of functions and source files are.
+fn identifier(name: &str) -> String {
+    name.replace(|c: char| !c.is_alphanumeric(), "_")
 }
 
 /// The name of a type in a TMF file; `None` for types that cannot be fields of messages.
@@ -149,4 +162,43 @@ pub(crate) fn tmf_item(ty: InType) -> Option<&'static str> {
         InType::Guid => "ItemGuid",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use etl_schema::sources::{manifest, tmf as tmf_source};
+    use etl_schema::{Length, SchemaSource};
+
+    fn provider(script: &str) -> ProviderPlan {
+        crate::Script::new("p", script).parse().unwrap().providers.remove(0)
+    }
+
+    #[test]
+    fn event_source_manifest_states_the_size_of_bytes_before_them() {
+        let plan = provider(
+            r#"provider "P" kind="eventsource" { event "E" id=1 {
+                field "Blob" "Binary"; field "After" "UInt32"
+            } }"#,
+        );
+        assert_eq!(plan.events[0].fields[0].length, Length::U32);
+        let text = event_source_manifest(&plan);
+        let found = manifest::parse(&text, SchemaSource::EventSource).unwrap();
+        let fields: Vec<_> =
+            found[0].fields.iter().map(|f| (f.name.to_string(), f.in_type())).collect();
+        let expected =
+            [("BlobSize", InType::UInt32), ("Blob", InType::Binary), ("After", InType::UInt32)];
+        assert_eq!(fields, expected.map(|(name, ty)| (name.to_owned(), Some(ty))));
+    }
+
+    #[test]
+    fn tmf_reads_as_the_messages_of_a_provider_whose_name_has_spaces() {
+        let plan = provider(
+            r#"provider "My Prov" kind="wpp" { event "Read all" message="%10!d!" { field "n" "Int32" } }"#,
+        );
+        let found = tmf_source::parse(&tmf(&plan)).unwrap();
+        let message = &found.schemas[0];
+        assert_eq!(message.identity, plan.events[0].identity);
+        assert_eq!((&*message.provider_name, &*message.task.name), ("My Prov", "Read_all"));
+    }
 }

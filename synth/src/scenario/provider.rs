@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use etl_schema::sources::provider_guid;
-use etl_schema::{EventSchema, Field, Identity, InType, SchemaSource};
+use etl_schema::sources::{provider_guid, tracelogging};
+use etl_schema::{EventSchema, Field, Identity, InType, Length, SchemaSource};
 
 use super::args::Args;
 use crate::file_system::file_name_problem;
@@ -59,6 +59,10 @@ pub(super) fn provider(mut args: Args<'_, '_>) -> Option<ProviderPlan> {
             };
             let message = "an earlier event has the same identity";
             reader.error_at(&at, message, "the second", Some(help));
+        } else if kind == ProviderKind::TraceLogging
+            && let Err(error) = tracelogging::build(&event)
+        {
+            reader.error_at(&at, error.to_string(), "cannot be described by its metadata", None);
         }
         plan.events.push(event);
     });
@@ -124,5 +128,10 @@ fn field(mut args: Args<'_, '_>, kind: ProviderKind) -> Option<Field> {
         return None;
     }
     args.finish();
-    Some(Field::new(name, found))
+    let field = Field::new(name, found);
+    Some(match (kind, found) {
+        // As .NET writes an array of bytes.
+        (ProviderKind::EventSource, InType::Binary) => field.with_length(Length::U32),
+        _ => field,
+    })
 }
