@@ -130,7 +130,7 @@ impl Etw<'_> {
             Self::apply_to_plan(fault, &mut plan);
         }
         if let Some(file) = plan.file.as_mut().filter(|f| f.contains(START_TIME)) {
-            *file = file.replace(START_TIME, &self.clock.month_to_minute(at));
+            *file = file.replace(START_TIME, &self.clock.month_to_minute(at, self.machine.bias));
         }
         if let Some(file) = plan.file.as_mut().filter(|file| file.contains(START_NUMBER)) {
             let before =

@@ -549,7 +549,7 @@ impl StartRequest<'_> {
     pub fn config(&self, id: u16, machine: &MachinePlan, clock: &Clock) -> Result<SessionConfig> {
         let StartRequest { plan, at, controller: (pid, tid), .. } = *self;
         let (os_major, os_minor, build) = machine.os;
-        let large = plan.buffer_size > 1 << 20;
+        let large = plan.buffer_size > 1 << 20 || machine.processors > 256;
         let mut time_zone = TimeZone { bias: machine.bias, ..TimeZone::default() };
         for (slot, unit) in
             time_zone.standard_name.iter_mut().zip(machine.zone.encode_utf16().take(31))

@@ -53,21 +53,27 @@ impl Clock {
         self.start.saturating_add(i64::try_from(at / 100).unwrap_or(i64::MAX))
     }
 
-    /// Month, day, hour and minute of the wall clock at a simulated time, as `mmddhhmm`.
-    pub fn month_to_minute(&self, at: Nanos) -> String {
-        self.wall_clock(at).strftime("%m%d%H%M").to_string()
+    /// Month, day, hour and minute of the local time at a simulated time, as `mmddhhmm`. `bias` are
+    /// the minutes that UTC is ahead of local time.
+    pub fn month_to_minute(&self, at: Nanos, bias: i32) -> String {
+        let ahead = i64::from(bias).saturating_mul(60 * 10_000_000);
+        utc(self.filetime(at).saturating_sub(ahead)).strftime("%m%d%H%M").to_string()
     }
 
     /// Wall-clock time at a simulated time, in UTC.
     pub fn wall_clock(&self, at: Nanos) -> jiff::Timestamp {
-        let since = self.filetime(at).saturating_sub(etl_format::constants::FILETIME_UNIX_EPOCH);
-        jiff::Timestamp::from_nanosecond(i128::from(since) * 100).unwrap_or_default()
+        utc(self.filetime(at))
     }
 
     /// When the machine was started, FILETIME.
     pub fn boot(&self) -> i64 {
         self.start.saturating_sub(i64::try_from(self.uptime / 100).unwrap_or(i64::MAX))
     }
+}
+
+fn utc(filetime: i64) -> jiff::Timestamp {
+    let since = filetime.saturating_sub(etl_format::constants::FILETIME_UNIX_EPOCH);
+    jiff::Timestamp::from_nanosecond(i128::from(since) * 100).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -84,5 +90,14 @@ mod tests {
         assert_eq!(clock.boot(), 1_000_000 - 20_000_000);
         // A third of a nanosecond is not lost over a year.
         assert_eq!(clock.timestamp(ClockType::QPC, 31_536_000 * SECOND), 94_608_006_000_000);
+    }
+
+    #[test]
+    fn month_to_minute_is_in_local_time() {
+        let start = 134_120_754_000_000_000; // 2026-01-05T08:30:00Z
+        let clock = Clock { frequency: 1, cpu_mhz: 1, start, uptime: 0 };
+        assert_eq!(clock.month_to_minute(60 * SECOND, 0), "01050831");
+        assert_eq!(clock.month_to_minute(0, 9 * 60), "01042330");
+        assert_eq!(clock.month_to_minute(0, -330), "01051400");
     }
 }
