@@ -129,7 +129,12 @@ impl Records {
             } else {
                 usize::try_from(nth.unsigned_abs()).ok().and_then(|n| found.len().checked_sub(n))
             };
-            found = at.and_then(|at| found.get(at)).copied().into_iter().collect();
+            let one = at.and_then(|at| found.get(at)).copied();
+            if one.is_none() && !found.is_empty() {
+                let (event, all) = (&select.event, found.len());
+                return Err(format!("there is no {event} number {nth}; there are {all}").into());
+            }
+            found = one.into_iter().collect();
         }
         if found.is_empty() {
             let mut names: Vec<&str> = self.all.iter().map(EditableRecord::name).collect();

@@ -179,7 +179,19 @@ impl<'c> Check<'c, '_> {
     fn step(&mut self, step: &Step) {
         match &step.action {
             Action::Start(plan) => {
-                plan.file.iter().for_each(|file| self.new_file(file));
+                match &plan.file {
+                    Some(file) => self.new_file(file),
+                    None if !plan.mode.has(LogFileMode::REAL_TIME)
+                        && !plan.mode.has(LogFileMode::BUFFERING) =>
+                    {
+                        let help = format!(
+                            "file=\"{}.etl\", or mode=\"real-time\" or \"buffering\"",
+                            plan.name
+                        );
+                        self.error("a session needs a file".to_owned(), "here", Some(&help));
+                    }
+                    None => {}
+                }
                 let processes = &self.symbols.processes;
                 if let Some(name) = plan.process.as_ref().filter(|n| !processes.contains(*n)) {
                     let message = format!("there is no process \"{name}\"");

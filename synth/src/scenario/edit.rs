@@ -23,12 +23,12 @@ fn one(mut args: Args<'_, '_>) -> Option<Edit> {
     let edit = match name {
         "header" => {
             let field = args.next_choice("a field of the header", &HeaderField::OF_FILE)?;
-            Edit::Header(field, amount(&mut args)?)
+            Edit::Header(field, amount(&mut args, field.width)?)
         }
         "buffer" => {
             let nth = nth(&mut args)?;
             let field = args.next_choice("a field of its header", &HeaderField::OF_BUFFER)?;
-            Edit::Buffer(nth, field, amount(&mut args)?)
+            Edit::Buffer(nth, field, amount(&mut args, field.width)?)
         }
         "damage" => Edit::Damage(nth(&mut args)?),
         "copy" | "alter" => {
@@ -89,10 +89,14 @@ fn displacement(args: &mut Args<'_, '_>) -> Option<RecordAction> {
     Some(RecordAction::Move(RecordSelector { event, pid, ..RecordSelector::default() }, side))
 }
 
-/// `set=5` or `raise=-1`.
-fn amount(args: &mut Args<'_, '_>) -> Option<Amount> {
-    let set = args.get("set").map(Amount::Set);
-    let amount = set.or(args.get("raise").map(Amount::Raise));
+/// `set=5` or `raise=-1`, for a field of so many bytes.
+fn amount(args: &mut Args<'_, '_>, width: usize) -> Option<Amount> {
+    let set: Option<i64> = args.get("set");
+    // A negative number is that of a signed field.
+    if set.is_some_and(|n| width < 8 && !(-1 << (8 * width - 1)..1 << (8 * width)).contains(&n)) {
+        args.error("set does not fit into the field", format!("it has {width} bytes"), None);
+    }
+    let amount = set.map(Amount::Set).or(args.get("raise").map(Amount::Raise));
     if amount.is_none() {
         args.error("no amount", "set or raise is missing", Some("set=5, or raise=-1"));
     }

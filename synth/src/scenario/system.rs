@@ -78,6 +78,10 @@ fn machine(mut args: Args<'_, '_>, machine: &mut MachinePlan) {
     let start = args.parsed("start", value::utc_time, "start: not a time since 1601", help);
     m.start = start.and_then(|start| i64::try_from(start).ok()).unwrap_or(m.start);
     m.uptime = args.time("uptime").unwrap_or(m.uptime);
+    if i64::try_from(m.uptime / 100).is_ok_and(|uptime| uptime > m.start) {
+        let help = Some("a later start, or a shorter uptime");
+        args.error("the machine was started before 1601, where its clock begins", "here", help);
+    }
     let message = "a machine has at least 1 MB";
     m.memory_mb = args.within("memory-mb", 1..=u32::MAX, message).unwrap_or(m.memory_mb);
     args.set("time-zone", &mut m.zone);

@@ -34,6 +34,16 @@ const ERRORS: &[(&str, &str)] = &[
         "session \"s\" file=\"x.etl\"; at \"1s\" { stop \"s\"; merge \"x.etl\" into=\"X.etl\" }",
     ),
     (
+        "a type that TraceLogging does not have",
+        "provider \"p\" kind=\"tracelogging\" { event \"E\" { field \"F\" \"SizeT\" } }",
+    ),
+    (
+        "a number that does not fit",
+        "session \"s\" file=\"s.etl\"; edit \"s.etl\" { header \"events-lost\" set=0x1FFFFFFFF }",
+    ),
+    ("a start before the clock", "machine start=\"1601-01-01T00:00:00Z\" uptime=\"1h\""),
+    ("a session without a file", "session \"s\" mode=\"independent\""),
+    (
         "no record of this number",
         "session \"s\" file=\"s.etl\"; edit \"s.etl\" { delete \"*\" nth=0 }",
     ),
@@ -241,9 +251,15 @@ const ERRORS: &[(&str, &str)] = &[
         "session \"s\" file=\"s.etl\"\nat \"1s\" { merge \"s.etl t.etl\" into=\"m.etl\" }",
     ),
     ("an edit of no file", "session \"s\" file=\"s.etl\"\nedit \"t.etl\" { delete \"E\" }"),
-    ("no such session", "session \"s\"\nat \"1s\" { stop \"t\" }"),
-    ("a fault of a session that is not there", "session \"s\"\nfault \"torn\" in=\"t\""),
-    ("a session in no process", "process \"a.exe\"\nsession \"s\" process=\"b.exe\""),
+    ("no such session", "session \"s\" file=\"s.etl\"\nat \"1s\" { stop \"t\" }"),
+    (
+        "a fault of a session that is not there",
+        "session \"s\" file=\"s.etl\"\nfault \"torn\" in=\"t\"",
+    ),
+    (
+        "a session in no process",
+        "process \"a.exe\"\nsession \"s\" file=\"s.etl\" process=\"b.exe\"",
+    ),
     (
         "no such thread",
         "provider \"p\" { event \"E\" }\nprocess \"a.exe\" { at \"1s\" { raise \"p\" \"E\" thread=2 } }",
