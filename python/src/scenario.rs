@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use etl_synth::truth::JsonlWriter;
-use etl_synth::{MemoryFileSystem, Script, Simulation};
+use etl_synth::{MemoryFileSystem, Script, Simulation, read_capture, read_script};
 use pyo3::exceptions::{PyFileExistsError, PyOSError};
 use pyo3::prelude::*;
 
@@ -26,8 +26,8 @@ pub fn synth(
     let name = script.display().to_string();
     let text = fs::read_to_string(script).map_err(|error| at(error, script))?;
     let directory = script.parent().unwrap_or(Path::new("")).to_owned();
-    let include = |name: &str| fs::read_to_string(directory.join(name));
-    let files = |name: &str| fs::read(directory.join(name));
+    let include = |name: &str| read_script(&directory.join(name));
+    let files = |name: &str| read_capture(&directory.join(name));
     let script = Script::new(&name, &text).include(&include).files(&files);
     let script = script.parameters(parameters);
     let script = seed.map_or(script.clone(), |seed| script.seed(seed));

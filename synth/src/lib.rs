@@ -76,7 +76,7 @@ pub mod truth;
 pub use distribution::Distribution;
 pub use error::{Error, Result};
 pub use file_system::{FileSystem, MemoryFileSystem, ReadSeek, file_name_problem};
-pub use scenario::{Include, ReadFile, Script};
+pub use scenario::{Include, ReadFile, Script, read_capture, read_script};
 pub use script_error::{ScriptError, ScriptErrors};
 pub use simulation::Simulation;
 pub use time::{MICROSECOND, MILLISECOND, Nanos, SECOND, format_duration, parse_duration};

@@ -34,6 +34,9 @@ const STDIN: &str = "(standard input)";
 /// Bytes that are enough to recognize the type of a file.
 const HEAD: usize = 512;
 
+/// Bytes of a script, of settings, or of a list.
+const MAX_TEXT: u64 = 64 << 20;
+
 /// An opened input.
 #[derive(Debug)]
 pub(crate) struct Input {
@@ -237,10 +240,14 @@ pub(crate) fn open_file(path: &Path) -> Result<File, Failure> {
 /// # Errors
 /// When the file does not exist or cannot be read.
 pub(crate) fn read_all(path: &Path) -> Result<Vec<u8>, Failure> {
+    read_up_to(path, u64::MAX)
+}
+
+fn read_up_to(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = match is_stdin(path) {
-        true => io::stdin().lock().read_to_end(&mut bytes),
-        false => open_file(path)?.read_to_end(&mut bytes),
+        true => io::stdin().lock().take(most).read_to_end(&mut bytes),
+        false => open_file(path)?.take(most).read_to_end(&mut bytes),
     };
     read.map_err(|e| Failure::io(display(path), &e))?;
     Ok(bytes)
@@ -249,18 +256,23 @@ pub(crate) fn read_all(path: &Path) -> Result<Vec<u8>, Failure> {
 /// The text of a file of `kind`: a script, settings, a list.
 ///
 /// # Errors
-/// As [`read_all`]; when the file has another format, or is not UTF-8.
+/// As [`read_all`]; when the file has another format, is not UTF-8, or is too long.
 pub(crate) fn read_text(path: &Path, kind: &str) -> Result<String, Failure> {
-    String::from_utf8(read_all(path)?).map_err(|error| {
-        let bytes = error.as_bytes();
-        let message = if Trace::open(bytes, &Options::salvage()).is_ok() {
-            format!("this is an .etl trace, not {kind}")
-        } else {
-            match what(bytes.get(..HEAD).unwrap_or(bytes)) {
-                Some(what) => format!("this is {what}, not {kind}"),
-                None => "this is not UTF-8 text".to_owned(),
-            }
-        };
-        Failure::new(display(path), message)
-    })
+    let bytes = read_up_to(path, MAX_TEXT + 1)?;
+    let is_long = bytes.len() as u64 > MAX_TEXT;
+    let bytes = match String::from_utf8(bytes) {
+        Ok(text) if !is_long => return Ok(text),
+        Ok(text) => text.into_bytes(),
+        Err(error) => error.into_bytes(),
+    };
+    let message = if Trace::open(bytes.as_slice(), &Options::salvage()).is_ok() {
+        format!("this is an .etl trace, not {kind}")
+    } else {
+        match what(bytes.get(..HEAD).unwrap_or(&bytes)) {
+            Some(what) if what != "text" || !is_long => format!("this is {what}, not {kind}"),
+            _ if is_long => format!("this is longer than {} MiB", MAX_TEXT >> 20),
+            _ => "this is not UTF-8 text".to_owned(),
+        }
+    };
+    Err(Failure::new(display(path), message))
 }

@@ -99,6 +99,30 @@ fn synth_never_overwrites_its_script() {
 }
 
 #[test]
+fn synth_reads_no_more_of_included_files_than_it_can_use() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    std::fs::create_dir(directory.path().join("folder")).unwrap();
+    write("long.kdl", &" ".repeat(600 << 10));
+    let (irregular, long) = ("not a regular file", "longer than 512 KiB");
+    let mut scripts = vec![
+        ("include \"folder\"", irregular),
+        ("include \"long.kdl\"", long),
+        ("at \"1s\" { replay \"folder\" }", irregular),
+    ];
+    if cfg!(unix) {
+        scripts.push(("include \"/dev/zero\"", irregular));
+        scripts.push(("at \"1s\" { replay \"/dev/zero\" }", irregular));
+    }
+    for (script, problem) in scripts {
+        write("s.kdl", script);
+        let said = etlkit(directory.path(), &["synth", "--check", "s.kdl"]);
+        assert_eq!(said.code, 2);
+        assert!(said.err.contains(problem), "{script}: {}", said.err);
+    }
+}
+
+#[test]
 fn synth_count_needs_a_seed_for_each_variant() {
     let directory = with_recipe();
     let seed = (u64::MAX - 1).to_string();

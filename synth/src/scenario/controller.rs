@@ -95,7 +95,8 @@ fn resolve_all(
             continue;
         };
         let name = file_name(file);
-        let text = (reader.script.include)(name).map_err(|error| format!("{name}: {error}"))?;
+        let text = (reader.script.include)(&reader.beside(name))
+            .map_err(|error| format!("{name}: {error}"))?;
         let listed =
             parse_provider_file(tool, &spec, &text).map_err(|error| format!("{name}, {error}"))?;
         kernel.extend(listed.kernel);

@@ -10,7 +10,7 @@ use crate::time::MILLISECOND;
 /// Bytes of a request or a response.
 const MAX_BYTES: u32 = 16 << 20;
 /// Bytes of a capture.
-const MAX_CAPTURE: usize = 256 << 20;
+pub(super) const MAX_CAPTURE: usize = 256 << 20;
 /// Characters of a name, and of each of its labels.
 const MAX_NAME: usize = 253;
 const MAX_LABEL: usize = 63;
@@ -61,7 +61,8 @@ pub(super) fn replay(mut args: Args<'_, '_>) -> Option<Action> {
     let own = |text: &str| super::value::bytes(text)?.try_into().ok();
     let help = Some("six bytes: 00-15-5D-7C-58-28");
     let own = args.parsed("address", own, "address: not a physical address", help);
-    let read = (args.reader.script.files)(&file).map_err(|error| error.to_string());
+    let read =
+        (args.reader.script.files)(&args.reader.beside(&file)).map_err(|error| error.to_string());
     let read = read.and_then(|bytes| match bytes.len() {
         0..=MAX_CAPTURE => packets(&bytes, own).map_err(|error| error.to_string()),
         _ => Err("more than 256 MB".to_owned()),

@@ -2,6 +2,7 @@
 //! far.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use etl_control::controller::Session;
@@ -26,6 +27,8 @@ pub(super) struct Reader<'s> {
     pub script: &'s Script<'s>,
     /// The script that is read: the one above, or an included one.
     pub source: Arc<NamedSource<Arc<str>>>,
+    /// Its directory relative to that of the script above: empty, or with a separator at its end.
+    pub directory: String,
     pub errors: Vec<ScriptError>,
     /// Valid parameters and loop variables, the latest last.
     pub variables: Vec<(String, String)>,
@@ -83,6 +86,7 @@ impl<'s> Reader<'s> {
         Reader {
             script,
             source: Arc::new(NamedSource::new(script.name, Arc::from(script.text))),
+            directory: String::new(),
             errors: Vec::new(),
             variables: Vec::new(),
             used: Used { included: script.text.len(), ..Used::default() },
@@ -91,6 +95,12 @@ impl<'s> Reader<'s> {
             wide: Vec::new(),
             controllers: Controllers::default(),
         }
+    }
+
+    /// The name of a file beside the script that is read, relative to the script above.
+    pub fn beside(&self, name: &str) -> String {
+        let directory = if Path::new(name).is_absolute() { "" } else { &self.directory };
+        format!("{directory}{name}")
     }
 
     /// Counts threads or methods. Returns `false` and reports an error if there are too many.

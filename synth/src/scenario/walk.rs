@@ -17,7 +17,7 @@ const MAX_ROUNDS: u64 = 1_000_000;
 /// Errors after which nothing is repeated.
 const MAX_ERRORS_FOR_REPEAT: usize = 50;
 /// Bytes of a script and of all that it includes.
-const MAX_INCLUDED: usize = 512 << 10;
+pub(super) const MAX_INCLUDED: usize = 512 << 10;
 /// Parameters and loop variables that are valid at one place.
 const MAX_VARIABLES: usize = 1024;
 /// Depth of scripts that include each other.
@@ -149,7 +149,8 @@ fn repeat(mut args: Args<'_, '_>, each: Each<'_>) {
     }
 }
 
-/// `include "other.kdl"`: the nodes of another script. Its parameters are valid after it as well.
+/// `include "other.kdl"`: the nodes of another script. Its parameters are valid after it as well;
+/// files that it names are beside it.
 fn include(mut args: Args<'_, '_>, each: Each<'_>) {
     let name: Option<String> = args.next("the script's name");
     args.finish_entries();
@@ -160,6 +161,7 @@ fn include(mut args: Args<'_, '_>, each: Each<'_>) {
         reader.error(node.span(), "too deep", label, None);
         return;
     }
+    let name = reader.beside(&name);
     let text = match (reader.script.include)(&name) {
         Ok(text) => text,
         Err(error) => {
@@ -175,12 +177,16 @@ fn include(mut args: Args<'_, '_>, each: Each<'_>) {
     }
     let source = Arc::new(NamedSource::new(&name, Arc::from(text.as_str())));
     let outer = std::mem::replace(&mut reader.source, source);
+    let end = name.rfind(std::path::is_separator).map_or(0, |at| at + 1);
+    let directory = name.get(..end).unwrap_or_default().to_owned();
+    let outer_directory = std::mem::replace(&mut reader.directory, directory);
     reader.used.include_depth += 1;
     if let Some(document) = parse(reader, &text) {
         document.nodes().iter().for_each(|node| one(reader, node, each));
     }
     reader.used.include_depth -= 1;
     reader.source = outer;
+    reader.directory = outer_directory;
 }
 
 /// Reports settings that are not parameters of the script.

@@ -339,3 +339,12 @@ fn parse_limits_the_size_of_scripts() {
         assert!(errors.iter().any(is_expected), "{message}: {:?}", errors.first());
     }
 }
+
+#[test]
+fn included_scripts_name_files_beside_them() {
+    let scenario = parse("include \"parts/outer.kdl\"; include \"app.kdl\"", &[]).unwrap();
+    let names: Vec<&str> = scenario.processes.iter().map(|p| p.name.as_str()).collect();
+    assert_eq!(names, ["Inner.exe", "App.exe"]);
+    let missing = parse("include \"parts/outer.kdl\"; include \"inner.kdl\"", &[]).unwrap_err();
+    assert!(missing.as_slice()[0].message().contains("inner.kdl: file not found"));
+}

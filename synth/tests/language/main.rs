@@ -22,6 +22,9 @@ fn included(file: &str) -> std::io::Result<String> {
         "app.kdl" => Ok("process \"App.exe\" { clr \"core\" { assembly \"App\" { module \"C:\\\\App\\\\App.dll\" { methods 20 ready=10 } } } }".to_owned()),
         "providers.txt" => Ok("Microsoft-Windows-DotNETRuntime 0x8018 5\r\n\r\n; those of the shop\r\n{a669021c-c450-4609-a035-5af59af4df18} 0x138 win:Informational CLR rundown\r\nContoso-Orders 0x2 3\r\n\"Windows Kernel Trace\" (process,thread)\r\n".to_owned()),
         "guids.txt" => Ok("11111111-2222-3333-4444-555555555555 Contoso-Orders\n#e13c0d23-ccbc-4e12-931b-d9cc2eee27e4\n".to_owned()),
+        "parts/outer.kdl" => Ok("include \"inner.kdl\"; at \"2s\" { replay \"web.pcap\"; run \"logman start s -pf providers.txt -ets\" }".to_owned()),
+        "parts/inner.kdl" => Ok("process \"Inner.exe\"".to_owned()),
+        "parts/providers.txt" => Ok("Microsoft-Windows-DotNETRuntime 0x8018 5\n".to_owned()),
         "bad.kdl" => Ok("proces \"App.exe\"".to_owned()),
         _ => Err(std::io::Error::new(std::io::ErrorKind::NotFound, "file not found")),
     }
@@ -31,7 +34,9 @@ fn included(file: &str) -> std::io::Result<String> {
 fn captured(file: &str) -> std::io::Result<Vec<u8>> {
     let words = [0xa1b2_c3d4u32, 0, 0, 0, 0xffff, 101, 10, 0, 4, 4];
     match file {
-        "web.pcap" => Ok([&words.map(u32::to_le_bytes).concat()[..], b"\x45abc"].concat()),
+        "web.pcap" | "parts/web.pcap" => {
+            Ok([&words.map(u32::to_le_bytes).concat()[..], b"\x45abc"].concat())
+        }
         "page.pcap" => Ok(b"<html>".to_vec()),
         _ => Err(std::io::Error::new(std::io::ErrorKind::NotFound, "file not found")),
     }

@@ -5,13 +5,12 @@ mod script_errors;
 mod traces;
 
 use std::cell::RefCell;
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use etl_synth::corpus::TEMPLATES;
 use etl_synth::model::Scenario;
-use etl_synth::{MemoryFileSystem, Script, Simulation, truth};
+use etl_synth::{MemoryFileSystem, Script, Simulation, read_capture, read_script, truth};
 
 use crate::Outcome;
 use crate::error::Failure;
@@ -193,9 +192,9 @@ pub(super) fn parse(
         inputs.borrow_mut().push(path.clone());
         path
     };
-    let include = |name: &str| fs::read_to_string(beside(name));
+    let include = |name: &str| read_script(&beside(name));
     let name = input::display(script);
-    let files = |name: &str| fs::read(beside(name));
+    let files = |name: &str| read_capture(&beside(name));
     let script = Script::new(&name, &text).include(&include).files(&files);
     let script = script.parameters(set.iter().cloned());
     let script = seed.map_or(script.clone(), |seed| script.seed(seed));
