@@ -155,7 +155,7 @@ impl<'s> Reader<'s> {
         providers.find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, guid)| *guid)
     }
 
-    /// Text with its `{variables}` filled in.
+    /// Text with its `{variables}` filled in; `{{` is a brace.
     pub fn filled(&mut self, text: &str, at: SourceSpan) -> String {
         if !text.contains('{') {
             return text.to_owned();
@@ -171,6 +171,11 @@ impl<'s> Reader<'s> {
                 return String::new();
             }
             out.push_str(before);
+            if let Some(after) = inner.strip_prefix('{') {
+                out.push('{');
+                rest = after;
+                continue;
+            }
             let Some((name, after)) = inner.split_once('}') else {
                 out.push('{');
                 rest = inner;

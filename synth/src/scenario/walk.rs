@@ -96,6 +96,8 @@ fn one(reader: &mut Reader<'_>, node: &KdlNode, each: Each<'_>) {
     }
     let args = Args::new(reader, node);
     match args.name() {
+        // `(field)param 7` sets a field that is called `param`.
+        _ if node.ty().is_some_and(|ty| ty.value() == "field") => each(args),
         "param" => param(args),
         "repeat" => repeat(args, each),
         "include" => include(args, each),

@@ -84,3 +84,21 @@ fn raise_rejects_values_of_other_types() {
         assert_eq!(errors.as_slice()[0].message(), "f cannot have this value", "{ty} {value}");
     }
 }
+
+#[test]
+fn raise_sets_fields_and_texts_that_look_like_the_language() {
+    let out = outcome(
+        r#"param "n" 3
+        provider "p" kind="manifest" { event "E" {
+            field "param" "UInt32"; field "repeat" "UInt32"; field "include" "UnicodeString"
+        } }
+        process "App.exe" { at "1s" { raise "p" "E" {
+            (field)param 7; (field)repeat 8; (field)include "{{\"a\": {n}, {{n}}"
+        } } }
+        session "s" file="s.etl" { enable "p" }
+        at "2s" { stop "s" }"#,
+        &[],
+    );
+    let fields = r#""fields":{"param":7,"repeat":8,"include":"{\"a\": 3, {n}}"}"#;
+    assert!(out.unwrap().contains(fields));
+}
