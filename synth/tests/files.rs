@@ -369,10 +369,11 @@ fn collectors_of_logman_are_saved_once_and_number_their_starts() {
         at "1s" {{ run "logman start q"; {create}; {create}; run "logman query q"; run "logman query z" }}
         at "1.1s" {{ run "logman start q"; run "logman start q" }}
         at "1.5s" {{ run "logman stop q"; run "logman start q" }}
-        at "2.5s" {{ run "logman stop q" }}"#
+        at "2.5s" {{ run "logman stop q"; run "logman delete q"; run "logman delete q"; run "logman start q" }}"#
     ));
     let (missing, exists) = (0x8030_0002_u32.cast_signed(), 0x8030_00b7_u32.cast_signed());
     let codes: Vec<_> = truth.commands.iter().map(|c| c.exit_code).collect();
-    assert_eq!(codes, [missing, 0, exists, 0, missing, 0, exists, 0, 0, 0]);
+    let expected = [missing, 0, exists, 0, missing, 0, exists, 0, 0, 0, 0, missing, missing];
+    assert_eq!(codes, expected);
     assert_eq!(Vec::from_iter(files.keys()), ["q_000001.etl", "q_000002.etl"]);
 }

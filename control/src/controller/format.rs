@@ -138,6 +138,7 @@ impl Line {
             }
             Action::Enable { .. }
             | Action::Disable { .. }
+            | Action::Delete { .. }
             | Action::SystemRundown { .. }
             | Action::ListProviders
             | Action::Decode { .. } => {}
@@ -198,6 +199,10 @@ impl Line {
                 self.out.push_str(" stop");
                 self.logman_name(session, false);
                 return self.ets(*direct);
+            }
+            Action::Delete { session } => {
+                self.out.push_str(" delete");
+                return self.logman_name(session, false);
             }
             Action::Query { session, direct } => {
                 self.out.push_str(" query");
@@ -311,7 +316,7 @@ impl Line {
             Action::Query { session: Some(session), .. } => return self.on_session("q", session),
             Action::Query { session: None, .. } => return self.switch("l"),
             Action::ListProviders => return self.switch("enumguid"),
-            Action::Merge { .. } | Action::Decode { .. } => return,
+            Action::Delete { .. } | Action::Merge { .. } | Action::Decode { .. } => return,
         };
         self.on_session(verb, name);
         self.tracelog_providers(providers);

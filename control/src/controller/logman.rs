@@ -54,6 +54,7 @@ enum Verb {
     Create,
     Start,
     Stop,
+    Delete,
     Update,
     Query,
 }
@@ -62,12 +63,13 @@ const VERBS: &[(&str, Verb)] = &[
     ("create", Verb::Create),
     ("start", Verb::Start),
     ("stop", Verb::Stop),
+    ("delete", Verb::Delete),
     ("update", Verb::Update),
     ("query", Verb::Query),
 ];
 
 pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
-    let verb = args.choice("create, start, stop, update or query", VERBS)?;
+    let verb = args.choice("create, start, stop, delete, update or query", VERBS)?;
     let mut session = Session::default();
     let mut positional = Vec::new();
     while !args.is_empty() {
@@ -83,6 +85,7 @@ pub(super) fn parse(mut args: Args) -> Result<Vec<Action>, LineError> {
     session.name = name.ok_or_else(|| args.missing("the session's name"))?;
     Ok(vec![match verb {
         Verb::Stop => Action::Stop { session: session.name, direct: session.direct },
+        Verb::Delete => Action::Delete { session: session.name },
         Verb::Update => Action::Update(Box::new(session)),
         // What is created and not saved runs at once.
         Verb::Create if !session.direct => Action::Create(Box::new(session)),

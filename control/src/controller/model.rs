@@ -105,6 +105,11 @@ pub enum Action {
         /// Whether the session itself is meant and not saved settings (`logman -ets`).
         direct: bool,
     },
+    /// Delete the saved settings of a session (`logman delete`).
+    Delete {
+        /// The session.
+        session: String,
+    },
     /// Ask the kernel to log its state to one session (`tracelog -systemrundown`).
     SystemRundown {
         /// The session.

@@ -465,6 +465,7 @@ fn logman() -> impl Strategy<Value = CommandLine> {
         1 => session.clone().prop_map(|s| Action::Create(Box::new(Session { direct: false, ..*s }))),
         1 => session.prop_map(Action::Update),
         1 => (name(), any::<bool>()).prop_map(|(session, direct)| Action::Stop { session, direct }),
+        1 => name().prop_map(|session| Action::Delete { session }),
         1 => (proptest::option::of(name()), any::<bool>())
             .prop_map(|(session, direct)| Action::Query { session, direct }),
     ];

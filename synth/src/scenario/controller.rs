@@ -159,6 +159,12 @@ impl Controller<'_> {
                 self.stopped.push(session.clone());
                 self.add(session, Request::Stop);
             }
+            Command::Delete { session } => {
+                let all = self.state.saved.len();
+                self.state.saved.retain(|s| !s.settings.name.eq_ignore_ascii_case(session));
+                let is_gone = self.state.saved.len() < all;
+                self.collector(session, (!is_gone).then_some(CollectorProblem::Missing));
+            }
             Command::Merge { inputs, output, options } => {
                 let of_stopped = |name: &String| {
                     let known = self.state.files.iter().rev();

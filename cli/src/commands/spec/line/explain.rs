@@ -97,6 +97,10 @@ fn explain_action(action: &Action, tool: Tool, with_events: bool) -> Printed {
             headline("stop", session),
             json!({"action": "stop", "session": session, "direct": direct}),
         ),
+        Action::Delete { session } => (
+            headline("delete the saved settings of", session),
+            json!({"action": "delete", "session": session}),
+        ),
         Action::Query { session, direct } => {
             let out = match session {
                 Some(session) => headline("query", session),
