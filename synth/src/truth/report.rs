@@ -127,12 +127,14 @@ pub struct SessionReport {
     pub events_in_lost_buffers: u64,
     /// Lost buffers.
     pub buffers_lost: u64,
-    /// Events in written buffers, including buffers that were overwritten later.
+    /// Events in written buffers, including buffers that were overwritten later. Of a session with
+    /// a file, without the copies that consumers keep.
     pub events_written: u64,
     /// Events that the consumer of a real-time session received.
     #[serde(skip_serializing_if = "is_zero")]
     pub events_delivered: u64,
-    /// Written buffers, including the header buffer of each file.
+    /// Written buffers, including the header buffer of each file that was created, and those in the
+    /// files that consumers keep.
     pub buffers_written: u64,
     /// Written files.
     pub files_written: u32,
