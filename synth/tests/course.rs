@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use etl_format::Guid;
 use etl_schema::encode::OwnedValue;
+use etl_schema::providers::kernel_class::THREAD;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_synth::model::{Action, Request, Scenario, SessionPlan};
 use etl_synth::truth::{EventOutcome, InMemoryTruth, KnownEvent};
@@ -375,4 +376,30 @@ fn each_clr_of_a_process_answers_once() {
         assert_eq!(modules.len(), 2 * clrs, "{modules:?}");
         assert!(modules.values().all(|count| *count == 1), "{clrs} CLRs: {modules:?}");
     }
+}
+
+#[test]
+fn new_threads_raise_nothing_before_the_kernel_logs_their_start() {
+    let script = r#"machine processors=8
+process "P.exe" {
+    clr "desktop" version="4.8.4000.0" { assembly "A" { module "C:\\A.dll" { methods 30 ready=10 } } }
+    every "50ms" from="3.1s" until="5.5s" { start-thread; queue-work 2; throw 1; jit 1 }
+}
+at "2s" { session "s" file="s.etl" { kernel "processes"; enable "runtime" keywords=0x40008098 level=5 } }
+at "6s" { stop "s" }"#;
+    let scenario = Script::new("script", script).parse().unwrap();
+    let mut truth = InMemoryTruth::default();
+    let simulation = Simulation::new(&scenario).observer(&mut truth);
+    simulation.run(&mut MemoryFileSystem::default()).unwrap();
+    let starts = truth.events.iter().filter(|e| (e.provider, e.descriptor.opcode) == (THREAD, 1));
+    let mut checked = 0;
+    for start in starts {
+        let OwnedValue::UInt(tid) = start.fields[1].1 else { panic!("{:?}", start.fields) };
+        let first = truth.events.iter().find(|e| u64::from(e.tid) == tid);
+        if let Some(first) = first {
+            assert!(first.at >= start.at, "{tid}: {first:?}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 10);
 }

@@ -273,8 +273,10 @@ impl<'s> Simulator<'s> {
     ) -> Result<()> {
         let Some(queue) = self.ops.get_mut(thread) else { return Ok(()) };
         ops.into_iter().for_each(|(op, times)| queue.push(op, times));
-        let busy = self.machine.threads.get(thread).is_none_or(|t| t.busy);
-        if busy || queue.is_empty() {
+        let found = self.machine.threads.get(thread);
+        // Before its start a thread does nothing, except that the first one starts its process.
+        let waits = found.is_none_or(|t| t.busy || !t.started && !queue.starts_process());
+        if waits || queue.is_empty() {
             return Ok(());
         }
         self.wake(thread)?;

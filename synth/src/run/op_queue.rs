@@ -48,6 +48,11 @@ impl OpQueue {
         self.0.is_empty()
     }
 
+    /// Whether the next operation starts a process.
+    pub fn starts_process(&self) -> bool {
+        matches!(self.0.front(), Some((Op::StartProcess, _)))
+    }
+
     /// Whether the queue has the maximum number of entries.
     pub fn is_full(&self) -> bool {
         self.0.len() >= MAX_ENTRIES

@@ -312,7 +312,11 @@ impl Simulator<'_> {
         };
         found.start_address = ntdll.map_or(executable, |i| i.base + 0x5_0000);
         found.started = true;
+        found.busy = true;
         self.etw.log_thread(Lifecycle::Start, origin.pid, found, origin)?;
+        if by != thread {
+            self.plan(origin.at, Task::RunThread(thread));
+        }
         self.take_stack(KernelEvent::ThreadStart, Some(by), origin)
     }
 
