@@ -119,6 +119,18 @@ fn file_that_is_open_is_not_created_again() {
 }
 
 #[test]
+fn ready_threads_are_logged_after_the_operation_that_readies_them() {
+    let (_, files) = run(r#"machine processors=1
+        process "A.exe" threads=4 { clr "core" { assembly "A" { module "C:\\A.dll" { methods 20 ready=10 } } }
+            every "3ms" from="1.1s" until="3s" { allocate 2; jit 1; contend 1; wait "1ms"; run "1ms" }
+            every "40ms" from="1.1s" until="3s" { gc 1 } }
+        at "1s" { session "s" file="s.etl" buffer-kb=4 { kernel "switches ready processes"; enable "runtime" keywords=0x4091 level=5 } }
+        at "4s" { stop "s" }"#);
+    let timestamps = timestamps(&files["s.etl"]);
+    assert!(timestamps.len() > 1000 && timestamps.is_sorted());
+}
+
+#[test]
 fn buffers_of_a_replaced_file_are_overwritten() {
     let enable = r#"enable "runtime" keywords="Exception" level=5"#;
     let (truth, files) = run(&format!(

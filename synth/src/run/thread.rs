@@ -115,6 +115,8 @@ impl Simulator<'_> {
                 self.image_changed(index, Lifecycle::End, image, &origin)?;
             }
         }
+        // What the operation logs about other threads comes after its events.
+        self.machine.advance(usize::from(origin.processor), until);
         for (target, op) in effect.other_threads {
             if let Some(thread) = self.pick_thread(process_index, target) {
                 self.enqueue(thread, [Op::Clr(clr, op)])?;
