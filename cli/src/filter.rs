@@ -195,8 +195,11 @@ fn timestamp(option: &str, text: &str, clock: &Clock) -> Result<i64, Failure> {
         && seconds.is_finite()
     {
         if seconds < 0.0 {
-            return Err(Failure::new(text, "is before the start of the trace")
-                .hint("write seconds since the start (1.5), or UTC (2020-07-29T00:07:01Z)"));
+            return Err(Failure::new(
+                format!("{option} {text}"),
+                "is before the start of the trace",
+            )
+            .hint("write seconds since the start (1.5), or UTC (2020-07-29T00:07:01Z)"));
         }
         // Rounded to the 100 ns of a FILETIME.
         let since = (seconds * 1e7).round() as i64;

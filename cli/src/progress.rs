@@ -2,8 +2,10 @@
 
 use std::io::IsTerminal;
 
-use etl_format::read::{Source, Trace};
+use etl_format::read::{Options, Source, Trace};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::input::Input;
 
 /// Records between two updates of the bar.
 const STEP: u32 = 1 << 15;
@@ -32,8 +34,18 @@ impl Progress {
 
     /// A bar for so many passes over a trace.
     pub fn of_trace<S: Source>(trace: &Trace<S>, passes: u64, prints: bool) -> Self {
-        let used: u64 = trace.buffers().iter().map(|b| u64::from(b.fill)).sum();
-        Progress::new(used * passes, prints)
+        Progress::new(used(trace) * passes, prints)
+    }
+
+    /// A bar for a pass over traces that a library opens.
+    pub fn of_inputs<'i>(inputs: impl IntoIterator<Item = &'i mut Input>) -> Self {
+        let size = |input: &mut Input| match input.trace(&Options::salvage()) {
+            Ok((trace, _)) => used(&trace),
+            Err(_) => 0,
+        };
+        // Nobody sees it elsewhere, and the headers of all buffers are read for it.
+        let is_shown = std::io::stderr().is_terminal();
+        Progress::new(if is_shown { inputs.into_iter().map(size).sum() } else { 0 }, false)
     }
 
     /// Counts `bytes` bytes, which are those of many records.
@@ -51,6 +63,11 @@ impl Progress {
             (self.bytes, self.records) = (0, 0);
         }
     }
+}
+
+/// Bytes of the records of a trace, decompressed.
+fn used<S: Source>(trace: &Trace<S>) -> u64 {
+    trace.buffers().iter().map(|buffer| u64::from(buffer.fill)).sum()
 }
 
 impl Drop for Progress {

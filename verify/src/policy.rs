@@ -17,7 +17,7 @@ pub struct Policy {
     /// warning an error that is left after all other settings.
     pub deny: Vec<String>,
     /// Rules, or families of rules, whose findings are left out. What is denied as well is an
-    /// error.
+    /// error, except a rule that is named here and denied by its family alone.
     pub allow: Vec<String>,
     /// Shares of addresses that must be reached.
     pub gates: Gates,
@@ -77,6 +77,11 @@ impl Policy {
         list.iter().any(|name| name == id || name == family)
     }
 
+    fn denies(&self, id: &str) -> bool {
+        let has = |list: &[String], name: &str| list.iter().any(|known| known == name);
+        Self::names(&self.deny, id) && (has(&self.deny, id) || !has(&self.allow, id))
+    }
+
     /// The severity that is set for a rule or else for its family.
     fn severity(&self, id: &str) -> Option<SeverityOverride> {
         let of = |name: &str| self.severities.get(name).copied();
@@ -88,7 +93,7 @@ impl Policy {
         let before = findings.len();
         findings.retain_mut(|finding| {
             let severity = self.severity(finding.rule);
-            if Self::names(&self.deny, finding.rule) {
+            if self.denies(finding.rule) {
                 finding.severity = Severity::Error;
                 return true;
             }
@@ -132,6 +137,24 @@ mod tests {
         assert_eq!(left(Policy::WARNINGS, exited), endless(Severity::Error));
         let both = vec![(exited, Severity::Error), ("rundown.endless", Severity::Error)];
         assert_eq!(left("rundown", "stacks"), both);
+    }
+
+    #[test]
+    fn apply_prefers_a_rule_to_its_family() {
+        let (exited, endless) = ("rundown.process-exited", "rundown.endless");
+        let found = |deny: &[&str], allow: &[&str]| {
+            let names = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect();
+            let policy = Policy { deny: names(deny), allow: names(allow), ..Policy::default() };
+            let finding = |rule| Finding::new(rule, Severity::Warning, String::new());
+            let mut found = vec![finding(exited), finding(endless)];
+            policy.apply(&mut found);
+            found.iter().map(|f| (f.rule, f.severity)).collect::<Vec<_>>()
+        };
+        let error = |rule| (rule, Severity::Error);
+        assert_eq!(found(&["rundown"], &[exited]), [error(endless)]);
+        assert_eq!(found(&[exited], &["rundown"]), [error(exited)]);
+        assert_eq!(found(&["rundown"], &["rundown"]), [error(exited), error(endless)]);
+        assert_eq!(found(&[exited], &[exited]), [error(exited), (endless, Severity::Warning)]);
     }
 
     #[test]

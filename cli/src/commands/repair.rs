@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let (name, threads) = (input::display(&args.file), args.rewrite.threads());
     let mut sink = Sink::create(&args.rewrite.sink, "a trace", [args.file.as_path()])?;
     let mut input = Input::open(&args.file, &args.rewrite.input)?;
-    let mut progress = Progress::new(input.size(), false);
+    let mut progress = Progress::of_inputs([&mut input]);
     let options = Options { threads, limits: input.limits(), ..Options::default() };
     let done = Repairer::new()
         .compress(args.packing.compressor(args.rewrite.threads()))

@@ -172,6 +172,10 @@ fn scrubber(args: &Args) -> Result<Scrubber<'static>, Failure> {
             .hint("list longer texts, or replace whole values with --field and --set"));
     }
     let mask = match &args.salt {
+        Some(salt) if salt.is_empty() => {
+            return Err(Failure::new("--salt", "is empty: anyone could test guesses of the texts")
+                .hint("is its variable set? Without --salt, a random one is used"));
+        }
         Some(salt) => Mask::new(salt.as_bytes()),
         None => Mask::new(&random()),
     };

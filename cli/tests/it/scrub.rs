@@ -40,6 +40,7 @@ fn scrub_reports_invalid_arguments() {
         &["--set", "users=hide"],
         &["--field", "=drop"],
         &["--secret", "ab"],
+        &["--salt", ""],
         &["--secrets-file", "missing.txt"],
     ] {
         let one = etlkit(here.path(), &[&["scrub", "t.etl", "-o", "s.etl"], args].concat());

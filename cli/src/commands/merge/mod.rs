@@ -77,11 +77,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     }
     let total: u64 = inputs.iter_mut().map(Input::size).sum();
     let merger = || merger(args, share.limits(total), args.rewrite.input.merge_memory(total));
-    let merged = match merge(merger().look_ahead(), total, &mut inputs, &mut sink) {
+    let merged = match merge(merger().look_ahead(), &mut inputs, &mut sink) {
         // Reading all records beforehand needs neither order nor as much memory.
         Err(error) if is_due_to_look_ahead(&error) => {
             sink.clear()?;
-            merge(merger(), total, &mut inputs, &mut sink)
+            merge(merger(), &mut inputs, &mut sink)
         }
         merged => merged,
     };
@@ -101,14 +101,13 @@ fn is_due_to_look_ahead(error: &etl_format::Error) -> bool {
     matches!(error.kind, OutOfOrder | Memory { .. } | Limit { .. })
 }
 
-/// Merges the inputs, of `total` bytes, into the sink.
+/// Merges the inputs into the sink.
 fn merge(
     merger: Merger<'_>,
-    total: u64,
     inputs: &mut [Input],
     sink: &mut Sink,
 ) -> etl_format::Result<MergeReport> {
-    let mut progress = Progress::new(total, false);
+    let mut progress = Progress::of_inputs(inputs.iter_mut());
     let mut sources: Vec<_> = inputs.iter_mut().map(Input::source).collect();
     let on_record = |record: &Record<'_>, _, _: &mut Insertions| {
         progress.pass(record.bytes().len());

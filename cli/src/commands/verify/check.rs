@@ -38,8 +38,7 @@ pub(super) fn verify_one(
 ) -> Result<Report, Failure> {
     let mut input = Input::open(path, input)?;
     let about = input.about().clone();
-    // The decompressed size is not known yet; the stored size is an estimate.
-    let mut progress = (!quiet).then(|| Progress::new(input.size(), false));
+    let mut progress = (!quiet).then(|| Progress::of_inputs([&mut input]));
     let on_progress = move |bytes| {
         if let Some(progress) = &mut progress {
             progress.add(bytes);
@@ -77,7 +76,7 @@ pub(super) fn verify_together(
         missing_header::ensure_records_in(&about.name, input.source(), limits)?;
     }
     let total = inputs.iter_mut().map(Input::size).sum();
-    let mut progress = Progress::new(total, false);
+    let mut progress = Progress::of_inputs(&mut inputs);
     let names = abouts.iter().map(|about| about.name.clone());
     let sources: Vec<_> = inputs.iter_mut().map(Input::source).zip(names).collect();
     let verifier = settings.verifier().limits(share.limits(total));

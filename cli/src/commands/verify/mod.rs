@@ -110,7 +110,8 @@ pub(crate) struct Args {
     /// Report findings of this rule or rule family as errors, or all `warnings`; may be repeated
     #[arg(long, value_name = "RULE")]
     deny: Vec<String>,
-    /// Omit findings of this rule or rule family; may be repeated
+    /// Omit findings of this rule or rule family, of a rule also where its family is denied; may be
+    /// repeated
     #[arg(long, value_name = "RULE")]
     allow: Vec<String>,
     /// Explain a rule and how to fix a trace that breaks it, or list the rules of a family

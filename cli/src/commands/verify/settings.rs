@@ -98,8 +98,13 @@ pub(super) fn with_truth(
         let name = file.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
         let Some(enabled) = truth.of(&name) else {
             let known: Vec<_> = truth.files().collect();
-            return Err(Failure::new(input::display(file), "is not described by the truth file")
-                .hint(format!("it describes {}", known.join(", "))));
+            let hint = match known[..] {
+                [] => "it describes no file: is it the truth.jsonl of `etlkit synth`?".to_owned(),
+                _ => format!("it describes {}", known.join(", ")),
+            };
+            return Err(
+                Failure::new(input::display(file), "is not described by the truth file").hint(hint)
+            );
         };
         settings.config.enabled.extend(enabled);
     }
