@@ -26,8 +26,7 @@ pub fn json_fields_with(out: &mut Vec<u8>, fields: &mut Fields<'_>, names: Optio
     fields_to(out, fields, Json { hex: true, names, ..Json::new(out) });
 }
 
-/// As [`json_fields_with`], as it stands in a quoted value of CSV: each quote twice, and a `\`
-/// before a `u` as `\u{5c}`.
+/// As [`json_fields_with`], as it stands in a quoted value of CSV: each quote twice.
 pub fn json_fields_in_csv(out: &mut Vec<u8>, fields: &mut Fields<'_>, names: Option<&dyn Names>) {
     fields_to(out, fields, Json { hex: true, names, csv: true, ..Json::new(out) });
 }
@@ -72,25 +71,9 @@ impl Json<'_> {
             let start = out.len();
             write(out);
             if self.csv {
-                self.escape(out, start);
+                double_quotes(out, start);
             }
         });
-    }
-
-    /// Escapes for CSV what follows `start`. In JSON, quotes within a text follow a backslash.
-    fn escape(self, out: &mut Vec<u8>, start: usize) {
-        if !out.get(start..).is_some_and(|text| text.contains(&b'\\')) {
-            return;
-        }
-        let text = out.split_off(start);
-        let mut rest = text.iter().peekable();
-        while let Some(byte) = rest.next() {
-            match byte {
-                b'"' => out.extend(b"\"\""),
-                b'\\' if rest.peek() == Some(&&b'u') => out.extend(b"\\u{5c}"),
-                byte => out.push(*byte),
-            }
-        }
     }
 
     /// What precedes a value of a member: a comma, a name in quotes, and a colon.
@@ -116,6 +99,19 @@ impl Json<'_> {
             self.quoted(out, write)
         }
         out.push(b':');
+    }
+}
+
+/// Doubles the quotes after `start`.
+fn double_quotes(out: &mut Vec<u8>, start: usize) {
+    if !out.get(start..).is_some_and(|text| text.contains(&b'"')) {
+        return;
+    }
+    for byte in out.split_off(start) {
+        if byte == b'"' {
+            out.push(byte);
+        }
+        out.push(byte);
     }
 }
 

@@ -59,14 +59,13 @@ fn filetime_and_system_time_print_iso_8601() {
     assert_eq!(text(|out| system_time(out, time)), "2021-09-09T14:59:35.007");
 }
 
-/// Compares the fields in CSV with those of JSON, whose quotes and backslashes are escaped in the
-/// simplest way.
+/// Compares the fields in CSV with those of JSON, whose quotes are doubled.
 fn are_equal_in_csv(schema: EventSchema, bytes: &[u8]) -> bool {
     let decoder = Decoder::new(schema.into());
     let fields = || decoder.fields(bytes, PointerSize::P8);
     let csv = text(|out| json_fields_in_csv(out, &mut fields(), None));
     let json = text(|out| json_fields_with(out, &mut fields(), None));
-    csv == json.replace("\\u", "\\u{5c}u").replace('"', "\"\"")
+    csv == json.replace('"', "\"\"")
 }
 
 #[test]

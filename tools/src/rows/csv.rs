@@ -309,7 +309,7 @@ fn escape_ascii(out: &mut Vec<u8>, text: &str) -> bool {
 }
 
 /// As [`escape`], of characters and unpaired surrogates.
-fn escape_chars(out: &mut Vec<u8>, text: impl Iterator<Item = Result<char, u16>> + Clone) {
+fn escape_chars(out: &mut Vec<u8>, mut text: impl Iterator<Item = Result<char, u16>> + Clone) {
     let formula = is_formula(text.clone());
     let special =
         |c| matches!(c, Ok(c) if c == ',' || c == '"' || c == ' ' || render::is_terminal_unsafe(c));
@@ -324,11 +324,10 @@ fn escape_chars(out: &mut Vec<u8>, text: impl Iterator<Item = Result<char, u16>>
     if formula {
         out.push(b'\'');
     }
-    let mut text = text.peekable();
     while let Some(c) = text.next() {
         match c {
             Ok('"') => out.extend(b"\"\""),
-            Ok('\\') if text.peek() == Some(&Ok('u')) => out.extend(b"\\u{5c}"),
+            Ok('\\') if text.clone().take(2).eq([Ok('u'), Ok('{')]) => out.extend(b"\\u{5c}"),
             Ok(c) if render::is_terminal_unsafe(c) => {
                 out.extend(c.escape_unicode().map(|c| c as u8))
             }
@@ -429,6 +428,8 @@ mod tests {
         for text in ["C:\\users\\u", "\\u{1b}", "\x1b\\u{5c}u", "\\\\u{x", "a\u{202e}b", "\\"] {
             assert_eq!(unescaped(escaped(text).trim_matches('"')), text, "{text:?}");
         }
+        assert_eq!(escaped(r"C:\Windows\System32\user32.dll"), r"C:\Windows\System32\user32.dll");
+        assert_eq!(escaped(r"\\u{41}\u"), r"\\u{5c}u{41}\u");
         let mut out = Vec::new();
         escape_chars(&mut out, [Ok('a'), Err(0xd800)].into_iter());
         assert_eq!(out, b"a\\u{d800}");
