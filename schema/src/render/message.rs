@@ -1,7 +1,7 @@
 //! Message strings with inserts.
 
 use super::digits::{decimal, signed};
-use super::{escape_line, plain_number, plain_value, unquoted_value, until_nul};
+use super::{escape_line, plain_names, unquoted_shown, until_nul};
 use crate::decode::{Fields, Member, Value};
 use crate::model::{Field, SchemaSource, Shown};
 use std::io::Write;
@@ -25,7 +25,7 @@ pub fn message(out: &mut Vec<u8>, text: &str, source: SchemaSource, fields: &Fie
 }
 
 /// As [`message`], but as UTF-8 with nothing escaped, for formats that bring their own escaping.
-/// What UTF-8 cannot hold, an unpaired surrogate, becomes `\u{d800}` in so many letters.
+/// What UTF-8 cannot hold, an unpaired surrogate, becomes U+FFFD.
 pub fn plain_message(out: &mut Vec<u8>, text: &str, source: SchemaSource, fields: &Fields<'_>) {
     let wpp = (source == SchemaSource::Tmf).then_some(None);
     Writer::new(wpp, fields, Form::Plain).whole(out, text);
@@ -105,7 +105,7 @@ impl Form {
     fn value(self, out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>) {
         use Value::{Ansi, Array, Char, Struct, Utf8, Utf16};
         match self {
-            Form::Escaped => unquoted_value(out, field, value),
+            Form::Escaped => unquoted_shown(out, field, shown, value),
             Form::Plain
                 if let Utf16(text) = value
                     && let Some(ascii) = until_nul(field, text).ascii() =>
@@ -118,12 +118,11 @@ impl Form {
                     Utf16(_) | Ansi(_) | Utf8(_) | Char(_) | Array(_) | Struct(_)
                 ) =>
             {
-                plain_number(out, field, shown, value);
+                unquoted_shown(out, field, shown, value);
             }
-            Form::Plain => plain_value(field, value, &mut Vec::new(), &mut |c| match c {
-                Ok(c) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
-                // Writing to a vector does not fail.
-                Err(unit) => drop(write!(out, "\\u{{{unit:x}}}")),
+            Form::Plain => plain_names(field, value, &mut Vec::new(), &mut |c| {
+                let c = c.unwrap_or(char::REPLACEMENT_CHARACTER);
+                out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
             }),
         }
     }
@@ -177,7 +176,13 @@ impl<'f, 'a> Writer<'f, 'a> {
 
     /// Writes what a `%` stands for; returns the text after it.
     fn insert<'t>(&mut self, out: &mut Vec<u8>, after: &'t str) -> &'t str {
-        let digits = after.bytes().take_while(u8::is_ascii_digit).take(3).count();
+        // Messages of manifests have at most 99 inserts, and end at a zero.
+        let most = match self.wpp {
+            Some(_) => 3,
+            None if after.starts_with('0') => 1,
+            None => 2,
+        };
+        let digits = after.bytes().take_while(u8::is_ascii_digit).take(most).count();
         let Some((number, rest)) = after.split_at_checked(digits).filter(|_| digits > 0) else {
             return self.letter(out, after);
         };

@@ -27,7 +27,7 @@ pub use digits::{decimal, hex_bytes, hexadecimal, signed};
 pub use json::{json_fields, json_fields_in_csv, json_fields_with, json_value};
 pub use message::{Prefix, message, plain_message, wpp_message};
 pub use names::Names;
-pub use plain::{plain_value, plain_value_with};
+pub use plain::{plain_names, plain_value, plain_value_with};
 pub use readable::readable_text;
 pub use status::{hresult, ntstatus, win32};
 pub use time::{filetime, system_time};
@@ -51,9 +51,9 @@ pub fn text_fields_with(out: &mut Vec<u8>, fields: &mut Fields<'_>, names: Optio
     Text { names, ..Text::new(out, true) }.fields(out, fields);
 }
 
-/// As it stands in running text, what [`plain_value`] passes on, with what is known of its field.
-fn plain_number(out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>) {
-    Text::new(out, false).value(out, field, shown, value);
+/// As [`unquoted_value`], with what is known of the field.
+fn unquoted_shown(out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>) {
+    Text { names_alone: true, ..Text::new(out, false) }.value(out, field, shown, value);
 }
 
 /// Writes one value: text in quotes, after values and bits the names that they have (`2(Forced)`),
@@ -64,8 +64,7 @@ pub fn text_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
 
 /// Writes one value as it stands in running text: without quotes, names in place of values.
 pub fn unquoted_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
-    let text = Text { names_alone: true, ..Text::new(out, false) };
-    text.value(out, field, &Shown::of(field), value);
+    unquoted_shown(out, field, &Shown::of(field), value);
 }
 
 struct Text<'n> {

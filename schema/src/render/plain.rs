@@ -30,25 +30,53 @@ pub fn plain_value_with(
     scratch: &mut Vec<u8>,
     sink: &mut dyn FnMut(Result<char, u16>),
 ) {
+    pass(field, value, Style { names, names_alone: false }, scratch, sink);
+}
+
+/// As [`plain_value`], with the names that a map has in place of values, as
+/// [`super::unquoted_value`] writes them.
+pub fn plain_names(
+    field: &Field,
+    value: Value<'_>,
+    scratch: &mut Vec<u8>,
+    sink: &mut dyn FnMut(Result<char, u16>),
+) {
+    pass(field, value, Style { names: None, names_alone: true }, scratch, sink);
+}
+
+/// Which names values have.
+#[derive(Clone, Copy)]
+struct Style<'n> {
+    names: Option<&'n dyn Names>,
+    names_alone: bool,
+}
+
+fn pass(
+    field: &Field,
+    value: Value<'_>,
+    style: Style<'_>,
+    scratch: &mut Vec<u8>,
+    sink: &mut dyn FnMut(Result<char, u16>),
+) {
     let given = Cell::new(0usize);
     let mut counted = |c| {
         given.set(given.get().saturating_add(1));
         sink(c);
     };
-    characters(field, value, names, scratch, &mut counted, &given);
+    characters(field, value, style, scratch, &mut counted, &given);
 }
 
 fn characters(
     field: &Field,
     value: Value<'_>,
-    names: Option<&dyn Names>,
+    style: Style<'_>,
     scratch: &mut Vec<u8>,
     sink: &mut dyn FnMut(Result<char, u16>),
     given: &Cell<usize>,
 ) {
     match value {
         Value::Utf16(text) => {
-            let (path, rest) = split(names, until_nul(field, text));
+            let (path, rest) = split(style.names, until_nul(field, text));
             path.chars().map(Ok).chain(rest.chars()).for_each(sink);
         }
         Value::Char(unit) => Utf16::new(&unit.to_le_bytes()).chars().for_each(sink),
@@ -64,7 +92,7 @@ fn characters(
                 if i > 0 {
                     sink(Ok(','));
                 }
-                characters(field, item, names, scratch, sink, given);
+                characters(field, item, style, scratch, sink, given);
             }
             sink(Ok(']'));
         }
@@ -76,13 +104,14 @@ fn characters(
                 }
                 member.name.chars().for_each(|c| sink(Ok(c)));
                 sink(Ok('='));
-                characters(member, value, names, scratch, sink, given);
+                characters(member, value, style, scratch, sink, given);
             }
             sink(Ok('}'));
         }
         value => {
             scratch.clear();
-            let text = Text { names, ..Text::new(scratch, false) };
+            let Style { names, names_alone } = style;
+            let text = Text { names, names_alone, ..Text::new(scratch, false) };
             text.value(scratch, field, &Shown::of(field), value);
             String::from_utf8_lossy(scratch).chars().for_each(|c| sink(Ok(c)));
         }

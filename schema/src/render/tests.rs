@@ -177,14 +177,14 @@ fn masks_and_ids_are_hexadecimal_whatever_their_value() {
 }
 
 #[test]
-fn plain_message_writes_lone_surrogates_in_hexadecimal() {
+fn plain_message_replaces_lone_surrogates() {
     let schema = sample();
     let bytes = payload(&schema);
     let decoder = Decoder::new(Arc::new(schema));
     let fields = decoder.fields(&bytes, PointerSize::P8);
     let mut out = Vec::new();
     plain_message(&mut out, "<%1>", SchemaSource::Manifest, &fields);
-    assert_eq!(String::from_utf8(out).unwrap(), "<a\\u{d800}\"\\>");
+    assert_eq!(String::from_utf8(out).unwrap(), "<a\u{fffd}\"\\>");
 }
 
 #[test]
@@ -208,7 +208,25 @@ fn message_replaces_inserts() {
     assert_eq!(manifest("a%nb%tc"), "a\nb\tc");
     assert_eq!(manifest("end%0 not shown"), "end");
     assert_eq!(manifest("%99 %q %"), "%99 %q %");
+    // Inserts of manifests have two digits at most.
+    assert_eq!(manifest("%100|%01"), "xé\\u{1b}0|");
     assert_eq!(show("%17!s!: %11!#x!", SchemaSource::Tmf), "pc: 0xb");
+}
+
+#[test]
+fn messages_have_the_names_of_values_in_both_forms() {
+    let schema = sample();
+    let bytes = payload(&schema);
+    let decoder = Decoder::new(Arc::new(schema));
+    let fields = decoder.fields(&bytes, PointerSize::P8);
+    for (source, format) in
+        [(SchemaSource::Manifest, "%2 %3 %9"), (SchemaSource::Tmf, "%11 %12 %18")]
+    {
+        for write in [message, plain_message] {
+            let shown = text(|out| write(out, format, source, &fields));
+            assert_eq!(shown, "one|two|0x8 minus one [0xa,0xb]");
+        }
+    }
 }
 
 #[test]
