@@ -201,9 +201,12 @@ fn value_to(out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>, j
     match value {
         Value::Null => out.extend(b"null"),
         Value::Bool(b) => out.extend(if b { &b"true"[..] } else { b"false" }),
-        // As many digits as the field has bits.
-        Value::Int(n) if json.hex && shown.status => {
-            json.quoted(out, |out| hexadecimal(out, n as u64 & 0xffff_ffff));
+        Value::Int(_)
+            if json.hex
+                && shown.hexadecimal
+                && let Some(bits) = super::bits(field, value) =>
+        {
+            json.quoted(out, |out| hexadecimal(out, bits));
         }
         Value::Int(n) if shown.time => {
             json.quoted(out, |out| filetime(out, n.cast_unsigned()));

@@ -293,12 +293,12 @@ fn float(out: &mut Vec<u8>, value: f64, whole: &dyn Display, exponent: &dyn Lowe
 
 fn integer(out: &mut Vec<u8>, field: &Field, shown: &Shown, n: i64) {
     let bits = bits(field, Value::Int(n)).unwrap_or_default();
-    match (field.out, field.in_type()) {
-        (OutType::Win32Error | OutType::NtStatus | OutType::HResult | OutType::Hex, _) => {
-            unsigned(out, field, shown, bits);
-        }
-        _ if shown.time => filetime(out, bits),
-        _ => signed(out, n),
+    if shown.hexadecimal {
+        unsigned(out, field, shown, bits);
+    } else if shown.time {
+        filetime(out, bits);
+    } else {
+        signed(out, n);
     }
 }
 

@@ -243,6 +243,15 @@ fn whole_numbers_have_the_digits_of_rust() {
     }
 }
 
+/// A payload of one field as the JSON of rows.
+fn in_rows(field: Field, payload: &[u8]) -> String {
+    let id = Identity::Modern { id: 1, version: 0 };
+    let mut schema = EventSchema::new(Guid::ZERO, id, SchemaSource::Manifest);
+    schema.fields = vec![field];
+    let decoder = Decoder::new(Arc::new(schema));
+    text(|out| json_fields_with(out, &mut decoder.fields(payload, PointerSize::P8), None))
+}
+
 #[test]
 fn numbers_have_the_width_and_the_meaning_of_their_fields() {
     let shown = |in_type, out, value| {
@@ -252,6 +261,8 @@ fn numbers_have_the_width_and_the_meaning_of_their_fields() {
     for (of, bytes) in [(InType::Int8, 1), (InType::Int16, 2), (InType::Int32, 4)] {
         let hexadecimal = format!("0x{}", "ff".repeat(bytes));
         assert_eq!(shown(of, OutType::Hex, Value::Int(-1)).0, hexadecimal);
+        let field = Field::new("F", of).with_out(OutType::Hex);
+        assert_eq!(in_rows(field, &vec![0xff; bytes]), format!("{{\"F\":\"{hexadecimal}\"}}"));
     }
     const TIME: u64 = 133_500_000_000_000_000;
     let printed = text(|out| filetime(out, TIME));
