@@ -15,8 +15,8 @@ mod shown;
 mod types;
 
 pub use map::{MapEntry, MapKind, Pattern, ValueMap};
-pub(crate) use shown::Shown;
-pub use shown::{Meaning, is_status};
+pub use shown::{Meaning, is_hexadecimal};
+pub(crate) use shown::{Shown, is_time};
 pub use types::{InType, OutType};
 
 /// A piece of text that is either part of the program (tables) or learned at run time.

@@ -28,8 +28,7 @@ pub(crate) struct Shown {
 impl Shown {
     pub fn of(field: &Field) -> Self {
         let status = is_status(field);
-        let time = matches!(field.out, OutType::DateTime | OutType::DateTimeUtc)
-            && matches!(field.in_type(), Some(InType::Int64 | InType::UInt64));
+        let time = is_time(field);
         let hexadecimal = is_hexadecimal(field);
         Shown { hexadecimal, status, time, meaning: field.meaning() }
     }
@@ -76,14 +75,20 @@ fn ends_with(name: &str, end: &str) -> bool {
 }
 
 /// Whether the numbers of a field are status codes.
-#[must_use]
-pub fn is_status(field: &Field) -> bool {
+fn is_status(field: &Field) -> bool {
     matches!(field.out, OutType::Win32Error | OutType::NtStatus | OutType::HResult)
 }
 
-/// Whether the numbers of a field are hexadecimal, whatever their value: addresses, masks, and ids
-/// of 64 bits.
-fn is_hexadecimal(field: &Field) -> bool {
+/// Whether the numbers of a field are times: intervals of 100 ns since 1601.
+pub(crate) fn is_time(field: &Field) -> bool {
+    matches!(field.out, OutType::DateTime | OutType::DateTimeUtc)
+        && matches!(field.in_type(), Some(InType::Int64 | InType::UInt64))
+}
+
+/// Whether the numbers of a field are hexadecimal, whatever their value: addresses, masks, status
+/// codes, and ids of 64 bits. Then they have no sign.
+#[must_use]
+pub fn is_hexadecimal(field: &Field) -> bool {
     use InType::{HexInt32, HexInt64, UInt8, UInt16, UInt32, UInt64};
     if field.map.as_ref().is_some_and(|map| map.kind() == MapKind::Bits) {
         return true;

@@ -22,7 +22,7 @@ mod status;
 mod time;
 
 pub use crate::escape::{escape_json, escape_line, is_terminal_unsafe};
-pub use crate::model::{Meaning, is_status};
+pub use crate::model::{Meaning, is_hexadecimal};
 pub use digits::{decimal, hex_bytes, hexadecimal, signed};
 pub use json::{json_fields, json_fields_in_csv, json_fields_with, json_value};
 pub use message::{Prefix, message, plain_message, wpp_message};
@@ -30,7 +30,7 @@ pub use names::Names;
 pub use plain::{plain_names, plain_value, plain_value_with};
 pub use readable::readable_text;
 pub use status::{hresult, ntstatus, win32};
-pub use time::{filetime, system_time};
+pub use time::{filetime, system_time, time_of};
 
 /// Elements of an array that the text form shows.
 const SHOWN: usize = 8;

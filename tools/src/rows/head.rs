@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use etl_format::Guid;
 use etl_format::read::Record;
-use etl_schema::{EventSchema, Named, SchemaSource, providers};
+use etl_schema::{EventSchema, Named, SchemaSource, Text, providers};
 
 use super::members::Members;
 use super::shared::SharedValues;
@@ -58,9 +58,14 @@ impl Head {
         head
     }
 
+    /// The names of its keywords.
+    pub(super) fn keywords(&self) -> &[Text] {
+        self.schema.as_ref().map_or(&[], |schema| &schema.keyword_names)
+    }
+
     /// The names of its keywords, joined.
     pub(super) fn keyword_names(&self) -> String {
-        self.schema.as_ref().map_or_else(String::new, |schema| schema.keyword_names.join("|"))
+        self.keywords().join("|")
     }
 
     /// Whether it is that of records with this key and schema.

@@ -56,7 +56,7 @@ impl<'c> RowModel<'c> {
     #[inline]
     pub(super) fn row<'a>(&'a mut self, record: &'a Record<'a>, decode: bool) -> Row<'a> {
         self.format_time(record.timestamp());
-        let RowModel { store, heads, no_head, payload_text, context, .. } = self;
+        let RowModel { clock, store, heads, no_head, payload_text, context, .. } = self;
         let described = if decode { store.decoder_and_pointers(record) } else { None };
         let schema = described.map(|(decoder, _)| decoder.schema());
         payload_text.clear();
@@ -79,6 +79,7 @@ impl<'c> RowModel<'c> {
             process_id,
             thread_id,
             context: *context,
+            clock,
             time: &self.time,
             seconds: self.relative.then_some(&*self.seconds),
             file: self.file.as_deref(),

@@ -1,7 +1,7 @@
 //! A record as a row, whatever its format.
 
-use etl_format::Guid;
 use etl_format::read::{ExtendedItem, Record};
+use etl_format::{Clock, Guid};
 use etl_schema::decode::Fields;
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, providers};
@@ -17,6 +17,7 @@ pub(super) struct Row<'a> {
     pub(super) process_id: Option<u32>,
     pub(super) thread_id: Option<u32>,
     pub(super) context: Option<&'a Context<'a>>,
+    pub(super) clock: &'a Clock,
     /// UTC, ISO 8601 with 100 ns.
     pub(super) time: &'a [u8],
     /// Seconds since the start of the session, where they were asked for.

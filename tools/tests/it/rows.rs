@@ -79,6 +79,39 @@ fn csv_has_a_column_for_each_field_of_one_name() {
     let mut trace = open(&file);
     let mut rows = RowWriter::new(Format::Csv, trace.clock(), store);
     let filter = Filter::of_providers([&*PROVIDER.to_string()]);
+#[test]
+fn time_is_compared_as_a_time_and_as_seconds() {
+    // 2 ms after the start of the trace at 2022-06-18T04:26:40Z.
+    let file = trace(&[Made::new(1_000 + 20_000, 5, &[])]);
+    let holds = |condition: &str| {
+        [false, true].map(|relative| {
+            let mut trace = open(&file);
+            let conditions = Conditions::new(&[], &[condition], None).unwrap();
+            let rows = RowWriter::new(Format::Text, trace.clock(), SchemaStore::default());
+            let mut rows = rows.relative_times(relative).conditions(conditions);
+            let mut records = trace.records(Order::Time).unwrap();
+            let mut held = false;
+            while let Some(record) = records.next_record().unwrap() {
+                held |= record.is_event() && rows.admits(&Filter::default(), &record);
+            }
+            held
+        })
+    };
+    for condition in [
+        "time >= 2022-06-18T04:26:40Z",
+        "time = 2022-06-18T04:26:40.002Z",
+        "time < 2022-06-18T05:26:41+01:00",
+        "time > 0.001",
+        "time = 0.002",
+        "time < 10",
+    ] {
+        assert_eq!(holds(condition), [true; 2], "{condition}");
+    }
+    for condition in ["time > 2022-06-18T04:26:41Z", "time < 0.002", "time > 10.0.0.1"] {
+        assert_eq!(holds(condition), [false; 2], "{condition}");
+    }
+}
+
     let mut out = Vec::new();
     for is_header in [true, false] {
         let mut records = trace.records(Order::Time).unwrap();

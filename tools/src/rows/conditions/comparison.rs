@@ -6,8 +6,9 @@ use etl_schema::decode::Value;
 use etl_schema::render::{self, Names};
 use etl_schema::{Field, MapKind};
 
+use super::NoCondition;
+use super::operand::Operand;
 use super::path::Path;
-use super::pattern::Pattern;
 use crate::rows::columns::{Cell, Column, FIELD_PREFIX};
 use crate::rows::row::Row;
 
@@ -47,6 +48,13 @@ enum Operator {
     Like,
 }
 
+impl Operator {
+    /// Whether it asks for less or greater.
+    const fn is_of_order(self) -> bool {
+        matches!(self, Operator::Less | Operator::AtMost | Operator::Greater | Operator::AtLeast)
+    }
+}
+
 /// Operators, those first that begin as others do.
 const OPERATORS: [(&str, Operator); 8] = [
     ("==", Operator::Equal),
@@ -59,37 +67,39 @@ const OPERATORS: [(&str, Operator); 8] = [
     ("~", Operator::Like),
 ];
 
+/// What operators consist of.
+const SIGNS: [char; 5] = ['!', '<', '>', '=', '~'];
+
 /// A comparison with a value.
 #[derive(Clone, Debug)]
 pub(super) struct Comparison {
     subject: Subject,
     operator: Operator,
-    /// The value as text, as a pattern, and as a number.
-    text: String,
-    pattern: Pattern,
-    number: Option<f64>,
-    integer: Option<i128>,
+    operand: Operand,
 }
 
 impl Comparison {
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let at = text.find(['!', '<', '>', '=', '~'])?;
-        let (name, rest) = text.split_at_checked(at)?;
-        let (sign, operator) = OPERATORS.into_iter().find(|(sign, _)| rest.starts_with(sign))?;
-        let value = rest.strip_prefix(sign)?.trim();
-        let name = name.trim();
-        let integer = match value.strip_prefix("0x") {
-            Some(digits) => i128::from_str_radix(digits, 16).ok(),
-            None => value.parse().ok(),
-        };
-        (!name.is_empty()).then(|| Comparison {
-            subject: Subject::new(name),
-            operator,
-            text: value.to_lowercase(),
-            pattern: Pattern::new(value),
-            number: value.parse().ok().or(integer.map(|n| n as f64)),
-            integer,
-        })
+    pub(super) fn parse(text: &str) -> Result<Self, NoCondition> {
+        let form = || NoCondition::Form(text.to_owned());
+        let (name, sign, operator, value) = split(text).ok_or_else(form)?;
+        if name.is_empty() {
+            return Err(form());
+        }
+        let inner = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+        if inner.is_none_or(|inner| inner.contains('"')) && is_several(value) {
+            return Err(NoCondition::Several(text.to_owned()));
+        }
+        let operand = Operand::new(inner.unwrap_or(value));
+        // `<>` and `=>` are no operators; but names can begin so: `<>c.Main`.
+        if let Some(rest) = value.strip_prefix(['<', '>'])
+            && (operator.is_of_order() || Operand::new(rest.trim()).has_order())
+        {
+            return Err(form());
+        }
+        if operator.is_of_order() && !operand.has_order() {
+            return Err(NoCondition::NoOrder { operator: sign, value: value.to_owned() });
+        }
+        Ok(Comparison { subject: Subject::new(name), operator, operand })
     }
 
     /// The field that is compared, without the places of elements: `Values.Size`.
@@ -117,62 +127,49 @@ impl Comparison {
 
     fn admits_id(&self, id: Option<u32>, name: &str) -> bool {
         let Some(id) = id else { return false };
-        self.is_true(self.order_of(id.into()), |is| !name.is_empty() && is_name(name, is))
+        self.is_true(self.operand.order_of(id.into()), |is| !name.is_empty() && is_name(name, is))
     }
 
     fn admits_column(&self, row: &Row<'_>, column: Column, scratch: &mut Vec<u8>) -> bool {
         let mut text = Vec::new();
         let order = match row.cell(column) {
-            Cell::Number(n) | Cell::Hex(n) => self.order_of(n.into()),
-            Cell::Signed(n) => self.order_of(n.into()),
-            Cell::Hook(n) => self.order_of(n.into()),
+            Cell::Number(n) | Cell::Hex(n) => self.operand.order_of(n.into()),
+            Cell::Signed(n) => self.operand.order_of(n.into()),
+            Cell::Hook(n) => self.operand.order_of(n.into()),
+            _ if column == Column::Time => {
+                let filetime = row.clock.filetime(row.record.timestamp());
+                self.operand.order_of_time(filetime, row.clock.start_time)
+            }
             _ => None,
         };
         row.write_column(&mut text, column, scratch, |out, text| out.extend(text.as_bytes()));
         if text.is_empty() {
             return false;
         }
-        self.is_true(order, |is| is(&String::from_utf8_lossy(&text)))
+        self.is_true(order, |is| {
+            is(&String::from_utf8_lossy(&text))
+                || column == Column::Keywords && row.head.keywords().iter().any(|name| is(name))
+        })
     }
 
-    fn order_of(&self, number: i128) -> Option<Ordering> {
-        let exact = self.integer.map(|wanted| number.cmp(&wanted));
-        exact.or_else(|| (number as f64).partial_cmp(&self.number?))
-    }
-
-    /// Whether the condition holds for something with this order to the value, where both are
-    /// numbers, and with texts: `any` asks for each of them, the one that is printed first.
+    /// Whether the condition holds for something with this order to the value, where it has one,
+    /// and with texts: `any` asks for each of them.
     fn is_true(
         &self,
         order: Option<Ordering>,
         any: impl FnOnce(&mut dyn FnMut(&str) -> bool) -> bool,
     ) -> bool {
-        use Ordering::{Equal, Greater, Less};
         match self.operator {
-            Operator::Equal => {
-                order == Some(Equal) || any(&mut |text| text.to_lowercase() == self.text)
+            Operator::Equal | Operator::NotEqual => {
+                let is_equal =
+                    order == Some(Ordering::Equal) || any(&mut |text| self.operand.is(text));
+                is_equal == (self.operator == Operator::Equal)
             }
-            Operator::NotEqual => {
-                order != Some(Equal) && !any(&mut |text| text.to_lowercase() == self.text)
-            }
-            Operator::Like => any(&mut |text| self.pattern.matches(text)),
-            // Times are compared as they are written.
-            operator => {
-                let order = order.or_else(|| {
-                    let mut first = None;
-                    any(&mut |text| {
-                        first.get_or_insert_with(|| text.to_lowercase().cmp(&self.text));
-                        true
-                    });
-                    first
-                });
-                order.is_some_and(|order| match operator {
-                    Operator::Less => order == Less,
-                    Operator::AtMost => order != Greater,
-                    Operator::Greater => order == Greater,
-                    _ => order != Less,
-                })
-            }
+            Operator::Like => any(&mut |text| self.operand.matches(text)),
+            Operator::Less => order.is_some_and(Ordering::is_lt),
+            Operator::AtMost => order.is_some_and(Ordering::is_le),
+            Operator::Greater => order.is_some_and(Ordering::is_gt),
+            Operator::AtLeast => order.is_some_and(Ordering::is_ge),
         }
     }
 
@@ -187,16 +184,26 @@ impl Comparison {
         if let Value::Array(items) = value {
             return items.iter().any(|item| self.holds(field, item, names, scratch));
         }
-        let order = match value {
-            Value::Float(n) => self.number.and_then(|number| f64::from(n).partial_cmp(&number)),
-            Value::Double(n) => self.number.and_then(|number| n.partial_cmp(&number)),
-            // Status codes are printed without a sign.
-            Value::Int(n) if render::is_status(field) => self.order_of((n as u32).into()),
-            Value::Int(n) => self.order_of(n.into()),
-            other => other.as_u64().and_then(|n| self.order_of(n.into())),
-        };
+        let order = self.operand.order_of_value(field, value);
         self.is_true(order, |is| any_text(field, value, names, scratch, is))
     }
+}
+
+/// The name, the operator and the value of a condition.
+fn split(text: &str) -> Option<(&str, &'static str, Operator, &str)> {
+    let (name, rest) = text.split_at_checked(text.find(SIGNS)?)?;
+    let (sign, operator) = OPERATORS.into_iter().find(|(sign, _)| rest.starts_with(sign))?;
+    Some((name.trim(), sign, operator, rest.strip_prefix(sign)?.trim()))
+}
+
+/// Whether another condition follows in a value: `600 and MethodSize < 700`.
+fn is_several(value: &str) -> bool {
+    let value = value.to_lowercase();
+    let is_condition = |text: &str| {
+        let name = split(text).map_or("", |(name, ..)| name);
+        !name.is_empty() && !name.contains(char::is_whitespace)
+    };
+    [" and ", " or ", "&&", "||"].iter().any(|word| value.split(word).skip(1).any(is_condition))
 }
 
 /// Whether `is` holds with any of the texts that a value has: as it is printed, without the names
@@ -223,13 +230,20 @@ fn any_text(
     if plain != printed && is(&plain) {
         return true;
     }
+    let mut named = || {
+        let mut text = String::new();
+        render::plain_names(field, value, scratch, &mut |c| {
+            text.push(c.unwrap_or(char::REPLACEMENT_CHARACTER));
+        });
+        text
+    };
     let Some(bits) = render::bits(field, value) else { return false };
     if render::status_name(field, bits).is_some_and(&mut *is) {
         return true;
     }
     if let Some(map) = &field.map {
         return map.get(bits).is_some_and(&mut *is)
-            || map.kind() == MapKind::Bits && map.bits(bits).any(&mut *is);
+            || map.kind() == MapKind::Bits && (map.bits(bits).any(&mut *is) || is(&named()));
     }
     let name = names.zip(field.meaning()).and_then(|(names, of)| names.name(of, bits));
     name.is_some_and(|name| is_name(&name, is))
@@ -247,9 +261,10 @@ fn is_name(name: &str, is: &mut dyn FnMut(&str) -> bool) -> bool {
 mod tests {
     use std::borrow::Cow;
 
+    use etl_format::Guid;
     use etl_schema::decode::Utf16;
     use etl_schema::render::Meaning;
-    use etl_schema::{InType, OutType};
+    use etl_schema::{InType, MapEntry, OutType, ValueMap};
 
     use super::*;
 
@@ -271,9 +286,41 @@ mod tests {
             ("fields.level < 4", field("level"), Operator::Less, "4"),
         ] {
             let read = Comparison::parse(text).unwrap();
-            assert_eq!((read.subject, read.operator, &*read.text), (subject, operator, value));
+            assert_eq!((read.subject, read.operator), (subject, operator));
+            assert!(read.operand.is(value), "{text}");
         }
-        assert!(Comparison::parse("= 4").is_none() && Comparison::parse("A 4").is_none());
+    }
+
+    #[test]
+    fn conditions_that_could_not_hold_are_refused() {
+        let refused = |text: &str| Comparison::parse(text).unwrap_err();
+        for text in ["= 4", "A 4", "A <> 633", "A => 5", "A =< 10.0.0.1", "A !~ b"] {
+            assert_eq!(refused(text), NoCondition::Form(text.into()), "{text}");
+        }
+        for text in [
+            "A > 600 and A < 700",
+            "A = b AND c ~ d",
+            "A=1&&B=2",
+            "A = b or c=d",
+            "A = \"b\" and c = \"d\"",
+        ] {
+            assert_eq!(refused(text), NoCondition::Several(text.into()), "{text}");
+        }
+        for (text, operator, value) in
+            [("A >= 1K", ">=", "1K"), ("level < Warning", "<", "Warning"), ("A>", ">", "")]
+        {
+            assert_eq!(refused(text), NoCondition::NoOrder { operator, value: value.into() });
+        }
+        for text in [
+            "A = <>c.Main",
+            "A=<Main>$",
+            "A = read and write",
+            "A ~ * or more",
+            "A = \"a && b=c\"",
+            "A = x|y",
+        ] {
+            assert!(Comparison::parse(text).is_ok(), "{text}");
+        }
     }
 
     fn holds(condition: &str, field: &Field, value: Value<'_>, names: Option<&dyn Names>) -> bool {
@@ -290,7 +337,34 @@ mod tests {
         assert!(holds("F>99.5", Value::UInt(1143)) && !holds("F<99.5", Value::UInt(1143)));
         assert!(holds("F=255.0", Value::UInt(255)) && holds("F<1e10", Value::Int(-2)));
         assert!(holds("F~S*", Value::Ansi(b"svchost")) && holds("F!=x", Value::Ansi(b"y")));
-        assert!(holds("F<=b", Value::Ansi(b"a")) && !holds("F<=b", Value::Ansi(b"c")));
+        assert!(!holds("F<5", Value::Ansi(b"4")) && !holds("F>5", Value::Ansi(b"x")));
+        let address = |last| Value::Ipv4([10, 0, 0, last].into());
+        assert!(holds("F > 10.0.0.4", address(10)) && !holds("F > 10.0.0.10", address(4)));
+        assert!(holds("F = 10.0.0.4", address(4)) && !holds("F < ::", address(4)));
+    }
+
+    #[test]
+    fn quotes_around_a_value_and_braces_around_a_guid_do_not_count() {
+        let field = Field::new("F", InType::UInt32);
+        let holds = |condition: &str, value| holds(condition, &field, value, None);
+        assert!(holds("F=\"a b\"", Value::Ansi(b"a b")) && !holds("F=\"a\"", Value::Ansi(b"b")));
+        assert!(holds("F=\"\"a\"\"", Value::Ansi(b"\"a\"")) && holds("F=\"\"", Value::Ansi(b"")));
+        let guid = Guid::parse("e13c0d23-ccbc-4e12-931b-d9cc2eee27e4").unwrap();
+        let braces = format!("{{{}}}", guid.to_string().to_uppercase());
+        assert!(holds(&format!("F = {braces}"), Value::Guid(guid)));
+        assert!(holds(&format!("F = {guid}"), Value::Ansi(braces.as_bytes())));
+        assert!(!holds(&format!("F != {braces}"), Value::Guid(guid)));
+    }
+
+    #[test]
+    fn flags_are_compared_with_each_name_and_with_all_that_are_printed() {
+        let entry = |value, name: &'static str| MapEntry { value, name: name.into() };
+        let entries = vec![entry(1, "Bit1"), entry(2, "Bit2"), entry(4, "High")];
+        let map = ValueMap::new("Bits", MapKind::Bits, entries);
+        let field = Field::new("F", InType::UInt32).with_map(std::sync::Arc::new(map));
+        let holds = |condition: &str| holds(condition, &field, Value::UInt(0x13), None);
+        assert!(holds("F = bit2") && holds("F = Bit1|Bit2|0x10") && holds("F ~ bit1|*"));
+        assert!(!holds("F = Bit1|Bit2") && !holds("F = High") && !holds("F != Bit1|Bit2|0x10"));
     }
 
     /// A trace in which process 7 is `Orders.exe` and volume 2 is `C:`.
@@ -344,6 +418,6 @@ mod tests {
         };
         assert!(holds(r"FileName = c:\A\b.dll") && holds(r"FileName ~ C:\*"));
         assert!(holds(r"FileName ~ \Device\*") && !holds(r"FileName != C:\a\b.dll"));
-        assert!(holds(r"FileName < D:") && !holds(r"FileName = \a\b.dll"));
+        assert!(!holds(r"FileName = \a\b.dll"));
     }
 }

@@ -1,6 +1,7 @@
 //! Conditions on the name, the fields and the text of events.
 
 mod comparison;
+mod operand;
 mod path;
 mod pattern;
 
@@ -23,14 +24,38 @@ pub struct Conditions {
 
 /// A condition on a field that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected FIELD OP VALUE with =, !=, <, <=, >, >= or ~, such as `ProcessId = 4`")]
-pub struct NoCondition;
+#[non_exhaustive]
+pub enum NoCondition {
+    /// It is not a field, an operator and a value.
+    #[error(
+        "{0:?} is no condition: expected FIELD OP VALUE with =, !=, <, <=, >, >= or ~, such as \
+         `ProcessId = 4`"
+    )]
+    Form(String),
+    /// Nothing is less or greater than its value.
+    #[error(
+        "{value:?} has no order: expected a number, a time (2020-07-29T00:07:01Z) or an IP \
+         address after {operator}"
+    )]
+    NoOrder {
+        /// The operator.
+        operator: &'static str,
+        /// The value as it was written.
+        value: String,
+    },
+    /// It is several conditions in one.
+    #[error(
+        "{0:?} is more than one condition: give each by itself (all must hold), or put the value \
+         in quotes"
+    )]
+    Several(String),
+}
 
 impl Conditions {
     /// Conditions from names of events (`GC*`), conditions on fields (`ProcessId = 4`), and text.
     ///
     /// # Errors
-    /// For a condition on a field that has another form.
+    /// For a condition on a field that cannot be read, or that no value could fulfil.
     pub fn new<T: AsRef<str>>(
         events: &[T],
         fields: &[T],
@@ -40,7 +65,7 @@ impl Conditions {
             events: events.iter().map(|name| Pattern::new(name.as_ref())).collect(),
             fields: fields
                 .iter()
-                .map(|text| Comparison::parse(text.as_ref()).ok_or(NoCondition))
+                .map(|text| Comparison::parse(text.as_ref()))
                 .collect::<Result<_, _>>()?,
             text: text.map(str::to_lowercase),
         })
