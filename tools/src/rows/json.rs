@@ -5,6 +5,7 @@ use etl_schema::decode::Sid;
 use etl_schema::render::{self, Names, decimal, escape_json, hex_bytes, hexadecimal};
 
 use super::columns::{Cell, Column};
+use super::items::Items;
 use super::members::{key, quoted, text_member};
 use super::row::Row;
 use crate::context::EventNames;
@@ -37,9 +38,7 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
         out.extend_from_slice(&common.numbers);
     }
     member(out, row, Column::Activity);
-    for item in record.extended() {
-        write_item(out, &item, row);
-    }
+    write_items(out, row, Items::of(record));
     out.extend_from_slice(&common.event);
     if let Some(fields) = &row.fields {
         key(out, Column::Fields);
@@ -79,42 +78,71 @@ fn member(out: &mut Vec<u8>, row: &Row<'_>, column: Column) {
     cell.write(out, b"\"", escape_json);
 }
 
-fn write_item(out: &mut Vec<u8>, item: &ExtendedItem<'_>, row: &Row<'_>) {
-    match item {
-        ExtendedItem::RelatedActivity(id) => {
-            key(out, Column::RelatedActivity);
-            quoted(out, |out| out.extend(id.to_ascii()));
-        }
-        ExtendedItem::Stack(stack) => {
-            out.extend(b",\"stack\":[");
-            for (i, address) in stack.addresses().enumerate() {
-                if i > 0 {
-                    out.push(b',');
-                }
-                quoted(out, |out| hexadecimal(out, address));
-            }
-            out.push(b']');
-            let Some(names) = row.names().filter(EventNames::resolves) else { return };
-            out.extend(b",\"stack_name\":[");
-            for (i, address) in stack.addresses().enumerate() {
-                if i > 0 {
-                    out.push(b',');
-                }
-                match names.symbol(address) {
-                    Some(name) => escape_json(out, &name),
-                    None => out.extend(b"null"),
-                }
-            }
-            out.push(b']');
-        }
-        ExtendedItem::Sid(sid) => {
-            out.extend(b",\"sid\":");
-            quoted(out, |out| render::sid(out, Sid(sid)));
-        }
-        ExtendedItem::TerminalSession(id) => {
-            out.extend(b",\"terminal_session\":");
-            decimal(out, (*id).into());
-        }
-        _ => {}
+fn write_items(out: &mut Vec<u8>, row: &Row<'_>, items: Items<'_>) {
+    if let Some(id) = items.related_activity {
+        key(out, Column::RelatedActivity);
+        quoted(out, |out| out.extend(id.to_ascii()));
     }
+    if let Some(sid) = items.sid {
+        out.extend(b",\"sid\":");
+        quoted(out, |out| render::sid(out, Sid(sid)));
+    }
+    if let Some(id) = items.terminal_session {
+        out.extend(b",\"terminal_session\":");
+        decimal(out, id.into());
+    }
+    if let Some(instance) = items.instance {
+        out.extend(b",\"instance_id\":");
+        decimal(out, instance.id.into());
+        out.extend(b",\"parent_instance_id\":");
+        decimal(out, instance.parent_id.into());
+        out.extend(b",\"parent_class\":");
+        quoted(out, |out| out.extend(instance.parent_class.to_ascii()));
+    }
+    for (name, id) in [
+        ("process_start_key", items.process_start_key),
+        ("stack_match_id", items.stack_match_id),
+        ("stack_key", items.stack_key),
+    ] {
+        if let Some(id) = id {
+            out.extend(b",\"");
+            out.extend(name.as_bytes());
+            out.extend(b"\":");
+            quoted(out, |out| hexadecimal(out, id));
+        }
+    }
+    if items.has_stack {
+        write_stack(out, row);
+    }
+}
+
+/// The addresses of all stacks that the record has.
+fn write_stack(out: &mut Vec<u8>, row: &Row<'_>) {
+    let record = row.record;
+    let addresses = || {
+        record.extended().filter_map(|item| match item {
+            ExtendedItem::Stack(stack) => Some(stack.addresses()),
+            _ => None,
+        })
+    };
+    out.extend(b",\"stack\":[");
+    for (i, address) in addresses().flatten().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        quoted(out, |out| hexadecimal(out, address));
+    }
+    out.push(b']');
+    let Some(names) = row.names().filter(EventNames::resolves) else { return };
+    out.extend(b",\"stack_name\":[");
+    for (i, address) in addresses().flatten().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        match names.symbol(address) {
+            Some(name) => escape_json(out, &name),
+            None => out.extend(b"null"),
+        }
+    }
+    out.push(b']');
 }

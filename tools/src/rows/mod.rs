@@ -26,6 +26,7 @@ mod columns;
 mod conditions;
 mod csv;
 mod head;
+mod items;
 mod json;
 mod members;
 mod message;

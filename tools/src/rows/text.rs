@@ -6,6 +6,7 @@ use etl_format::constants::group_name;
 use etl_schema::render::{self, Names, decimal, escape_line, hex_bytes};
 
 use super::columns::{Cell, Column};
+use super::items::Instance;
 use super::row::Row;
 
 pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scratch: &mut Vec<u8>) {
@@ -42,6 +43,10 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
     labelled(out, " hook ", row.cell(Column::Hook));
     labelled(out, " keyword ", row.cell(Column::Keyword));
     labelled(out, " activity ", row.cell(Column::Activity));
+    if let Some(instance) = Instance::of(record) {
+        labelled(out, " instance ", Cell::Number(instance.id.into()));
+        labelled(out, " parent ", Cell::Number(instance.parent_id.into()));
+    }
     labelled(out, " ", row.cell(Column::Event));
     if payload_bytes {
         out.extend(b"  ");

@@ -1,7 +1,13 @@
 //! One event as a row of each form.
 
-use crate::common::{Made, PROVIDER, open, trace};
+use std::io::Cursor;
+
+use crate::common::{Made, PROVIDER, header, open, trace};
+use etl_format::Guid;
+use etl_format::constants::{EventFlags, EventProperties, ExtendedType, PointerSize};
 use etl_format::read::Order;
+use etl_format::write::record::{Event, EventDescriptor, Extended, Full, Instance};
+use etl_format::write::{File, Session, SessionConfig};
 use etl_schema::store::SchemaStore;
 use etl_schema::{Count, EventSchema, Field, Identity, InType, SchemaSource};
 use etl_tools::filter::Filter;
@@ -74,12 +80,6 @@ fn text_is_found_in_any_value_as_it_is() {
 }
 
 #[test]
-fn csv_has_a_column_for_each_field_of_one_name() {
-    let (file, store) = texts();
-    let mut trace = open(&file);
-    let mut rows = RowWriter::new(Format::Csv, trace.clock(), store);
-    let filter = Filter::of_providers([&*PROVIDER.to_string()]);
-#[test]
 fn time_is_compared_as_a_time_and_as_seconds() {
     // 2 ms after the start of the trace at 2022-06-18T04:26:40Z.
     let file = trace(&[Made::new(1_000 + 20_000, 5, &[])]);
@@ -112,6 +112,12 @@ fn time_is_compared_as_a_time_and_as_seconds() {
     }
 }
 
+#[test]
+fn csv_has_a_column_for_each_field_of_one_name() {
+    let (file, store) = texts();
+    let mut trace = open(&file);
+    let mut rows = RowWriter::new(Format::Csv, trace.clock(), store);
+    let filter = Filter::of_providers([&*PROVIDER.to_string()]);
     let mut out = Vec::new();
     for is_header in [true, false] {
         let mut records = trace.records(Order::Time).unwrap();
@@ -153,6 +159,81 @@ fn json_has_one_object_per_event() {
     assert!(text.contains(",\"timestamp\":2000,\"cpu\":0,\"kind\":\"EVENT64\",\"pid\":100,"));
     assert!(text.contains(&format!(",\"provider_guid\":\"{guid}\",{named},\"id\":1,")), "{text}");
     assert!(text.contains("\"fields\":{\"Count\":7,\"Depth\":1,"), "{text}");
+}
+
+/// An INSTANCE record, and an event with two stacks, the key of its process, and an instance.
+fn with_items() -> Vec<u8> {
+    let full = Full {
+        pointer_size: PointerSize::P8,
+        opcode: 1,
+        level: 2,
+        version: 3,
+        thread_id: 101,
+        process_id: 100,
+        timestamp: 2_000,
+        class: PROVIDER,
+        kernel_time: 0,
+        user_time: 0,
+        payload: &[],
+    };
+    let ids = (77, 78, Guid::new(9, 1, 2, [3; 8]));
+    let instance =
+        Instance { full, instance_id: ids.0, parent_instance_id: ids.1, parent_class: ids.2 };
+    let info = [&11u32.to_le_bytes()[..], &12u32.to_le_bytes(), &ids.2.to_bytes()].concat();
+    let extended = [
+        Extended::Stack64 { match_id: 0, addresses: &[1, 2] },
+        Extended::Other(ExtendedType::INSTANCE_INFO, &info),
+        Extended::Other(ExtendedType::PROCESS_START_KEY, &[5, 0, 0, 0, 0, 0, 1, 0]),
+        Extended::Stack64 { match_id: 7, addresses: &[3] },
+    ];
+    let event = Event {
+        pointer_size: PointerSize::P8,
+        flags: EventFlags(0x40),
+        properties: EventProperties(0),
+        thread_id: 101,
+        process_id: 100,
+        timestamp: 2_001,
+        provider: PROVIDER,
+        descriptor: EventDescriptor { id: 5, ..EventDescriptor::default() },
+        kernel_time: 0,
+        user_time: 0,
+        activity: Guid::ZERO,
+        extended: &extended,
+        payload: &[],
+    };
+    let config = SessionConfig::new(header());
+    let mut session = Session::create(File::new(Cursor::new(Vec::new())), config).unwrap();
+    session.write(0, &instance).unwrap();
+    session.write(0, &event).unwrap();
+    session.close(Some(header().end_time)).unwrap().0.into_inner().into_inner()
+}
+
+#[test]
+fn json_has_one_stack_and_all_ids_of_extended_items_and_instances() {
+    let file = with_items();
+    let mut trace = open(&file);
+    let mut lines = Vec::new();
+    for format in [Format::JsonLines, Format::Text] {
+        let mut rows = RowWriter::new(format, trace.clock(), SchemaStore::default());
+        let mut records = trace.records(Order::Time).unwrap();
+        while let Some(record) = records.next_record().unwrap() {
+            let mut out = Vec::new();
+            if !record.is_kernel() {
+                rows.write(&mut out, &record);
+                lines.push(String::from_utf8(out).unwrap());
+            }
+        }
+    }
+    let parent = "\"parent_class\":\"00000009-0001-0002-0303-030303030303\"";
+    let instance = format!(",\"instance_id\":77,\"parent_instance_id\":78,{parent},\"event\"");
+    assert!(lines[0].contains(&instance), "{}", lines[0]);
+    let items = format!(
+        ",\"instance_id\":11,\"parent_instance_id\":12,{parent},\
+         \"process_start_key\":\"0x1000000000005\",\"stack_match_id\":\"0x7\",\
+         \"stack\":[\"0x1\",\"0x2\",\"0x3\"],\"event\""
+    );
+    assert!(lines[1].contains(&items), "{}", lines[1]);
+    assert!(lines[2].contains(" level 2 instance 77 parent 78 "), "{}", lines[2]);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use etl_schema::render::{self, Names, decimal, hex_bytes as hex, hexadecimal};
 use etl_schema::{EventSchema, Field, SchemaSource};
 
 use super::head::own;
+use super::items::Items;
 use super::row::Row;
 use markup::{Escaper, attribute, element, enclosed, guid, named, number, text};
 
@@ -90,18 +91,10 @@ fn system(out: &mut Vec<u8>, row: &Row<'_>) {
     // The schema has unsigned timestamps.
     attribute(out, "RawTime", |out| decimal(out, record.timestamp() as u64));
     out.extend(b"/>");
-    let (mut related, mut session, mut user) = (None, None, None);
-    for item in record.extended() {
-        match item {
-            ExtendedItem::RelatedActivity(id) => related = Some(id),
-            ExtendedItem::TerminalSession(id) => session = Some(id),
-            ExtendedItem::Sid(sid) => user = Some(sid),
-            _ => {}
-        }
-    }
+    let items = Items::of(record);
     out.extend(b"<Correlation");
     attribute(out, "ActivityID", |out| guid(out, row.activity.unwrap_or(Guid::ZERO)));
-    if let Some(related) = related {
+    if let Some(related) = items.related_activity {
         attribute(out, "RelatedActivityID", |out| guid(out, related));
     }
     out.extend(b"/><Execution");
@@ -110,7 +103,7 @@ fn system(out: &mut Vec<u8>, row: &Row<'_>) {
     attribute(out, "ProcessID", |out| decimal(out, process.into()));
     attribute(out, "ThreadID", |out| decimal(out, thread.into()));
     attribute(out, "ProcessorID", |out| decimal(out, record.processor().into()));
-    if let Some(session) = session {
+    if let Some(session) = items.terminal_session {
         attribute(out, "SessionID", |out| decimal(out, session.into()));
     }
     processor_times(out, record);
@@ -121,7 +114,7 @@ fn system(out: &mut Vec<u8>, row: &Row<'_>) {
         _ => element(out, "Channel", channel),
     }
     out.extend(b"<Computer/>");
-    if let Some(user) = user {
+    if let Some(user) = items.sid {
         out.extend(b"<Security");
         attribute(out, "UserID", |out| render::sid(out, Sid(user)));
         out.extend(b"/>");
@@ -235,9 +228,9 @@ fn extended_info(out: &mut Vec<u8>, row: &Row<'_>) {
     if let Some(class) = row.class() {
         enclosed(out, "EventGuid", |out| guid(out, class));
     }
-    if let Header::Instance(header) = record.header() {
-        number(out, "InstanceID", header.instance_id.into());
-        number(out, "ParentInstanceID", header.parent_instance_id.into());
+    if let Some(instance) = Items::of(record).instance {
+        number(out, "InstanceID", instance.id.into());
+        number(out, "ParentInstanceID", instance.parent_id.into());
     }
     for item in record.extended() {
         let (match_id, key) = match &item {

@@ -1,0 +1,84 @@
+//! What a record says of its event besides the payload: its extended items, and its instance.
+
+use etl_format::Guid;
+use etl_format::constants::RecordKind;
+use etl_format::read::{ExtendedItem, Header, Record};
+
+/// An instance of a class, and its parent.
+pub(super) struct Instance {
+    pub(super) id: u32,
+    pub(super) parent_id: u32,
+    pub(super) parent_class: Guid,
+}
+
+impl Instance {
+    /// That of an INSTANCE record.
+    pub(super) fn of(record: &Record<'_>) -> Option<Self> {
+        // Few records are, and their kind is known before their header is decoded.
+        if !matches!(record.kind(), RecordKind::INSTANCE32 | RecordKind::INSTANCE64) {
+            return None;
+        }
+        let Header::Instance(header) = record.header() else { return None };
+        Some(Instance {
+            id: header.instance_id,
+            parent_id: header.parent_instance_id,
+            parent_class: header.parent_class,
+        })
+    }
+}
+
+/// The extended items of a record, the first one of each kind.
+#[derive(Default)]
+pub(super) struct Items<'a> {
+    pub(super) related_activity: Option<Guid>,
+    pub(super) sid: Option<&'a [u8]>,
+    pub(super) terminal_session: Option<u32>,
+    pub(super) instance: Option<Instance>,
+    pub(super) process_start_key: Option<u64>,
+    pub(super) has_stack: bool,
+    /// Joins the halves of a stack.
+    pub(super) stack_match_id: Option<u64>,
+    pub(super) stack_key: Option<u64>,
+}
+
+impl<'a> Items<'a> {
+    #[inline]
+    pub(super) fn of(record: &Record<'a>) -> Self {
+        let mut items = Items { instance: Instance::of(record), ..Items::default() };
+        for item in record.extended() {
+            items.add(item);
+        }
+        items
+    }
+
+    fn add(&mut self, item: ExtendedItem<'a>) {
+        fn set<T>(to: &mut Option<T>, value: T) {
+            to.get_or_insert(value);
+        }
+        match item {
+            ExtendedItem::RelatedActivity(id) => set(&mut self.related_activity, id),
+            ExtendedItem::Sid(sid) => set(&mut self.sid, sid),
+            ExtendedItem::TerminalSession(id) => set(&mut self.terminal_session, id),
+            ExtendedItem::Instance { id, parent_id, parent } => {
+                set(&mut self.instance, Instance { id, parent_id, parent_class: parent });
+            }
+            ExtendedItem::ProcessStartKey(key) => set(&mut self.process_start_key, key),
+            ExtendedItem::Stack(stack) => {
+                self.has_stack = true;
+                self.add_match_id(stack.match_id);
+            }
+            ExtendedItem::StackKey { match_id, key, .. } => {
+                set(&mut self.stack_key, key);
+                self.add_match_id(match_id);
+            }
+            _ => {}
+        }
+    }
+
+    /// A whole stack has none.
+    fn add_match_id(&mut self, id: u64) {
+        if id != 0 {
+            self.stack_match_id.get_or_insert(id);
+        }
+    }
+}
