@@ -176,16 +176,18 @@ fn none(check: &mut Check<'_>) {
 /// A process without a rundown whose loads were not recorded for a while.
 fn interrupted(check: &mut Check<'_>, process: &Process, (begin, end): (i64, i64)) {
     let time = |timestamp| utc(check.facts.clock(), timestamp);
-    let (is_over, seen) = (end < needed_until(process, &check.rundowns.jit_loads), ended(process));
+    let is_over = end < needed_until(process, &check.rundowns.jit_loads);
+    let seen = ended(process).max(process.last_runtime());
     let until = if is_over { format!("until {}", time(end)) } else { "on".to_owned() };
     let message = format!(
         "the process ran managed code, but the trace holds no rundown, and loads of compiled \
          methods (Jit, 0x10) were not enabled from {} {until}",
         time(begin),
     );
-    let from = first_event(process);
-    let found = check.find(message).of(process, from).unless_lost(from, None);
-    if !(is_over && seen.max(process.last_runtime()) > Some(end)) {
+    let found = check.find(message).of(process, Some(begin));
+    let found = found.unless_lost(first_event(process), None);
+    // A process that is seen afterwards ran meanwhile.
+    if !(is_over && seen > Some(end)) {
         found.severity(Severity::Warning).undecided("nothing may have been compiled then");
     }
 }
