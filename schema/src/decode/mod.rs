@@ -78,7 +78,8 @@ pub(crate) enum Reach {
 
 impl Decoder {
     /// Compiles a schema. A reference to a counting field that does not exist, comes later or is no
-    /// integer counts 0, and so does one beyond the sixteenth counting field of a list.
+    /// integer counts 0. A list of fields ends before one whose count could not be kept, as sixteen
+    /// others are needed further on.
     #[must_use]
     pub fn new(schema: Arc<EventSchema>) -> Self {
         let narrow = plan::compile(&schema.fields, PointerSize::P4);

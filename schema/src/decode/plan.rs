@@ -4,8 +4,9 @@ use super::Reach;
 use crate::escape::json_text;
 use crate::model::{Count, Field, FieldKind, FieldRef, InType, Length, OutType, Shown};
 use etl_format::constants::PointerSize;
+use std::collections::BTreeMap;
 
-/// Counting fields that a list of fields can have; further ones count 0.
+/// Counts that are kept at a time. A list of fields ends before one whose count could not be kept.
 pub(super) const SLOTS: usize = 16;
 
 /// Structs within structs; members below are left out.
@@ -159,7 +160,7 @@ impl Op {
 
 /// The top level: fields to operations.
 pub(super) fn compile(fields: &[Field], pointers: PointerSize) -> Vec<Op> {
-    let top = slots(fields, &nested_references(fields));
+    let top = slots(fields, true);
     let mut ops = list(fields, &top, &top, pointers, Nesting::default());
     let mut run = (0usize, 0usize);
     for op in ops.iter_mut().rev() {
@@ -176,24 +177,20 @@ pub(super) fn compile(fields: &[Field], pointers: PointerSize) -> Vec<Op> {
 /// The counting fields of a list: `(index, slot)`.
 type SlotMap = Vec<(u16, u8)>;
 
-/// Indices of top-level fields that members of structs refer to.
-fn nested_references(fields: &[Field]) -> Vec<u16> {
-    fn visit(fields: &[Field], depth: usize, out: &mut Vec<u16>) {
-        for field in fields {
-            out.extend(references(field).filter_map(|r| match r {
-                FieldRef::Top(at) => Some(at),
-                FieldRef::Here(_) => None,
-            }));
-            if let FieldKind::Struct(members) = &field.kind
-                && depth < MAX_DEPTH
-            {
-                visit(members, depth + 1, out);
-            }
-        }
+/// In place of the slot of a counting field for which none was free.
+const NO_SLOT: u8 = SLOTS as u8;
+
+/// Indices of top-level fields that a field or its members refer to.
+fn top_references(field: &Field, depth: usize, out: &mut Vec<u16>) {
+    out.extend(references(field).filter_map(|r| match r {
+        FieldRef::Top(at) => Some(at),
+        FieldRef::Here(_) => None,
+    }));
+    if let FieldKind::Struct(members) = &field.kind
+        && depth < MAX_DEPTH
+    {
+        members.iter().for_each(|member| top_references(member, depth + 1, out));
     }
-    let mut out = Vec::new();
-    visit(fields, 0, &mut out);
-    out
 }
 
 fn references(field: &Field) -> impl Iterator<Item = FieldRef> {
@@ -202,39 +199,49 @@ fn references(field: &Field) -> impl Iterator<Item = FieldRef> {
     count.into_iter().chain(length)
 }
 
-/// Assigns slots to the fields of this list that count others.
-fn slots(fields: &[Field], also: &[u16]) -> SlotMap {
-    let mut wanted: Vec<u16> = fields
-        .iter()
-        .flat_map(references)
-        .filter_map(|r| match r {
+/// Assigns slots to the fields of this list that count others. A slot is free again after the last
+/// field that is counted by it.
+fn slots(fields: &[Field], is_top: bool) -> SlotMap {
+    let mut last_uses = BTreeMap::new();
+    for (index, field) in (0..=u16::MAX).zip(fields) {
+        let mut used = Vec::new();
+        used.extend(references(field).filter_map(|r| match r {
             FieldRef::Here(at) => Some(at),
             FieldRef::Top(_) => None,
-        })
-        .chain(also.iter().copied())
-        .collect();
-    wanted.sort_unstable();
-    wanted.dedup();
-    wanted
-        .into_iter()
-        .filter(|&at| {
-            fields.get(usize::from(at)).is_some_and(|f| {
+        }));
+        if is_top {
+            top_references(field, 0, &mut used);
+        }
+        let counts = |at: &u16| {
+            fields.get(usize::from(*at)).is_some_and(|f| {
                 f.count == Count::One && f.in_type().is_some_and(InType::is_integer)
             })
-        })
-        .zip(0..SLOTS as u8)
-        .collect()
+        };
+        let before = used.into_iter().filter(|at| *at < index).filter(counts);
+        last_uses.extend(before.map(|at| (at, index)));
+    }
+    let mut in_use_to = [0; SLOTS];
+    let slot = |(at, last): (u16, u16)| {
+        let free = in_use_to.iter_mut().zip(0..).find(|(to, _)| **to <= at);
+        let slot = free.map(|(to, slot)| {
+            *to = last;
+            slot
+        });
+        (at, slot.unwrap_or(NO_SLOT))
+    };
+    last_uses.into_iter().map(slot).collect()
 }
 
 fn slot_of(map: &SlotMap, index: u16) -> Option<u8> {
     map.iter().find(|(at, _)| *at == index).map(|(_, slot)| *slot)
 }
 
-/// How deep a list of fields stands.
+/// How deep a list of fields stands, and in which field of the top level.
 #[derive(Clone, Copy, Default)]
 struct Nesting {
     structs: usize,
     arrays: usize,
+    outermost: u16,
 }
 
 fn list(
@@ -247,14 +254,19 @@ fn list(
     let mut ops = Vec::with_capacity(fields.len());
     for (index, field) in fields.iter().enumerate() {
         let index = u16::try_from(index).unwrap_or(u16::MAX);
-        let find = |reference: FieldRef| match reference {
+        let outermost = if nesting.structs == 0 { index } else { nesting.outermost };
+        let mut is_kept = true;
+        let mut find = |reference: FieldRef| {
             // A field cannot be counted by one that comes after it.
-            FieldRef::Here(at) if at >= index => NOWHERE,
-            FieldRef::Here(at) => {
-                slot_of(here, at).map_or(NOWHERE, |slot| FieldRef::Here(slot.into()))
-            }
-            FieldRef::Top(at) => {
-                slot_of(top, at).map_or(NOWHERE, |slot| FieldRef::Top(slot.into()))
+            let slot = match reference {
+                FieldRef::Here(at) => slot_of(here, at).filter(|_| at < index),
+                FieldRef::Top(at) => slot_of(top, at).filter(|_| at < outermost),
+            };
+            is_kept &= slot != Some(NO_SLOT);
+            match (reference, slot) {
+                (_, None) => NOWHERE,
+                (FieldRef::Here(_), Some(slot)) => FieldRef::Here(slot.into()),
+                (FieldRef::Top(_), Some(slot)) => FieldRef::Top(slot.into()),
             }
         };
         let count = match field.count {
@@ -265,16 +277,23 @@ fn list(
             Length::Field(at) => Length::Field(find(at)),
             other => other,
         };
+        if !is_kept {
+            break;
+        }
         let (shape, members) = match &field.kind {
             FieldKind::Value(ty) => (shape(*ty, field.out, pointers), Vec::new()),
             FieldKind::Struct(_) if nesting.structs >= MAX_DEPTH => (Shape::Null, Vec::new()),
-            FieldKind::Struct(members) => {
-                let slots = slots(members, &[]);
+            FieldKind::Struct(fields) => {
+                let slots = slots(fields, false);
                 let inner = Nesting {
                     structs: nesting.structs + 1,
                     arrays: nesting.arrays + usize::from(field.count != Count::One),
+                    outermost,
                 };
-                let mut members = list(members, &slots, top, pointers, inner);
+                let mut members = list(fields, &slots, top, pointers, inner);
+                if members.len() < fields.len() {
+                    break;
+                }
                 if field.aligned {
                     pad(&mut members);
                 }

@@ -49,6 +49,48 @@ fn fields_reads_pointers_of_both_widths() {
     assert_eq!(read(PointerSize::P8), (vec![0x2_0000_0001, 3], 0));
 }
 
+/// Counts that are needed one after the other take turns.
+#[test]
+fn fields_decodes_any_number_of_counted_fields() {
+    let counted = |at: u16| {
+        let count = Count::Field(FieldRef::Here(2 * at));
+        [Field::new("N", InType::UInt8), Field::new("V", InType::UInt8).with_count(count)]
+    };
+    let mut fields: Vec<_> = (0..40).flat_map(counted).collect();
+    // Members that are counted by the first of all fields, which so is needed to the end.
+    let by_top = Field::new("T", InType::UInt8).with_count(Count::Field(FieldRef::Top(0)));
+    fields.push(Field::structure("S", vec![by_top]));
+    let payload: Vec<u8> = (0..40).flat_map(|at| [1, at]).chain([77]).collect();
+    let d = decoder(fields);
+    let mut fields = d.fields(&payload, PointerSize::P8);
+    let arrays: Vec<_> = (fields.by_ref())
+        .filter_map(|(_, value)| match value {
+            Value::Array(array) => array.iter().next()?.as_u64(),
+            Value::Struct(members) => match members.fields().next()? {
+                (_, Value::Array(array)) => array.iter().next()?.as_u64(),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    assert_eq!(arrays, (0..40).chain([77]).collect::<Vec<_>>());
+    assert!(fields.note().is_exact());
+}
+
+#[test]
+fn fields_ends_before_a_field_whose_count_is_not_kept() {
+    // All counts first: the last of them has no slot.
+    let mut fields: Vec<_> = (0..17).map(|_| Field::new("N", InType::UInt8)).collect();
+    let counted = |at| Field::new("V", InType::UInt8).with_count(Count::Field(FieldRef::Here(at)));
+    fields.extend((0..17).map(counted));
+    fields.push(Field::new("End", InType::UInt8));
+    let d = decoder(fields);
+    let payload: Vec<u8> = [1; 17].into_iter().chain([7; 17]).chain([99]).collect();
+    let mut fields = d.fields(&payload, PointerSize::P8);
+    assert_eq!(fields.by_ref().count(), 17 + 16);
+    assert_eq!(fields.note().trailing, [7, 99]);
+}
+
 #[test]
 fn next_with_range_excludes_counts_and_nuls() {
     let d = decoder(vec![
