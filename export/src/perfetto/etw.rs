@@ -32,11 +32,13 @@ enum Coding {
     Uint,
     /// A signed byte, as `int32`.
     Byte,
+    /// The lowest bit, as `int32`.
+    Bit,
     /// A signed byte, as `sint32`.
     ByteZigzag,
     Text,
 }
-use Coding::{Byte, ByteZigzag, Text, Uint};
+use Coding::{Bit, Byte, ByteZigzag, Text, Uint};
 
 /// A kind of event: its message, and its fields by name and number.
 #[derive(Debug)]
@@ -63,7 +65,9 @@ const SWITCH: Kind = Kind {
         ("OldThreadPriority", 4, ByteZigzag),
         ("PreviousCState", 5, Uint),
         ("OldThreadWaitReason", 11, Byte),
-        ("OldThreadWaitMode", 12, Byte),
+        ("OldThreadWaitMode", 12, Bit),
+        // The mode of newer versions, among other flags.
+        ("ThreadFlags", 12, Bit),
         ("OldThreadState", 13, ByteZigzag),
         ("OldThreadWaitIdealProcessor", 9, ByteZigzag),
         ("NewThreadWaitTime", 10, Uint),
@@ -360,6 +364,7 @@ fn encode(kind: &Kind, values: &FieldValues<'_, FIELDS>, others: [bool; 2], out:
         let byte = i64::from(value as u8 as i8);
         match coding {
             Byte => out.uint(number, byte.cast_unsigned()),
+            Bit => out.uint(number, value & 1),
             ByteZigzag => out.zigzag(number, byte),
             Uint | Text => out.uint(number, value),
         }

@@ -80,9 +80,12 @@ const SIZES: &[(u16, u16, usize, usize)] = &[
     (0x1421, 0, 4, 8),
     (0x0501, 0, 8, 8),
     (0x0501, 1, 8 + 6 * 4 + 1, 8 + 6 * 8 + 1),
+    (0x0502, 1, 8, 8),
+    (0x0504, 1, 8 + 6 * 4 + 1, 8 + 6 * 8 + 1),
     (0x0501, 2, 8 + 7 * 4 + 4, 8 + 7 * 8 + 4),
     (0x0503, 3, 8 + 7 * 4 + 8, 72),
     (0x0524, 2, 24, 24),
+    (0x0524, 3, 24, 24),
     (0x0524, 4, 24, 24),
     (0x0529, 0, 8 + 16 + 16 + 8, 56),
     (0x0530, 0, 8, 8),
@@ -99,6 +102,9 @@ const SIZES: &[(u16, u16, usize, usize)] = &[
     (0x020a, 0, 8, 16),
     (0x0220, 0, 16 + 2 * 4 + 8, 40),
     (0x0262, 0, 16, 24),
+    (0x0264, 0, 4 + 12, 8 + 12),
+    (0x0264, 3, 4 + 16, 8 + 16),
+    (0x0264, 4, 4 + 12 + 8, 8 + 12 + 8),
     (0x0269, 0, 4 + 4 + 4, 8 + 4 + 4),
     (0x0400, 0, 4 + 2, 8 + 2),
     (0x0425, 2, 4 + 4 + 8 + 4 + 4, 8 + 8 + 8 + 8 + 4),
@@ -137,6 +143,9 @@ const SIZES: &[(u16, u16, usize, usize)] = &[
     (0x0b15, 3, 20 + 2, 20 + 2),
     (0x0b1c, 2, 8, 8),
     (0x0e20, 0, 8 + 2 * 4, 8 + 2 * 8),
+    (0x0e20, 2, 8 + 2 * 4, 8 + 2 * 8),
+    (0x0e21, 2, 8 + 2 * 4 + 4, 8 + 2 * 8 + 4),
+    (0x0e23, 2, 8 + 2 * 4 + 4, 8 + 2 * 8 + 4),
     (0x0f2e, 0, 12, 16),
     (0x0f2e, 2, 12, 16),
     (0x0f2f, 0, 12, 16),
@@ -172,6 +181,37 @@ fn classic_layouts_have_the_lengths_of_the_structures() {
             assert_eq!(least, Some(size), "{hook:#06x} version {version}, {pointers:?}");
         }
     }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+fn switches_have_the_flags_of_their_version() {
+    let class = group_guid(0x05).unwrap();
+    let text = |version, reason: u8, flags: u8, state: u8| {
+        let identity = Identity::Classic { opcode: 0x24, version };
+        let decoder = Registry::classic().decoder(class, identity).unwrap();
+        let mut payload = [0; 24];
+        payload[12..15].copy_from_slice(&[reason, flags, state]);
+        let mut text = Vec::new();
+        crate::render::text_fields(&mut text, &mut decoder.fields(&payload, PointerSize::P8));
+        let text = String::from_utf8(text).unwrap();
+        let shown = text.split(' ').filter(|field| {
+            field.starts_with("OldThreadWaitR")
+                || field.contains("Mode")
+                || field.contains("Flags")
+                || field.contains("State=")
+        });
+        shown.filter(|field| !field.starts_with("Previous")).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(
+        text(2, 6, 1, 5),
+        "OldThreadWaitReason=6(UserRequest) OldThreadWaitMode=1(UserMode) OldThreadState=5(Waiting)"
+    );
+    assert_eq!(
+        text(3, 37, 0x33, 9),
+        "OldThreadWaitReason=37(WrAlertByThreadId) ThreadFlags=0x33(UserMode|0x32) \
+         OldThreadState=9(WaitingForProcessInSwap)"
+    );
 }
 
 /// Events of the machine's configuration that no trace at hand has, or that few do, put together by
