@@ -281,6 +281,12 @@ impl<'a> Frames<'a> {
 /// With several threads this runs on the one that reads, ahead of the machine: so it has no state
 /// of the machine at hand. Every method does nothing by default.
 pub trait RecordObserver {
+    /// Any record of the file with this index, before it is shown as one of its kind.
+    #[inline]
+    fn record(&mut self, record: &Record<'_>, file: usize) {
+        let _ = (record, file);
+    }
+
     /// An event of a manifest provider.
     #[inline]
     fn event(&mut self, record: &Record<'_>, header: &EventHeader, time: i64) {

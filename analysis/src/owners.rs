@@ -12,6 +12,7 @@ use foldhash::HashMap;
 use crate::Result;
 use crate::address::DirectMapped;
 use crate::machine::Machine;
+use crate::observe::RecordObserver;
 use crate::owner_counts::OwnerCounts;
 use crate::run::{Analysis, Pass, Recording, each_record, each_record_of};
 use crate::steps::{Step, Words};
@@ -142,12 +143,17 @@ fn is_of_machine(record: &Record<'_>) -> bool {
 
 impl Analysis {
     /// Reads a recording for its processes, threads and volumes alone, which takes a fraction of
-    /// the time of [`Analysis::run`]. The machine has no images, code and addresses.
+    /// the time of [`Analysis::run`]. The machine has no images, code and addresses. Of the methods
+    /// of `records`, [`RecordObserver::record`] alone is called.
     ///
     /// # Errors
     /// As [`Analysis::run`].
-    pub fn run_for_owners<S: Source>(&self, recording: &mut Recording<S>) -> Result<Machine> {
-        Ok(self.owners(recording, false)?.0)
+    pub fn run_for_owners<S: Source>(
+        &self,
+        recording: &mut Recording<S>,
+        records: &mut impl RecordObserver,
+    ) -> Result<Machine> {
+        Ok(self.owners(recording, records, false)?.0)
     }
 
     /// The same, and how many events each process has, by its index: those of its threads, with the
@@ -163,13 +169,14 @@ impl Analysis {
     ) -> Result<(Machine, Vec<u64>)> {
         match counted.finish(recording) {
             Some(counts) => Ok(counts),
-            None => self.owners(recording, true),
+            None => self.owners(recording, &mut (), true),
         }
     }
 
     pub(crate) fn owners<S: Source>(
         &self,
         recording: &mut Recording<S>,
+        records: &mut impl RecordObserver,
         count: bool,
     ) -> Result<(Machine, Vec<u64>)> {
         let mut counts = Counts::default();
@@ -177,8 +184,12 @@ impl Analysis {
         let mut machine = self.names(true).read(recording, |pass, readers| {
             counts = Counts::default();
             let mut threads = DirectMapped::new(THREADS);
-            let Pass { timeline, machine, .. } = pass;
+            let Pass { timeline, machine, is_second, .. } = pass;
+            if is_second {
+                records.restart();
+            }
             let mut take = |record: &Record<'_>, file: usize, time: i64| {
+                records.record(record, file);
                 if let Some(step) = step(record, &mut threads) {
                     machine.apply(step, time, file, &mut ());
                 }

@@ -193,6 +193,7 @@ impl Analysis {
                 let read = reader.pipeline(
                     |record, batch: &mut StepBatch| {
                         let time = timeline.timestamp(0, record.timestamp());
+                        records.record(record, 0);
                         scan.record(record, time, records, &mut *batch);
                         batch.bytes() >= BATCH
                     },
@@ -203,10 +204,12 @@ impl Analysis {
             // Each loop has a closure of its own, so that both are compiled into their loops.
             if let [reader] = readers {
                 return each_record_of(reader, timeline, |record, time| {
+                    records.record(record, 0);
                     scan.record(record, time, records, machine.sink(0, state));
                 });
             }
             each_record(readers, timeline, |record, file, time| {
+                records.record(record, file);
                 scan.record(record, time, records, machine.sink(file, state));
             })
         })
@@ -301,7 +304,7 @@ pub(crate) struct Pass<'p> {
     scan: &'p mut Scan,
     pub(crate) machine: &'p mut Machine,
     /// Whether the records came out of order in the first pass.
-    is_second: bool,
+    pub(crate) is_second: bool,
 }
 
 /// Keeps a [`Machine`] of records that the caller reads: all of a trace or some of them, in time

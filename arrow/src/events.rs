@@ -45,6 +45,13 @@ pub(crate) fn needs_names(builder: &Builder, options: &Options) -> bool {
     options.names && (selects || shown.iter().any(|&at| builder.wants(at)))
 }
 
+/// Whether a row of the wanted columns shows what the schemas of the trace say.
+pub(crate) fn needs_schemas(builder: &Builder, options: &Options) -> bool {
+    let shown = DECODED.iter().chain(&NAMES).chain(&[at::EVENT, at::PROVIDER]);
+    let selects = !options.events.is_empty() || !options.filter.names.is_empty();
+    selects || shown.into_iter().any(|&at| builder.wants(at))
+}
+
 /// A builder for the wanted columns of `events`.
 pub(crate) fn builder(options: &Options) -> Result<Builder> {
     let wanted = options.wanted(EVENTS.name, EVENTS.columns)?;

@@ -12,7 +12,8 @@ use crate::{Error, Result};
 /// Which rows and columns of a table are made, and how.
 ///
 /// What is not asked for is not decoded: without the column `fields` of `events`, no payload is
-/// read; without the names of processes and threads, the trace is not read before.
+/// read; without the names of processes and threads and what schemas say, the trace is not read
+/// before.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(crate) trace: String,
@@ -85,8 +86,7 @@ impl Options {
         Options { threads, ..self }
     }
 
-    /// Whether rows have the names of processes and threads, and the drives of volumes: the trace
-    /// is read before for these where a column shows them. Default: on.
+    /// Whether rows have the names of processes and threads, and the drives of volumes. Default: on.
     #[must_use]
     pub fn names(self, names: bool) -> Self {
         Options { names, ..self }

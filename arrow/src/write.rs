@@ -7,6 +7,7 @@ use etl_analysis::profile::Intervals;
 use etl_analysis::{Analysis, Machine, RecordObserver, Recording};
 use etl_format::read::{Record, Source};
 use etl_tools::context::Context;
+use etl_tools::schemas::SchemasOfTraces;
 
 use crate::column::{Slot, schema_of};
 use crate::options::Options;
@@ -52,17 +53,26 @@ pub(crate) struct Recorded<S: Source> {
     faults: Vec<Fault>,
 }
 
-/// Finds the intervals of samples.
-#[derive(Debug, Default)]
-struct FindIntervals(Intervals);
+/// Finds the intervals of samples, and the schemas.
+#[derive(Debug)]
+struct ReadBefore {
+    intervals: Intervals,
+    schemas: SchemasOfTraces,
+}
 
-impl RecordObserver for FindIntervals {
+impl RecordObserver for ReadBefore {
+    #[inline]
+    fn record(&mut self, record: &Record<'_>, file: usize) {
+        self.schemas.record(record, file);
+    }
+
     fn other(&mut self, record: &Record<'_>, time: i64) {
-        self.0.record(record, time);
+        self.intervals.record(record, time);
     }
 
     fn restart(&mut self) {
-        *self = FindIntervals::default();
+        self.intervals = Intervals::default();
+        self.schemas.restart();
     }
 }
 
@@ -81,17 +91,20 @@ impl<S: Source> Recorded<S> {
         if self.before.as_ref().is_some_and(|before| before.code || !code) {
             return Ok(());
         }
-        let Options { limits, threads, ref trace, .. } = self.options;
+        let Options { limits, threads, ref trace, ref store, .. } = self.options;
         let mut recording = Recording::open_within([(&mut self.source, trace.clone())], limits)?;
         let analysis = Analysis::new().addresses(false).threads(threads);
-        let mut intervals = FindIntervals::default();
+        let schemas = SchemasOfTraces::new(store.clone());
+        let mut records = ReadBefore { intervals: Intervals::default(), schemas };
         let machine = if code {
-            analysis.names(true).run_split(&mut recording, &mut intervals, &mut ())?
+            analysis.names(true).run_split(&mut recording, &mut records, &mut ())?
         } else {
-            analysis.run_for_owners(&mut recording)?
+            analysis.run_for_owners(&mut recording, &mut records)?
         };
+        let ReadBefore { intervals, schemas } = records;
+        self.options.store = schemas.store(0);
         self.faults = machine.files().iter().flat_map(|file| file.faults.clone()).collect();
-        self.before = Some(Before { machine, intervals: intervals.0, code });
+        self.before = Some(Before { machine, intervals, code });
         Ok(())
     }
 
@@ -129,7 +142,7 @@ impl<S: Source> Recorded<S> {
 
     /// The tables of all kinds of events that are selected.
     pub fn typed(&mut self) -> Result<TypedTables> {
-        self.for_events(true, |records, context, options| {
+        self.for_events(true, true, |records, context, options| {
             typed::tables_of(records, context, options)
         })
     }
@@ -138,13 +151,14 @@ impl<S: Source> Recorded<S> {
     fn for_events<T>(
         &mut self,
         names: bool,
+        schemas: bool,
         run: impl FnOnce(
             &mut etl_format::read::Records<&mut &mut S>,
             Option<&Context<'_>>,
             &Options,
         ) -> Result<T>,
     ) -> Result<T> {
-        if names && self.options.names {
+        if schemas || names && self.options.names {
             self.read_before(false)?;
         }
         let Recorded { source, options, before, faults } = self;
@@ -173,8 +187,10 @@ impl<S: Source> Recorded<S> {
 
     /// Passes the batches of `events` to `out`.
     pub fn write_events(&mut self, out: &mut dyn FnMut(RecordBatch) -> Result<()>) -> Result<()> {
-        let names = events::needs_names(&events::builder(&self.options)?, &self.options);
-        self.for_events(names, |records, context, options| {
+        let builder = events::builder(&self.options)?;
+        let names = events::needs_names(&builder, &self.options);
+        let schemas = events::needs_schemas(&builder, &self.options);
+        self.for_events(names, schemas, |records, context, options| {
             events::write(records, context, options, out)
         })
     }
@@ -185,7 +201,7 @@ impl<S: Source> Recorded<S> {
         tables: &TypedTables,
         out: &mut dyn FnMut(&TypedTable, RecordBatch) -> Result<()>,
     ) -> Result<()> {
-        self.for_events(true, |records, context, options| {
+        self.for_events(true, true, |records, context, options| {
             typed::write(records, context, (tables, options), out)
         })
     }

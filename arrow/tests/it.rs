@@ -19,13 +19,17 @@ use etl_analysis::profile::{ProfileOptions, SampleCollector};
 use etl_analysis::{Analysis, Machine, Recording};
 use etl_arrow::tables::{self, Table};
 use etl_arrow::{Kind, Options, Reader, SCHEMA_VERSION};
-use etl_format::Clock;
+use etl_format::constants::{EventFlags, EventProperties, PointerSize};
 use etl_format::read::{FileSource, Options as ReadOptions, Order, OrderCheck, Source, Trace};
+use etl_format::write::record::{Event, EventDescriptor};
+use etl_format::write::{self, FileHeader, Session, SessionConfig};
+use etl_format::{Clock, Guid};
 use etl_schema::store::SchemaStore;
 use etl_test_support::{needs, trace, traces};
 use etl_tools::context::{Context, machine};
 use etl_tools::filter::Filter;
 use etl_tools::rows::{Conditions, Format, RowWriter};
+use etl_tools::schemas::SchemasOfTraces;
 use etl_tools::survey::Survey;
 use serde_json::{Map, Value, json};
 
@@ -92,10 +96,11 @@ fn counts<T: Ord>(values: impl IntoIterator<Item = T>) -> BTreeMap<T, u64> {
 /// The rows of `dump --format jsonl`.
 fn dumped(bytes: &[u8]) -> Vec<Value> {
     let options = ReadOptions { order_check: OrderCheck::Scan, ..ReadOptions::salvage() };
-    let machine = machine([(bytes, "t")], etl_format::read::Limits::default(), 1, false).unwrap();
+    let mut schemas = SchemasOfTraces::new(SchemaStore::default());
+    let machine = machine([(bytes, "t")], Default::default(), 1, false, &mut schemas).unwrap();
     let context = Context::new(&machine);
     let mut trace = Trace::open(bytes, &options).unwrap();
-    let writer = RowWriter::new(Format::JsonLines, trace.clock(), SchemaStore::default());
+    let writer = RowWriter::new(Format::JsonLines, trace.clock(), schemas.store(0));
     let mut writer = writer.context(Some(&context));
     let mut records = trace.records(Order::Time).unwrap().without_stale_records();
     let (mut out, all) = (Vec::new(), Filter::default());
@@ -105,6 +110,54 @@ fn dumped(bytes: &[u8]) -> Vec<Value> {
     }
     let lines = out.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
+}
+
+/// An event, the manifest of its `EventSource`, and the event again.
+fn described_late() -> Vec<u8> {
+    let provider = Guid::new(7, 7, 7, [7; 8]);
+    let text = format!(
+        r#"<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events">
+        <instrumentation><events><provider name="Late" guid="{{{provider}}}" symbol="L">
+        <events><event value="7" symbol="Stepped" template="T"/></events>
+        <templates><template tid="T"><data name="N" inType="win:UInt32"/></template></templates>
+        </provider></events></instrumentation></instrumentationManifest>"#
+    );
+    let manifest = [&[1, 1, 0, 0x5b, 1, 0, 0, 0], text.as_bytes()].concat();
+    let header = FileHeader { start_time: 133_000_000_000_000_000, ..FileHeader::new() };
+    let file = write::File::new(Cursor::new(Vec::new()));
+    let mut session = Session::create(file, SessionConfig::new(header)).unwrap();
+    for (timestamp, id, payload) in
+        [(2_000, 7, &[5, 0, 0, 0][..]), (2_001, 0xfffe, &manifest), (2_002, 7, &[6, 0, 0, 0])]
+    {
+        let event = Event {
+            pointer_size: PointerSize::P8,
+            flags: EventFlags(0x40),
+            properties: EventProperties(0),
+            thread_id: 1,
+            process_id: 4,
+            timestamp,
+            provider,
+            descriptor: EventDescriptor { id, ..EventDescriptor::default() },
+            kernel_time: 0,
+            user_time: 0,
+            activity: Guid::ZERO,
+            extended: &[],
+            payload,
+        };
+        session.write(0, &event).unwrap();
+    }
+    session.close(None).unwrap().0.into_inner().into_inner()
+}
+
+#[test]
+fn events_before_their_schema_are_decoded() {
+    let bytes = described_late();
+    let stepped = Conditions::new(&["Stepped"], &[], None).unwrap();
+    let rows =
+        |table: &str| read(&bytes, table, Options::new("t").events(stepped.clone()).names(false));
+    let fields = texts(&rows("events"), "fields");
+    assert_eq!(fields.iter().flatten().collect::<Vec<_>>(), [r#"{"N":5}"#, r#"{"N":6}"#]);
+    assert_eq!(numbers(&rows("Late.Stepped"), "N"), [Some(5), Some(6)]);
 }
 
 #[needs(trace = "perfview/net.4.5.2.x64.etl")]

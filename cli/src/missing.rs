@@ -6,6 +6,7 @@ use etl_format::read::{Order, Source, Trace};
 use etl_schema::store::SchemaStore;
 use etl_schema::{Field, FieldKind};
 use etl_tools::filter::Filter;
+use etl_tools::schemas;
 use etl_tools::survey::Survey;
 
 use crate::Outcome;
@@ -60,7 +61,10 @@ pub(crate) struct Fields {
 
 impl Fields {
     /// Adds those of a trace; `store` knows further schemas.
-    pub fn add<S: Source>(&mut self, trace: &mut Trace<S>, mut store: SchemaStore) {
+    pub fn add<S: Source>(&mut self, trace: &mut Trace<S>, store: SchemaStore) {
+        let Ok(mut records) = trace.records(Order::File) else { return };
+        let Ok(mut store) = schemas::read(&mut records, store) else { return };
+        drop(records);
         let Ok(mut records) = trace.records(Order::File) else { return };
         let mut known = HashSet::new();
         while let Ok(Some(record)) = records.next_record() {

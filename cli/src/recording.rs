@@ -134,7 +134,8 @@ impl RecordingArgs {
             traces.flat_map(|(trace, _)| trace.buffers()).map(|b| u64::from(b.fill)).sum();
         let mut selector = self.processes.selector();
         let selected = if selects && !selector.is_empty() {
-            let machine = Analysis::new().run_for_owners(&mut recording).map_err(failed)?;
+            let machine =
+                Analysis::new().run_for_owners(&mut recording, &mut ()).map_err(failed)?;
             selector = selector.find_others(&machine, &mut recording).map_err(failed)?;
             let lives = selector.lives(&machine);
             let selected = lives.and_then(|lives| Ok((lives, selector.first_threads(&machine)?)));

@@ -89,7 +89,8 @@ impl Decoding {
         stale: bool,
     ) -> Option<Self> {
         let input = files.inputs.get(file)?;
-        let (clock, store) = (input.clock, files::store());
+        let clock = input.clock;
+        let store = names.as_ref().map_or_else(files::store, Names::schemas);
         let rows = NamedRows::new(names.clone(), |names| {
             RowWriter::new(Format::JsonLines, clock, store)
                 .context(names.as_ref().and_then(Names::context))

@@ -6,6 +6,7 @@ use etl_format::ErrorKind;
 use etl_format::read::{Limits, Options};
 use etl_schema::store::SchemaStore;
 use etl_tools::context::{self, Context, Machine};
+use etl_tools::schemas::SchemasOfTraces;
 use self_cell::self_cell;
 
 use crate::error::Fault;
@@ -27,12 +28,18 @@ self_cell!(
 pub struct Names {
     machine: Arc<Named>,
     file: usize,
+    schemas: SchemaStore,
 }
 
 impl Names {
     /// The names.
     pub fn context(&self) -> Option<&Context<'_>> {
         self.machine.borrow_dependent().get(self.file)
+    }
+
+    /// The schemas for the events, known from the start.
+    pub fn schemas(&self) -> SchemaStore {
+        self.schemas.clone()
     }
 }
 
@@ -90,7 +97,9 @@ impl Files {
             left.retain(|file| !group.contains(file));
             let traces = group.iter().filter_map(|&file| self.inputs.get(file));
             let traces = traces.map(|input| (input.source(), input.name.clone()));
-            let machine = match context::machine(traces, self.limits, self.threads, false) {
+            let mut schemas = SchemasOfTraces::new(store());
+            let (limits, threads) = (self.limits, self.threads);
+            let machine = match context::machine(traces, limits, threads, false, &mut schemas) {
                 Ok(machine) => machine,
                 Err(error) => {
                     let name = group.get(error.file()).and_then(|&file| self.inputs.get(file));
@@ -107,7 +116,8 @@ impl Files {
             }));
             for (place, file) in group.iter().enumerate() {
                 if let Some(slot) = all.get_mut(*file) {
-                    *slot = Some(Names { machine: Arc::clone(&machine), file: place });
+                    let (machine, schemas) = (Arc::clone(&machine), schemas.store(place));
+                    *slot = Some(Names { machine, file: place, schemas });
                 }
             }
         }

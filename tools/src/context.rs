@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub use etl_analysis::Machine;
 use etl_analysis::machine::Thread;
 use etl_analysis::symbols::{Image, Symbol, Symbols};
-use etl_analysis::{Analysis, Recording};
+use etl_analysis::{Analysis, RecordObserver, Recording};
 use etl_format::constants::hook;
 use etl_format::read::{Limits, Record, Source};
 use etl_schema::decode::Utf16;
@@ -37,7 +37,8 @@ pub trait FunctionNames: fmt::Debug + Sync {
 }
 
 /// Reads what traces of one machine say of its processes, threads and volumes; with `code` of
-/// methods and images as well, which takes longer. Each has a name for errors.
+/// methods and images as well, which takes longer. Each has a name for errors. `records` sees the
+/// records.
 ///
 /// # Errors
 /// When a trace cannot be read.
@@ -46,13 +47,14 @@ pub fn machine<S: Source, N: Into<String>>(
     limits: Limits,
     threads: usize,
     code: bool,
+    records: &mut impl RecordObserver,
 ) -> Result<Machine, etl_analysis::Error> {
     let mut recording = Recording::open_within(traces, limits)?;
     let analysis = Analysis::new().addresses(false).threads(threads);
     if !code {
-        return analysis.run_for_owners(&mut recording);
+        return analysis.run_for_owners(&mut recording, records);
     }
-    analysis.names(true).run_split(&mut recording, &mut (), &mut ())
+    analysis.names(true).run_split(&mut recording, records, &mut ())
 }
 
 impl<'m> Context<'m> {

@@ -16,6 +16,7 @@ use etl_schema::store::SchemaStore;
 
 use crate::context::Context;
 use crate::header_fields::HeaderFields;
+use crate::schemas;
 use crate::slice::Subject;
 
 /// A selection of events; the default selects all.
@@ -98,21 +99,28 @@ impl Filter {
             return Ok(());
         }
         let mut recording = Recording::open_within([(source, name)], limits)?;
-        let machine = Analysis::new().run_for_owners(&mut recording)?;
+        let machine = Analysis::new().run_for_owners(&mut recording, &mut ())?;
         let selector = selector.clone().find_others(&machine, &mut recording)?;
         self.lives.extend(selector.lives(&machine)?);
         Ok(())
     }
 
-    /// Resolves names of providers from schemas that were read.
-    pub fn learn_names(&mut self, store: &SchemaStore) {
+    /// Resolves names of providers from schemas that were read. Returns the names that are in none
+    /// of them.
+    pub fn learn_names(&mut self, store: &SchemaStore) -> Vec<String> {
+        let mut unknown = Vec::new();
         for name in &self.names {
-            for guid in store.providers_named(name) {
+            let mut guids = store.providers_named(name).peekable();
+            if guids.peek().is_none() {
+                unknown.push(name.clone());
+            }
+            for guid in guids {
                 if !self.providers.contains(&guid) {
                     self.providers.push(guid);
                 }
             }
         }
+        unknown
     }
 
     /// Resolves names of providers from all records of a trace, because some traces define them at
@@ -125,15 +133,10 @@ impl Filter {
         records: &mut Records<S>,
         known: &SchemaStore,
     ) -> Result<Vec<String>, etl_format::Error> {
-        let mut names = SchemaStore::default();
-        while let Some(record) = records.next_record()? {
-            names.learn(&record);
-        }
-        self.learn_names(&names);
-        let is_unknown = |name: &&String| {
-            [&names, known].iter().all(|store| store.providers_named(name).next().is_none())
-        };
-        Ok(self.names.iter().filter(is_unknown).cloned().collect())
+        let names = schemas::read(records, SchemaStore::default())?;
+        let mut unknown = self.learn_names(&names);
+        unknown.retain(|name| known.providers_named(name).next().is_none());
+        Ok(unknown)
     }
 
     /// Whether every event is selected.

@@ -51,6 +51,7 @@ mod on_record;
 pub mod problem;
 pub mod processes;
 pub mod rows;
+pub mod schemas;
 pub mod scrub;
 pub mod slice;
 pub mod survey;

@@ -146,6 +146,34 @@ fn provider_filter_uses_names_from_the_trace() {
     assert_eq!((none.code, none.err.as_str()), (0, "note: t.etl: no event is selected\n"));
 }
 
+#[test]
+fn dump_decodes_events_before_their_manifest() {
+    let records =
+        [made_up(1_010, 7, &[5, 0, 0, 0]), manifest_event(1_020), made_up(1_030, 7, &[6, 0, 0, 0])];
+    let trace = trace_of(&records);
+    let here = directory(&[("t.etl", &trace), ("u.etl", &trace_of(&records[..2]))]);
+    let dump = |args: &[&str]| {
+        let said = etlkit(here.path(), &[&["dump", "t.etl"], args].concat());
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "{args:?}");
+        said.out
+    };
+    assert_eq!(dump(&["--count", "--event", "Stepped"]), "2\n");
+    assert_eq!(dump(&["--count", "--where", "N = 5"]), "1\n");
+    assert_eq!(dump(&["--count", "--event", "Stepped", "u.etl", "--merge"]), "3\n");
+    for more in [&[][..], &["--no-names"], &["--limit", "2"], &["--threads", "2"]] {
+        assert!(dump(more).contains(" Stepped N=5\n"), "{more:?}");
+    }
+    let csv = dump(&["--format", "csv", "--event", "Stepped"]);
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let columns = lines.next().unwrap();
+    let at = columns.iter().position(|column| *column == "N").unwrap();
+    assert_eq!(lines.map(|row| row[at]).collect::<Vec<_>>(), ["5", "6"]);
+    // The order of the file is printed as a pipe would be.
+    assert_eq!(dump(&["--count", "--event", "Stepped", "--file-order"]), "1\n");
+    let text = dump(&["--file-order"]);
+    assert!(!text.contains("N=5") && text.contains("N=6"), "{text}");
+}
+
 /// The manifest of an `EventSource` in a real trace.
 #[needs(trace = "perfview/net.4.5.2.x64.etl")]
 #[test]

@@ -24,7 +24,7 @@ const MAP_INFO: u8 = 33;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Learned {
     pub decoders: Known,
-    bytes: usize,
+    pub bytes: usize,
     fields: usize,
 }
 
@@ -32,15 +32,29 @@ impl Learned {
     /// Adds or replaces a schema; `false` when the limits are reached.
     fn insert(&mut self, schema: EventSchema, limits: &StoreLimits) -> bool {
         let key = (schema.provider, schema.identity);
-        let before = self.decoders.get(&key).map_or(0, |d| weight(&d.schema().fields));
-        let fields = self.fields.saturating_sub(before).saturating_add(weight(&schema.fields));
-        if self.decoders.len() >= limits.schemas || fields > limits.fields {
+        let before = self.decoders.get(&key).map(|d| weight(&d.schema().fields));
+        let fields = self.fields.saturating_sub(before.unwrap_or(0));
+        let fields = fields.saturating_add(weight(&schema.fields));
+        let is_full = before.is_none() && self.decoders.len() >= limits.schemas;
+        if is_full || fields > limits.fields {
             return false;
         }
         self.fields = fields;
         self.decoders.insert(key, Arc::new(Decoder::new(Arc::new(schema))));
         true
     }
+}
+
+/// Which pass over the records of a trace the store learns from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Pass {
+    /// The only one: what describes an event counts from there on.
+    #[default]
+    Only,
+    /// One ahead: see [`SchemasAhead`](super::SchemasAhead).
+    Ahead,
+    /// The one after it.
+    Again,
 }
 
 /// Decoders by metadata.
@@ -163,7 +177,8 @@ impl SchemaStore {
         {
             self.name_provider(provider, &traits.name);
         }
-        let Some(metadata) = metadata else { return };
+        // An event with metadata brings it along.
+        let Some(metadata) = metadata.filter(|_| self.pass != Pass::Ahead) else { return };
         let known = &mut self.self_describing;
         if known.by_metadata.get(&provider).is_some_and(|m| m.contains_key(metadata)) {
             return;
@@ -198,6 +213,10 @@ impl SchemaStore {
             schema.provider = provider;
             schema.complete_name();
             let name = schema.provider_name.clone();
+            let key = (provider, schema.identity);
+            if self.pass == Pass::Ahead && self.event_source.decoders.contains_key(&key) {
+                continue;
+            }
             // Two versions of a source may take turns; each takes the place of the other.
             if !self.event_source.insert(schema, &self.limits) {
                 return;
@@ -215,6 +234,10 @@ impl SchemaStore {
     }
 
     fn learn_merged(&mut self, opcode: u8, record: &Record<'_>) {
+        // The first description of an event counts, and all are known.
+        if self.pass == Pass::Again {
+            return;
+        }
         let payload = record.payload();
         let merged = &mut self.merged;
         if merged.decoders.len() >= self.limits.schemas

@@ -14,9 +14,15 @@
 //! Where the first source of these does not take a payload exactly and the next one does, the next
 //! one counts.
 //!
+//! What describes an event may follow it in the trace. To know it in time, show the records to
+//! [`SchemasAhead`] first, in a pass ahead.
+//!
 //! What is learned from a trace is bounded by [`StoreLimits`].
 
+mod ahead;
 mod learn;
+
+pub use ahead::SchemasAhead;
 
 use crate::decode::{Decoder, Fields};
 use crate::model::{EventSchema, Field, Identity, InType, Length, SchemaSource};
@@ -29,7 +35,7 @@ use etl_format::cursor::Bytes;
 use etl_format::read::{EventDescriptor, Header, Record};
 // Keys of the trace are hashed with a seed, those of the tables need none.
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
-use learn::{Learned, SelfDescribing};
+use learn::{Learned, Pass, SelfDescribing};
 use std::sync::Arc;
 
 /// The event by which an `EventSource` logs its manifest.
@@ -61,6 +67,7 @@ type Known = HashMap<(Guid, Identity), Arc<Decoder>>;
 #[derive(Debug, Clone)]
 pub struct SchemaStore {
     limits: StoreLimits,
+    pass: Pass,
     tables: &'static Registry,
     /// Whether the tables of Windows' providers are used.
     windows: bool,
@@ -93,6 +100,7 @@ impl SchemaStore {
         text.fields = vec![Field::new("Message", InType::Utf16).with_length(Length::NulTerminated)];
         SchemaStore {
             limits,
+            pass: Pass::Only,
             tables: Registry::builtin(),
             windows: false,
             given: Known::new(),

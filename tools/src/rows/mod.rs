@@ -175,6 +175,13 @@ impl<'c> RowWriter<'c> {
         self
     }
 
+    /// Describes the events by another store.
+    #[must_use]
+    pub fn schemas(mut self, store: SchemaStore) -> Self {
+        self.model.store = store;
+        self
+    }
+
     /// The schemas that are known so far.
     #[must_use]
     pub fn store(&self) -> &SchemaStore {

@@ -5,5 +5,6 @@ mod damaged;
 mod diff;
 mod filter;
 mod rows;
+mod schemas;
 mod scrub;
 mod slice;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use etl_format::read::{Mode, Options, Order};
 use etl_tools::rows::{Columns, Format};
+use etl_tools::schemas;
 
 use super::Args;
 use super::printer::Session;
@@ -43,7 +44,11 @@ pub(super) fn expand<'p>(session: &Session<'_>, paths: impl Iterator<Item = &'p 
         let Ok(processes) = args.filter.processes(&mut input) else { continue };
         let Ok((mut trace, _)) = input.trace(&options) else { continue };
         let clock = trace.clock();
-        let mut rows = session.frame.borrow().for_trace(clock, None);
+        let Ok(mut records) = trace.records(Order::File) else { continue };
+        let known = session.frame.borrow().store().clone();
+        let Ok(store) = schemas::read(&mut records, known) else { continue };
+        drop(records);
+        let mut rows = session.frame.borrow().for_trace(clock, None).schemas(store);
         let Ok(mut filter) = args.filter.filter(&clock, &processes) else { continue };
         filter.learn_names(rows.store());
         let Ok(mut records) = trace.records(Order::File) else { continue };

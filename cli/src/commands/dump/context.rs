@@ -1,32 +1,66 @@
-//! What a whole trace says of its processes, threads, volumes and code, read before its events are
-//! printed.
+//! What a whole trace says of its schemas, processes, threads, volumes and code, read before its
+//! events are printed.
 
+use etl_schema::store::SchemaStore;
 use etl_tools::context::{self, Context, Machine};
+use etl_tools::schemas::SchemasOfTraces;
 
 use super::printer::Session;
 use crate::input::Input;
 use crate::symbols::Functions;
 
-/// Reads it, of several traces together. `None` where no row shows any of it or none is wanted, and
-/// where it takes too much memory or cannot be read: then rows go without.
-pub(super) fn machine<'i>(
-    inputs: impl IntoIterator<Item = &'i mut Input>,
-    session: &Session<'_>,
-) -> Option<Machine> {
-    let args = session.args;
-    let selects = args.grep.is_some() || !args.conditions.is_empty() || args.filter.has_subjects();
-    let shows = !args.count && session.frame.borrow().shows_context();
-    if args.no_names || !shows && !selects {
-        return None;
+/// What one or several traces of one machine say as a whole.
+pub(super) struct Before {
+    machine: Machine,
+    /// `None` where rows are printed in the order of the file, as from a pipe: with the schemas
+    /// before them.
+    schemas: Option<SchemasOfTraces>,
+    /// Whether rows have the names of processes and threads.
+    names: bool,
+}
+
+impl Before {
+    /// Reads the traces. `None` where no row needs any of it, and where it takes too much memory or
+    /// cannot be read: then rows go without.
+    pub fn of<'i>(
+        inputs: impl IntoIterator<Item = &'i mut Input>,
+        session: &Session<'_>,
+    ) -> Option<Self> {
+        let args = session.args;
+        let selects = args.grep.is_some() || !args.conditions.is_empty();
+        let shows = !args.count && session.frame.borrow().shows_context();
+        let names = !args.no_names && (shows || selects || args.filter.has_subjects());
+        let by_schema = selects || !args.event.is_empty() || !args.filter.providers().is_empty();
+        if !names && (args.file_order || args.count && !by_schema) {
+            return None;
+        }
+        let mut limits = None;
+        let traces = inputs.into_iter().map(|input| {
+            limits = Some(input.limits());
+            let name = input.about().name.clone();
+            (input.source(), name)
+        });
+        let traces: Vec<_> = traces.collect();
+        let mut schemas = SchemasOfTraces::new(session.frame.borrow().store().clone());
+        let (threads, code) = (args.threads.count(), args.resolve);
+        let machine = context::machine(traces, limits?, threads, code, &mut schemas).ok()?;
+        Some(Before { machine, schemas: (!args.file_order).then_some(schemas), names })
     }
-    let mut limits = None;
-    let traces = inputs.into_iter().map(|input| {
-        limits = Some(input.limits());
-        let name = input.about().name.clone();
-        (input.source(), name)
-    });
-    let traces: Vec<_> = traces.collect();
-    context::machine(traces, limits?, args.threads.count(), args.resolve).ok()
+
+    /// The machine, where rows have names of it.
+    pub fn machine(&self) -> Option<&Machine> {
+        self.names.then_some(&self.machine)
+    }
+
+    /// Whether the records of all traces are in order.
+    pub fn is_ordered(&self) -> bool {
+        self.machine.is_ordered()
+    }
+
+    /// All schemas of one of the traces.
+    pub fn schemas(&self, file: usize) -> Option<SchemaStore> {
+        Some(self.schemas.as_ref()?.store(file))
+    }
 }
 
 /// The names for rows of one of the traces of a machine.

@@ -8,12 +8,12 @@ use etl_format::Clock;
 use etl_format::read::{Options, Order, OrderCheck, Records, Source};
 use etl_tools::filter::Filter;
 
+use super::context::Before;
 use super::printer::{Printer, Session};
 use super::{context, options, with_order};
 use crate::Outcome;
 use crate::diagnostics::Condition;
 use crate::error::Failure;
-use crate::filter;
 use crate::input::{self, Input};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -97,14 +97,15 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
     let options = options(args);
     let together = together(&mut inputs, &options)?;
     let selected = processes(&mut inputs, &together, session)?;
-    let mut machines = Vec::new();
+    let mut befores = Vec::new();
     for group in 0..=together.iter().map(|place| place.0).max().unwrap_or(0) {
         let own = inputs.iter_mut().zip(&together).filter(|(_, place)| place.0 == group);
-        machines.push(context::machine(own.map(|(input, _)| input), session));
+        befores.push(Before::of(own.map(|(input, _)| input), session));
     }
-    let machine_of = |group: usize| machines.get(group).and_then(Option::as_ref);
-    let functions: Vec<_> = (machines.iter())
-        .map(|machine| machine.as_ref().and_then(|machine| session.symbols.functions(machine)))
+    let before_of = |group: usize| befores.get(group).and_then(Option::as_ref);
+    let machine_of = |group: usize| before_of(group).and_then(Before::machine);
+    let functions: Vec<_> = (0..befores.len())
+        .map(|group| machine_of(group).and_then(|machine| session.symbols.functions(machine)))
         .collect();
     let functions_of = |group: usize| functions.get(group).and_then(Option::as_ref);
     let contexts: Vec<_> = together
@@ -115,18 +116,18 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
         .collect();
     let mut traces = Vec::new();
     for (input, &(group, _)) in inputs.iter_mut().zip(&together) {
-        traces.push(input.trace(&with_order(options, machine_of(group)))?.0);
+        traces.push(input.trace(&with_order(options, before_of(group)))?.0);
     }
     let (mut rows, mut names) = (Vec::new(), Vec::new());
-    let with = selected.iter().zip(&contexts);
-    for ((trace, (processes, context)), path) in traces.iter_mut().zip(with).zip(paths) {
+    let with = selected.iter().zip(&contexts).zip(&together);
+    for ((trace, ((processes, context), place)), path) in traces.iter_mut().zip(with).zip(paths) {
         let (name, clock) = (input::display(path), trace.clock());
         let progress = Progress::of_trace(trace, 1, true);
-        let printer = Printer::new(session, Some(&name), processes, &clock, progress)?;
+        let schemas = before_of(place.0).and_then(|before| before.schemas(place.1));
+        let (file, schemas) = (Some(name.as_str()), schemas.as_ref());
+        let printer = Printer::new(session, file, schemas, processes, &clock, progress)?;
         let mut printer = printer.with_context(context.as_ref());
-        let unknown = filter::learn_names(&mut printer.filter, trace, printer.rows.store())
-            .map_err(|error| Failure::trace(&name, &error))?;
-        session.add_unknown(unknown);
+        printer.learn_names(trace).map_err(|error| Failure::trace(&name, &error))?;
         printer.flush()?;
         let records = trace.records(Order::Time).map_err(|e| Failure::trace(&name, &e))?;
         rows.push(Next { records, printer, clock, row: Vec::new() });

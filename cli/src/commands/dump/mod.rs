@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use etl_format::Clock;
 use etl_format::read::{Mode, Options, Order, OrderCheck, PipeSource, Records, Source, Trace};
-use etl_tools::context::{Context, Machine};
+use etl_schema::store::SchemaStore;
+use etl_tools::context::Context;
 use etl_tools::filter::Filter;
 use etl_tools::rows::Format;
 
@@ -28,6 +29,7 @@ use crate::symbols::{Functions, SymbolArgs};
 use crate::threads::ThreadArgs;
 use crate::trace_files;
 
+use context::Before;
 use printer::{Printer, Session};
 
 /// Arguments of `etlkit dump`.
@@ -73,8 +75,8 @@ pub(crate) struct Args {
     /// drives
     #[arg(long)]
     raw_paths: bool,
-    /// Print ids and paths as they are. The trace is then not read before for the names of its
-    /// processes and threads and the drives of its volumes
+    /// Print ids and paths as they are, without the names of processes and threads and the drives of
+    /// volumes. With --file-order, the trace is then not read before
     #[arg(long, conflicts_with = "resolve")]
     no_names: bool,
     /// Print what is at addresses: a method of a module, or an image; with --symbols the function
@@ -90,7 +92,7 @@ pub(crate) struct Args {
     /// more
     #[arg(long)]
     stale: bool,
-    /// Stop after N events; the trace is nevertheless read for names, unless --no-names is given
+    /// Stop after N events; the trace is nevertheless read before, for schemas and names
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
     /// Stop at the first damage of the file, with exit code 2
@@ -197,7 +199,8 @@ fn print(session: &Session<'_>, path: &Path, several: bool) -> Result<Outcome, F
     let (name, options) = (input::display(path), options(args));
     let file = several.then_some(name.as_str());
     let processes = Filter::default();
-    let mut dump = Dump { session, file, name: &name, processes, context: None, stale: Vec::new() };
+    let (context, schemas, stale) = (None, None, Vec::new());
+    let mut dump = Dump { session, file, name: &name, processes, context, schemas, stale };
     // Processes are found in a pass of its own.
     if args.file_order && input::is_stdin(path) && !args.filter.needs_processes() {
         let input::Stream { reader, about } = input::stdin_stream(&args.input)?;
@@ -205,11 +208,13 @@ fn print(session: &Session<'_>, path: &Path, several: bool) -> Result<Outcome, F
     }
     let mut input = Input::open(path, &args.input)?;
     dump.processes = args.filter.processes(&mut input)?;
-    let machine = context::machine([&mut input], session);
-    let functions = machine.as_ref().and_then(|machine| session.symbols.functions(machine));
-    let context = context::context(machine.as_ref(), functions.as_ref(), 0, session);
+    let before = Before::of([&mut input], session);
+    let machine = before.as_ref().and_then(Before::machine);
+    let functions = machine.and_then(|machine| session.symbols.functions(machine));
+    let context = context::context(machine, functions.as_ref(), 0, session);
     dump.context = context.as_ref();
-    let outcome = dump.any_order(&mut input, &options, machine.as_ref());
+    dump.schemas = before.as_ref().and_then(|before| before.schemas(0));
+    let outcome = dump.any_order(&mut input, &options, before.as_ref());
     functions.iter().for_each(Functions::note_missing);
     outcome
 }
@@ -224,9 +229,9 @@ fn options(args: &Args) -> Options {
 
 /// The options for a trace that was read before: what that showed of the order need not be found
 /// out once more.
-fn with_order(options: Options, machine: Option<&Machine>) -> Options {
-    match (options.mode, machine) {
-        (Mode::Salvage, Some(machine)) if machine.is_ordered() => {
+fn with_order(options: Options, before: Option<&Before>) -> Options {
+    match (options.mode, before) {
+        (Mode::Salvage, Some(before)) if before.is_ordered() => {
             Options { order_check: OrderCheck::Lookahead, ..options }
         }
         _ => options,
@@ -240,13 +245,16 @@ struct Dump<'a> {
     file: Option<&'a str>,
     processes: Filter,
     context: Option<&'a Context<'a>>,
+    /// The schemas of the whole trace, where they are known.
+    schemas: Option<SchemaStore>,
     /// Offsets of stale records.
     stale: Vec<u32>,
 }
 
 impl<'a> Dump<'a> {
     fn printer(&self, clock: &Clock, progress: Progress) -> Result<Printer<'a>, Failure> {
-        let printer = Printer::new(self.session, self.file, &self.processes, clock, progress)?;
+        let (file, schemas) = (self.file, self.schemas.as_ref());
+        let printer = Printer::new(self.session, file, schemas, &self.processes, clock, progress)?;
         Ok(printer.with_context(self.context))
     }
 
@@ -255,7 +263,7 @@ impl<'a> Dump<'a> {
         &mut self,
         input: &mut Input,
         options: &Options,
-        machine: Option<&Machine>,
+        before: Option<&Before>,
     ) -> Result<Outcome, Failure> {
         if self.session.args.file_order {
             // A stream is read without looking ahead.
@@ -266,7 +274,7 @@ impl<'a> Dump<'a> {
             let (about, limits) = (input.about().clone(), input.limits());
             return self.file_order(input.source(), &about, &Options { limits, ..*options });
         }
-        self.ordered(&mut input.trace(&with_order(*options, machine))?.0)
+        self.ordered(&mut input.trace(&with_order(*options, before))?.0)
     }
 
     fn file_order<S: Source>(
@@ -309,9 +317,8 @@ impl<'a> Dump<'a> {
     fn ordered<S: Source>(&self, trace: &mut Trace<S>) -> Result<Outcome, Failure> {
         let progress = Progress::of_trace(trace, 1, true);
         let mut printer = self.printer(&trace.clock(), progress)?;
-        match filter::learn_names(&mut printer.filter, trace, printer.rows.store()) {
-            Ok(unknown) => self.session.add_unknown(unknown),
-            Err(error) => return printer.fail(self.name, &error),
+        if let Err(error) = printer.learn_names(trace) {
+            return printer.fail(self.name, &error);
         }
         let mut records = match trace.records(Order::Time) {
             Ok(records) => records,

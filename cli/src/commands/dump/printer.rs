@@ -2,8 +2,9 @@
 
 use std::cell::{Cell, RefCell};
 
-use etl_format::read::{Mode, Record, Records, Source};
+use etl_format::read::{Mode, Record, Records, Source, Trace};
 use etl_format::{Clock, Error};
+use etl_schema::store::SchemaStore;
 use etl_tools::context::Context;
 use etl_tools::filter::Filter;
 use etl_tools::rows::{Conditions, RowWriter};
@@ -12,6 +13,7 @@ use super::Args;
 use super::columns::columns;
 use crate::Outcome;
 use crate::error::Failure;
+use crate::filter;
 use crate::input::About;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -118,30 +120,49 @@ pub(super) struct Printer<'s> {
     pub(super) out: Output,
     pub(super) progress: Progress,
     mode: Mode,
+    /// Whether the schemas of the whole trace are known.
+    has_schemas: bool,
 }
 
 impl<'s> Printer<'s> {
     pub(super) fn new(
         session: &'s Session<'s>,
         file: Option<&str>,
+        schemas: Option<&SchemaStore>,
         processes: &Filter,
         clock: &Clock,
         progress: Progress,
     ) -> Result<Self, Failure> {
         let args = session.args;
-        let rows = session.frame.borrow().for_trace(*clock, file);
+        let mut rows = session.frame.borrow().for_trace(*clock, file);
+        let has_schemas = schemas.is_some();
+        if let Some(schemas) = schemas {
+            rows = rows.schemas(schemas.clone());
+        }
         let mut filter = args.filter.filter(clock, processes)?;
         filter.learn_names(rows.store());
         let mut out = Output::new();
         session.begin(&mut out);
         let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
-        Ok(Printer { session, filter, rows, out, mode, progress })
+        Ok(Printer { session, filter, rows, out, mode, progress, has_schemas })
     }
 
     /// Shows what the whole trace says of processes, threads, paths and addresses.
     pub(super) fn with_context(mut self, context: Option<&'s Context<'s>>) -> Self {
         self.rows = self.rows.context(context);
         self
+    }
+
+    /// Resolves the names of providers that only the trace can define, and notes those that it does
+    /// not define.
+    pub(super) fn learn_names<S: Source>(&mut self, trace: &mut Trace<S>) -> Result<(), Error> {
+        let unknown = if self.has_schemas {
+            self.filter.learn_names(self.rows.store())
+        } else {
+            filter::learn_names(&mut self.filter, trace, self.rows.store())?
+        };
+        self.session.add_unknown(unknown);
+        Ok(())
     }
 
     pub(super) fn wants_more(&self) -> bool {

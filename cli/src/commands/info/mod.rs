@@ -119,7 +119,7 @@ fn survey(
         None
     } else {
         let (limits, name) = (input.limits(), input.about().name.clone());
-        context::machine([(input.source(), name)], limits, options.threads, false).ok()
+        context::machine([(input.source(), name)], limits, options.threads, false, &mut ()).ok()
     };
     let context = machine.as_ref().map(Context::new);
     let (mut trace, about) = input.trace(options)?;

@@ -1,0 +1,66 @@
+//! The schemas that traces define, for the events before them as well.
+
+use etl_analysis::RecordObserver;
+use etl_format::read::{Record, Records, Source};
+use etl_schema::store::{SchemaStore, SchemasAhead};
+
+/// Learns the schemas of each of several traces while these are read for something else, before
+/// their events are decoded.
+#[derive(Clone, Debug)]
+pub struct SchemasOfTraces {
+    known: SchemaStore,
+    traces: Vec<SchemasAhead>,
+}
+
+impl SchemasOfTraces {
+    /// `known` has the schemas that are known without the traces.
+    #[must_use]
+    pub fn new(known: SchemaStore) -> Self {
+        SchemasOfTraces { known, traces: Vec::new() }
+    }
+
+    /// The store with which a trace is decoded.
+    #[must_use]
+    pub fn store(&self, trace: usize) -> SchemaStore {
+        match self.traces.get(trace) {
+            Some(ahead) => ahead.clone().into_store(),
+            None => self.known.clone(),
+        }
+    }
+}
+
+impl RecordObserver for SchemasOfTraces {
+    #[inline]
+    fn record(&mut self, record: &Record<'_>, file: usize) {
+        // Nearly all records say nothing.
+        if !self.known.may_learn(record) {
+            return;
+        }
+        if self.traces.len() <= file {
+            self.traces.resize_with(file + 1, || SchemasAhead::new(self.known.clone()));
+        }
+        if let Some(trace) = self.traces.get_mut(file) {
+            trace.learn(record);
+        }
+    }
+
+    fn restart(&mut self) {
+        self.traces.clear();
+    }
+}
+
+/// The store with which a trace is decoded: it knows all schemas that the trace defines, and those
+/// of `known`.
+///
+/// # Errors
+/// When a record cannot be read.
+pub fn read<S: Source>(
+    records: &mut Records<S>,
+    known: SchemaStore,
+) -> etl_format::Result<SchemaStore> {
+    let mut ahead = SchemasAhead::new(known);
+    while let Some(record) = records.next_record()? {
+        ahead.learn(&record);
+    }
+    Ok(ahead.into_store())
+}
