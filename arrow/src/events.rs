@@ -103,7 +103,7 @@ impl Head<'_, '_> {
             builder.set(at::PROCESS, Cell::text(name.unwrap_or_default()));
         }
         if builder.wants(at::THREAD) {
-            let name = named.zip(tid).map(|((names, time), tid)| names.thread_name(tid, time));
+            let name = named.zip(tid).map(|((names, time), tid)| names.thread_name(pid, tid, time));
             builder.set(at::THREAD, Cell::text(name.unwrap_or_default()));
         }
     }

@@ -139,8 +139,8 @@ impl Event {
     #[getter]
     fn thread(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.name_of(py, |context, record| {
-            let tid = context.ids(record).1;
-            tid.map_or("", |tid| context.thread_name(tid, record.timestamp())).to_owned()
+            let (pid, tid) = context.ids(record);
+            tid.map_or("", |tid| context.thread_name(pid, tid, record.timestamp())).to_owned()
         })
     }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use etl_analysis::Machine;
-use etl_analysis::machine::Thread;
+use etl_analysis::machine::{Process, Thread};
 use etl_analysis::symbols::{Image, Symbol, Symbols};
 use etl_analysis::{Analysis, RecordObserver, Recording};
 use etl_format::constants::hook;
@@ -104,22 +104,32 @@ impl<'m> Context<'m> {
         if !self.named.0 {
             return "";
         }
-        let process = self.machine.process_at(pid, self.time(timestamp));
-        let process = process.and_then(|index| self.machine.processes().get(index));
+        let process = self.process(pid, timestamp);
+        let process = process.filter(|it| has_begun(it.started(), self.time(timestamp)));
         process.map_or("", |process| process.name())
+    }
+
+    fn process(&self, pid: u32, timestamp: i64) -> Option<&'m Process> {
+        let index = self.machine.process_at(pid, self.time(timestamp))?;
+        self.machine.processes().get(index)
     }
 
     fn thread(&self, tid: u32, timestamp: i64) -> Option<&'m Thread> {
         self.machine.thread_at(tid, self.time(timestamp))
     }
 
-    /// Name of the thread that had an id at a timestamp; "" where it has none.
+    /// Name of the thread that had an id at a timestamp, in this process if one is given; "" where it
+    /// has none.
     #[must_use]
-    pub fn thread_name(&self, tid: u32, timestamp: i64) -> &'m str {
+    pub fn thread_name(&self, pid: Option<u32>, tid: u32, timestamp: i64) -> &'m str {
         if !self.named.1 {
             return "";
         }
-        self.thread(tid, timestamp).map_or("", |thread| &thread.name)
+        let is_it = |thread: &&Thread| {
+            pid.is_none_or(|pid| pid == thread.pid)
+                && has_begun(thread.started, self.time(timestamp))
+        };
+        self.thread(tid, timestamp).filter(is_it).map_or("", |thread| &thread.name)
     }
 
     /// Process and thread of a record: those of its header, but for a sample or a stack those that
@@ -167,6 +177,11 @@ impl<'m> Context<'m> {
     }
 }
 
+/// Whether what started at a time, if it did not before the recording, is there at another one.
+fn has_begun(started: Option<i64>, time: i64) -> bool {
+    started.is_none_or(|started| started <= time)
+}
+
 /// The names for the values of one event.
 #[derive(Debug)]
 pub struct EventNames<'c> {
@@ -207,8 +222,9 @@ impl Names for EventNames<'_> {
         let id = || u32::try_from(value).ok();
         let name = match meaning {
             Meaning::Address => return self.symbol(value).map(Cow::Owned),
-            Meaning::Process => self.context.process_name(id()?, self.time),
-            Meaning::Thread => self.context.thread_name(id()?, self.time),
+            // What an event is about may start after it.
+            Meaning::Process => self.context.process(id()?, self.time)?.name(),
+            Meaning::Thread => &self.context.thread(id()?, self.time)?.name,
         };
         (!name.is_empty()).then_some(Cow::Borrowed(name))
     }

@@ -58,6 +58,28 @@ fn pick(rows: &[Value], names: [&str; 2]) -> Value {
 }
 
 #[test]
+fn dump_uses_only_names_of_the_process_and_thread_of_an_event() {
+    let of = |timestamp, process, thread| {
+        Event { timestamp, process, thread, id: 7, ..Event::default() }.bytes()
+    };
+    let records = [
+        of(1_500, 200, 48),
+        process(START, 2_000, 200, 4),
+        thread(START, 2_010, 200, 48),
+        name(2_020, 200, 48, "Alpha"),
+        of(2_100, 200, 48),
+        thread(END, 2_200, 200, 48),
+        // A thread of another process, whose start is not known.
+        of(3_000, 300, 48),
+    ];
+    let here = directory(&[("t.etl", &File::new(0x1_0000).buffer(0, &records).bytes())]);
+    let csv = ["--format", "csv", "--columns", "pid,process_name,thread_name", "--id", "7"];
+    let done = etlkit(here.path(), &[&["dump", "t.etl"], &csv[..]].concat());
+    let rows = "200,,\n200,a.exe,Alpha\n300,,\n";
+    assert_eq!(done.out, format!("pid,process_name,thread_name\n{rows}"));
+}
+
+#[test]
 fn thread_has_the_name_that_it_has_in_its_process() {
     let records = [
         process(START, 2_000, 200, 4),

@@ -56,8 +56,8 @@ impl<'a> Row<'a> {
     }
 
     pub(super) fn thread_name(&self) -> &'a str {
-        let named = self.context.zip(self.thread_id);
-        named.map_or("", |(context, tid)| context.thread_name(tid, self.record.timestamp()))
+        let (named, pid) = (self.context.zip(self.thread_id), self.process_id);
+        named.map_or("", |(context, tid)| context.thread_name(pid, tid, self.record.timestamp()))
     }
 
     /// The message of the event with its fields in place; nothing in it is escaped.
