@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use etl_schema::SchemaSource;
 use etl_schema::sources::{manifest, tmf};
 use etl_schema::store::SchemaStore;
 use etl_schema::tables::TableSet;
+use etl_schema::{EventSchema, SchemaSource};
 
 use crate::choice::{EVENT_TABLES, one_of};
 use crate::error::Failure;
@@ -52,10 +52,15 @@ impl SchemaArgs {
     pub fn store(&self) -> Result<SchemaStore, Failure> {
         let mut store = SchemaStore::default().with_tables(self.event_tables).with_windows_tables();
         for path in &files(&self.manifest, &["man", "xml"], MANIFEST)? {
-            let (text, name) = read(path, MANIFEST)?;
-            let schemas = manifest::parse(&text, SchemaSource::Manifest)
-                .map_err(|e| Failure::new(name, e.to_string()).hint(MANIFEST))?;
-            store.add_schemas(schemas);
+            match read_manifest(path) {
+                Ok(schemas) => store.add_schemas(schemas),
+                // Other files of a directory may be XML as well.
+                Err(failure) if !self.manifest.contains(path) => {
+                    let name = input::display(path);
+                    stderr_line!("note: {name} is left out: {}", failure.message_about(&name));
+                }
+                Err(failure) => return Err(failure),
+            }
         }
         for path in &files(&self.tmf, &["tmf"], TMF)? {
             let (text, name) = read(path, TMF)?;
@@ -72,6 +77,12 @@ impl SchemaArgs {
         }
         Ok(store)
     }
+}
+
+fn read_manifest(path: &Path) -> Result<Vec<EventSchema>, Failure> {
+    let (text, name) = read(path, MANIFEST)?;
+    manifest::parse(&text, SchemaSource::Manifest)
+        .map_err(|e| Failure::new(name, e.to_string()).hint(MANIFEST))
 }
 
 /// The files that are named, and those with one of these extensions in the directories that are.

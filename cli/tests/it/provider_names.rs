@@ -91,6 +91,22 @@ fn dump_prints_display_messages_of_numbers() {
     );
 }
 
+#[test]
+fn dump_leaves_out_files_of_a_directory_that_are_no_manifests() {
+    let trace = trace_of(&[made_up(1_010, 7, &[5, 0, 0, 0])]);
+    let here = directory(&[("t.etl", &trace)]);
+    let inside = here.path().join("manifests");
+    std::fs::create_dir(&inside).unwrap();
+    std::fs::write(inside.join("a.xml"), "<project/>").unwrap();
+    std::fs::write(inside.join("m.man"), MANIFEST).unwrap();
+    let said = etlkit(here.path(), &["dump", "t.etl", "--manifest", "manifests", "--id", "7"]);
+    assert!(said.out.contains(" Stepped N=5"), "{}", said.out);
+    assert!(said.err.starts_with("note: manifests/a.xml is left out: "), "{}", said.err);
+    assert_eq!((said.code, said.err.lines().count()), (0, 1));
+    let named = ["dump", "t.etl", "--manifest", "manifests/a.xml"];
+    assert_eq!(etlkit(here.path(), &named).code, 2, "a file that is named has to be one");
+}
+
 /// A chunk of the manifest that an `EventSource` writes into the trace.
 fn manifest_event(timestamp: i64) -> Vec<u8> {
     let mut payload = vec![1, 1, 0, 0x5b, 1, 0, 0, 0];
