@@ -7,5 +7,6 @@ pub(crate) use etl_analysis::address::{Origin, Range, Tag, Tallies, Tally};
 pub(crate) use etl_analysis::files as source;
 pub(crate) use etl_analysis::loss;
 pub(crate) use etl_analysis::machine::{
-    Bracket, Clr, Counted, Counts, Item, Items, MethodSign, Process, Span, UnresolvedCause, images,
+    Bracket, Clr, Counted, Counts, Item, Items, MethodSign, MethodUnloads, Process, Span,
+    UnresolvedCause, images,
 };

@@ -238,10 +238,7 @@ impl Machine {
                 if !process.is_listed() {
                     self.census.unstarted_processes.add(timestamp);
                 }
-                process.ended = Some(timestamp);
-                process.exit_status = event.exit_status();
-                process.code.clear(timestamp);
-                process.images.clear(timestamp);
+                process.end(timestamp, event.exit_status());
             }
             KernelChange::RundownStart | KernelChange::RundownEnd => {}
         }

@@ -48,7 +48,7 @@ pub use finish::UnresolvedAddress;
 pub use image_lives::ImageLife;
 pub use listed::Listed;
 pub use process::{Process, UnfinishedJit, UnresolvedCause};
-pub use runtime::{Bracket, Clr, Counts, Item, Items, ModuleFacts};
+pub use runtime::{Bracket, Clr, Counts, Item, Items, MethodUnloads, ModuleFacts};
 pub use signs::MethodSign;
 pub use threads::Thread;
 

@@ -19,7 +19,7 @@ use super::names::text;
 use super::runtime::{Bracket, Clr};
 use super::signs::{MethodSign, MethodSigns};
 use crate::address::{
-    END_OF_USER_SPACE, Origin, PendingAddresses, Ranges, Sighting, Tallies, Tally,
+    END_OF_USER_SPACE, Origin, PendingAddresses, Ranges, Sighting, Tag, Tallies, Tally,
 };
 use crate::counted::Counted;
 
@@ -165,6 +165,8 @@ with_accessors! {
         own {
             /// What the method events show of the sessions.
             signs: MethodSigns,
+            /// Code that was left when the process ended, as of [`Process::compiled_left`].
+            left_at_end: u64,
             /// Brackets that were not kept, since there were too many.
             brackets_beyond: u64,
             /// The thread on which a CLR lists what it has, under the provider of loads, since a
@@ -245,6 +247,22 @@ impl Process {
         if self.name.is_empty() {
             self.name = ansi_text(name).into_owned();
         }
+    }
+
+    /// The process ended, and what it had is gone.
+    pub(super) fn end(&mut self, timestamp: i64, exit_status: Option<i32>) {
+        (self.ended, self.exit_status) = (Some(timestamp), exit_status);
+        self.left_at_end = self.compiled_left();
+        self.code.clear(timestamp);
+        self.images.clear(timestamp);
+    }
+
+    /// Pieces of code of compiled methods with metadata whose load was seen, and no unload until
+    /// the process or the recording ended.
+    #[must_use]
+    pub fn compiled_left(&self) -> u64 {
+        let is_loaded = |tag: Tag| tag.has(Tag::LOADED | Tag::JITTED) && !tag.has(Tag::DYNAMIC);
+        self.left_at_end + self.code.alive().filter(|range| is_loaded(range.tag)).count() as u64
     }
 
     /// Counts of its method events, by what they show of the sessions.

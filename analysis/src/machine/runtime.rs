@@ -249,7 +249,8 @@ with_accessors! {
             version: Option<[u16; 4]>,
             /// 1 for the desktop framework, 2 for Core.
             sku: Option<u16>,
-            /// When it started, where that was inside the recording.
+            /// When an event of the runtime provider stated first what it is: it started, or a
+            /// session requested its state (capture state). Both log the same.
             started: Option<i64>,
             /// When its default domain was unloaded, with which it ends.
             ended: Option<i64>,
@@ -273,14 +274,19 @@ with_accessors! {
             unnamed_modules: BTreeSet<u64> => BTreeSet<u64>,
         }
         own {
-            /// Modules that methods and domains name, 0 left out.
-            method_modules: BTreeSet<u64>,
+            /// Modules that methods and domains name, 0 left out, with the number of their compiled
+            /// methods that were loaded and not unloaded.
+            method_modules: BTreeMap<u64, u64>,
+            /// Compiled methods that were loaded and not unloaded, of modules that were unloaded.
+            methods_of_unloaded: u64,
             /// Assemblies that modules name, 0 left out.
             module_assemblies: BTreeSet<u64>,
             /// Domains that assemblies name, 0 left out.
             assembly_domains: BTreeSet<u64>,
             /// When code of the methods of a module was unloaded, first and last, by module.
             method_unloads: BTreeMap<u64, (i64, i64)>,
+            /// The same of modules whose id another one has now.
+            past_method_unloads: Vec<MethodUnloads>,
             /// Modules in their domains, with the ordinal of the bracket that listed them last.
             domain_parts: BTreeMap<(u64, u64), u8>,
         }
@@ -288,14 +294,61 @@ with_accessors! {
 }
 
 impl Clr {
+    /// Modules whose id is another one's now that are kept for [`method_unloads`].
+    ///
+    /// [`method_unloads`]: Clr::method_unloads
+    const MAX_PAST: usize = 1 << 12;
+
     /// Modules that methods or domains name and no event is about.
     pub fn unknown_modules(&self) -> impl Iterator<Item = u64> + '_ {
-        unknown(&self.method_modules, &self.modules)
+        unknown(self.method_modules.keys(), &self.modules)
     }
 
-    /// When compiled code of the methods of each module was unloaded, first and last, by module.
-    pub fn method_unloads(&self) -> impl Iterator<Item = (u64, (i64, i64))> + '_ {
-        self.method_unloads.iter().map(|(&module, &span)| (module, span))
+    /// When compiled code of the methods of each module was unloaded.
+    pub fn method_unloads(&self) -> impl Iterator<Item = MethodUnloads> + '_ {
+        let current = self.method_unloads.iter().map(|(&module, &span)| MethodUnloads {
+            module,
+            span,
+            module_unloaded: self.modules.get(module).and_then(|item| item.to),
+        });
+        self.past_method_unloads.iter().copied().chain(current)
+    }
+
+    /// Compiled methods that were loaded, and that may have gone without an event of their own:
+    /// those of modules that were unloaded, or that no end rundown lists.
+    #[must_use]
+    pub fn methods_maybe_gone(&self) -> u64 {
+        let is_listed = |id: u64| self.modules.get(id).is_some_and(|item| item.has(Tag::AT_END));
+        let others = self.method_modules.iter().filter(|(id, _)| !is_listed(**id));
+        self.methods_of_unloaded + others.map(|(_, methods)| methods).sum::<u64>()
+    }
+
+    /// Takes in that a module is loaded or unloaded: what is known of methods under its id may
+    /// be of one that has gone.
+    pub(super) fn module_changed(&mut self, id: u64, via: clr::Change) {
+        if let Some(methods) = self.method_modules.get_mut(&id) {
+            self.methods_of_unloaded += std::mem::take(methods);
+        }
+        let unloaded = self.modules.get(id).and_then(|item| item.to);
+        if via == clr::Change::Load
+            && unloaded.is_some()
+            && let Some(span) = self.method_unloads.remove(&id)
+            && self.past_method_unloads.len() < Self::MAX_PAST
+        {
+            let past = MethodUnloads { module: id, span, module_unloaded: unloaded };
+            self.past_method_unloads.push(past);
+        }
+    }
+
+    /// Takes in that a compiled method of a module is loaded or unloaded.
+    pub(super) fn method_changed(&mut self, module: u64, via: clr::Change) {
+        if let Some(methods) = self.method_modules.get_mut(&module) {
+            *methods = match via {
+                clr::Change::Load => *methods + 1,
+                clr::Change::Unload => methods.saturating_sub(1),
+                clr::Change::Rundown(_) => *methods,
+            };
+        }
     }
 
     /// Whether it has loaded code before.
@@ -311,17 +364,31 @@ impl Clr {
 
     /// Assemblies that modules name and no event is about.
     pub fn unknown_assemblies(&self) -> impl Iterator<Item = u64> + '_ {
-        unknown(&self.module_assemblies, &self.assemblies)
+        unknown(self.module_assemblies.iter(), &self.assemblies)
     }
 
     /// Domains that assemblies name and no event is about.
     pub fn unknown_domains(&self) -> impl Iterator<Item = u64> + '_ {
-        unknown(&self.assembly_domains, &self.domains)
+        unknown(self.assembly_domains.iter(), &self.domains)
     }
 }
 
-fn unknown<'a>(named: &'a BTreeSet<u64>, items: &'a Items) -> impl Iterator<Item = u64> + 'a {
-    named.iter().copied().filter(|&id| !items.contains(id))
+fn unknown<'a>(
+    named: impl Iterator<Item = &'a u64> + 'a,
+    items: &'a Items,
+) -> impl Iterator<Item = u64> + 'a {
+    named.copied().filter(|&id| !items.contains(id))
+}
+
+/// When compiled code of the methods of a module was unloaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MethodUnloads {
+    /// The module.
+    pub module: u64,
+    /// First and last.
+    pub span: (i64, i64),
+    /// When the module itself was unloaded.
+    pub module_unloaded: Option<i64>,
 }
 
 /// Numbers of events by what they are about.
@@ -441,6 +508,43 @@ mod tests {
         modules.note(end, 1, 40, 2);
         modules.note(clr::Change::Load, 1, 50, 0);
         assert_eq!(modules.get(1).map(|m| m.has(Tag::AT_END)), Some(true));
+    }
+
+    #[test]
+    fn method_unloads_are_kept_for_each_module_that_had_an_id() {
+        let mut clr = Clr::default();
+        for (loaded, unloaded) in [(10, 20), (30, 40)] {
+            for (via, at) in [(clr::Change::Load, loaded), (clr::Change::Unload, unloaded)] {
+                clr.module_changed(1, via);
+                clr.modules.note(via, 1, at, 0);
+            }
+            clr.method_unloads.insert(1, (unloaded, unloaded));
+        }
+        let known: Vec<_> =
+            clr.method_unloads().map(|known| (known.span, known.module_unloaded)).collect();
+        assert_eq!(known, [((20, 20), Some(20)), ((40, 40), Some(40))]);
+    }
+
+    #[test]
+    fn methods_maybe_gone_are_those_of_modules_that_may_have_been_unloaded() {
+        let mut clr = Clr::default();
+        let end = clr::Change::Rundown(Enumeration::End);
+        for (module, methods) in [(1, 3), (2, 4), (3, 5)] {
+            clr.method_modules.entry(module).or_default();
+            (0..methods).for_each(|_| clr.method_changed(module, clr::Change::Load));
+        }
+        clr.method_changed(2, clr::Change::Unload);
+        // The end rundown lists the first, the second is unloaded, nothing is about the third.
+        clr.modules.note(end, 1, 20, 1);
+        clr.module_changed(2, clr::Change::Unload);
+        clr.modules.note(clr::Change::Unload, 2, 10, 0);
+        assert_eq!(clr.methods_maybe_gone(), 3 + 5);
+        // Another module has the id, and the rundown lists that one.
+        clr.module_changed(2, clr::Change::Load);
+        clr.modules.note(clr::Change::Load, 2, 15, 0);
+        clr.method_changed(2, clr::Change::Load);
+        clr.modules.note(end, 2, 20, 1);
+        assert_eq!(clr.methods_maybe_gone(), 3 + 5);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use etl_schema::clr::keyword::{END_RUNDOWN, IL_MAP, JIT, LOADER, START_RUNDOWN};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 use super::commands::RUNTIME_LARGE;
-use super::{Check, Found, Rule, plural};
+use super::{Check, Found, Rule, plural, recorded_start};
 use crate::facts::enable::{Enabled, Knowledge};
 use crate::facts::raised::Raised;
 use crate::facts::{Bracket, Carried, Clr, Facts, Item, Process, Range, Tag};
@@ -302,13 +302,6 @@ fn created_since(
     // Lost events of the start rundown may have listed them.
     let lost = facts.lost(Carried::Clr, Some(from), bracket.closed).is_some();
     (!lost).then_some((from, "the start rundown does not list them"))
-}
-
-/// When a CLR started, unless other events show that it only stated what it is when a session
-/// requested its state.
-fn recorded_start(process: &Process, clr: &Clr) -> Option<i64> {
-    let first = process.clr_span().map(|(first, _)| first);
-    clr.started().filter(|at| first.is_some_and(|first| first >= *at))
 }
 
 pub(super) const SILENT_PROCESS: Rule = Rule {

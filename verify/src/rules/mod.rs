@@ -17,7 +17,7 @@ mod stacks;
 mod subject;
 mod symbols;
 
-use crate::facts::{Counted, Facts, Process};
+use crate::facts::{Clr, Counted, Facts, Process};
 use crate::finding::{Finding, Found, Severity};
 use crate::gates::Gates;
 
@@ -207,6 +207,13 @@ impl Rule {
     pub fn remedy_lines(&self) -> String {
         [&[self.remedy], self.commands].concat().join("\n")
     }
+}
+
+/// When a CLR started, unless other events show that it only stated what it is when a session
+/// requested its state.
+fn recorded_start(process: &Process, clr: &Clr) -> Option<i64> {
+    let first = process.clr_span().map(|(first, _)| first);
+    clr.started().filter(|at| first.is_some_and(|first| first >= *at))
 }
 
 /// `1 module is`, `2 modules are`.

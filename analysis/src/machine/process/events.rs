@@ -78,7 +78,7 @@ impl Process {
                 let mark = self.inside(via, instance, timestamp, tid);
                 let clr = self.clrs.entry(instance).or_default();
                 if part.module != 0 {
-                    clr.method_modules.insert(part.module);
+                    clr.method_modules.entry(part.module).or_default();
                     clr.modules.note_domain(part.module, via);
                 }
                 if clr.domain_part(part, mark)
@@ -121,6 +121,9 @@ impl Process {
     ) {
         let mark = self.inside(via, instance, timestamp, tid);
         let clr = self.clrs.entry(instance).or_default();
+        if let (ItemKind::Module, clr::Change::Load | clr::Change::Unload) = (kind, via) {
+            clr.module_changed(id, via);
+        }
         let (items, owners) = match kind {
             ItemKind::Module => {
                 (&mut clr.modules, Some((&mut clr.assemblies, &mut clr.module_assemblies)))
@@ -199,11 +202,22 @@ impl Process {
                 tag.bits |= Tag::LOADED;
                 let added = self.code.add(start, size, (!is_listed).then_some(timestamp), tag);
                 self.added(added, start, timestamp);
+                let is_again = match added {
+                    Added::Known(before) => before.has(Tag::LOADED),
+                    Added::Empty => true,
+                    Added::New | Added::Again | Added::Overlaps(_) => false,
+                };
+                if method.is_jitted() && !is_again {
+                    self.clrs.entry(instance).or_default().method_changed(method.module, via);
+                }
             }
             clr::Change::Unload => {
                 self.methods_unloaded += 1;
+                let clr = self.clrs.entry(instance).or_default();
+                if method.is_jitted() {
+                    clr.method_changed(method.module, via);
+                }
                 if is_compiled {
-                    let clr = self.clrs.entry(instance).or_default();
                     let span = clr.method_unloads.entry(method.module);
                     span.or_insert((timestamp, timestamp)).1 = timestamp;
                 }
@@ -249,7 +263,7 @@ impl Process {
         timestamp: i64,
     ) {
         let clr = self.clrs.entry(instance).or_default();
-        clr.method_modules.insert(method.module);
+        clr.method_modules.entry(method.module).or_default();
         if !method.is_named() {
             clr.unnamed_modules.insert(method.module);
         }

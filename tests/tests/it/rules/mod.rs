@@ -11,3 +11,4 @@ mod ring;
 mod rundowns;
 mod seam;
 mod sessions;
+mod used_again;

@@ -232,31 +232,49 @@ fn incomplete_of(check: &mut Check<'_>, process: &Process) {
                 }
                 None => missing = code.get(&instance).copied().unwrap_or_default(),
             }
-            let is_explained = items.is_none()
-                && !enabled_before(&facts.runtime_on.end_enumeration, opened)
-                && unloads(clr);
-            if missing.count == 0 || is_explained {
+            // Methods go with their assembly, and only EndEnumeration logs that.
+            let may_go =
+                items.is_none() && !enabled_before(&facts.runtime_on.end_enumeration, opened);
+            let stay = if may_go { staying(clr, own, bracket, missing.count) } else { 0 };
+            if missing.count == 0 || (may_go && stay == 0 && unloads(clr)) {
                 continue;
             }
+            let is_part = stay > 0 && stay < missing.count;
+            let count = if is_part { stay } else { missing.count };
             let message = format!(
-                "{} there before the end rundown of CLR {instance} and not unloaded, but it does \
-                 not list {} (first: {:#x})",
-                plural(missing.count, one, many),
-                if missing.count == 1 { "it" } else { "them" },
-                missing.first,
+                "{}{} there before the end rundown of CLR {instance} and not unloaded, but it does \
+                 not list {}{}",
+                if is_part { "at least " } else { "" },
+                plural(count, one, many),
+                if count == 1 { "it" } else { "them" },
+                // Which of them have gone is not known.
+                if is_part { String::new() } else { format!(" (first: {:#x})", missing.first) },
             );
             let found = check.find(message).of(process, Some(opened));
             let found = found.unless_lost(None, bracket.closed);
-            // Methods go with their assembly, and only EndEnumeration logs that.
-            let is_decided = enabled_before(&facts.runtime_on.end_enumeration, opened)
+            let is_decided = !may_go
+                || stay > 0
                 || clr.started().is_some_and(|from| enabled_before(&facts.runtime_on.loader, from));
-            if items.is_none() && !is_decided {
+            if !is_decided {
                 found.severity(Severity::Warning).undecided(
                     "unloads of methods are logged only with EndEnumeration (0x80), which is not \
                      known to have been enabled",
                 );
             }
         }
+    }
+}
+
+/// How many of so many missing methods cannot have gone with their module, since the end rundown
+/// lists it.
+fn staying(clr: &Clr, brackets: &[&Bracket], bracket: &Bracket, missing: u64) -> u64 {
+    // It must be this one that lists compiled methods and modules.
+    let lists = |b: &&&Bracket| b.kind == Enumeration::End && b.listed.modules > 0;
+    let is_only = brackets.iter().filter(lists).count() == 1 && bracket.listed.modules > 0;
+    if is_only && bracket.compiled > 0 {
+        missing.saturating_sub(clr.methods_maybe_gone())
+    } else {
+        0
     }
 }
 

@@ -3,7 +3,7 @@
 use etl_schema::views::clr::Change;
 
 use crate::facts::enable::On;
-use crate::facts::{Clr, Facts, Items, Process, Tag};
+use crate::facts::{Clr, Facts, Items, MethodUnloads, Process, Tag};
 use crate::finding::Severity;
 use crate::rules::commands::RUNTIME_LARGE;
 use crate::rules::{Check, Rule, plural};
@@ -63,20 +63,13 @@ fn left_over(check: &mut Check<'_>, process: &Process, instance: u16, clr: &Clr)
 
 /// Compiled methods that were loaded and not unloaded, where unloads of methods were logged.
 fn methods_left(facts: &Facts, process: &Process, started: i64) -> u64 {
-    let count = |change: Change| -> u64 {
-        let own = process.signs().iter().filter(|(sign, _)| sign.change == change);
-        own.filter(|(sign, _)| sign.is_compiled()).map(|(_, counted)| counted.count).sum()
-    };
-    let unloads = count(Change::Unload);
+    let mut signs = process.signs().iter();
+    let unloads = signs.any(|(sign, _)| sign.change == Change::Unload && sign.is_compiled());
     let until = process.ended().unwrap_or(i64::MAX);
     let on = |keyword: &On| keyword.since(until).is_some_and(|since| since <= started);
     let runtime = &facts.runtime_on;
-    let is_logged = unloads > 0 || (on(&runtime.end_enumeration) && on(&runtime.jit));
-    if process.clrs().len() == 1 && is_logged {
-        count(Change::Load).saturating_sub(unloads)
-    } else {
-        0
-    }
+    let is_logged = unloads || (on(&runtime.end_enumeration) && on(&runtime.jit));
+    if process.clrs().len() == 1 && is_logged { process.compiled_left() } else { 0 }
 }
 
 /// A process that ended in the regular way, and whose CLR unloaded nothing.
@@ -98,20 +91,20 @@ fn silent_end(check: &mut Check<'_>, process: &Process, instance: u16, all: [&It
 /// Code that was unloaded long before or after its module.
 fn apart_from_module(check: &mut Check<'_>, process: &Process, instance: u16, clr: &Clr) {
     let second = i64::try_from(check.facts.clock().frequency).unwrap_or(i64::MAX);
-    let is_apart = |(module, (first, last)): &(u64, (i64, i64))| {
-        let unloaded = clr.modules().get(*module).and_then(|module| module.to);
-        unloaded.is_some_and(|to| {
-            to.saturating_sub(*first) > second || last.saturating_sub(to) > second
-        })
+    let is_apart = |unloads: &MethodUnloads| {
+        let (first, last) = unloads.span;
+        unloads
+            .module_unloaded
+            .is_some_and(|to| to.saturating_sub(first) > second || last.saturating_sub(to) > second)
     };
     let apart: Vec<_> = clr.method_unloads().filter(is_apart).collect();
-    if let Some((module, (first, _))) = apart.first() {
+    if let Some(&MethodUnloads { module, span: (first, _), .. }) = apart.first() {
         let message = format!(
             "CLR {instance} unloaded methods of {} seconds before or after the module itself \
              (first: {module:#x})",
             plural(apart.len() as u64, "module", "modules")
         );
-        check.find(message).of(process, Some(*first)).unless_lost(Some(*first), None);
+        check.find(message).of(process, Some(first)).unless_lost(Some(first), None);
     }
     let gone = process.of_unloaded_module();
     // Once for the process.

@@ -8,7 +8,7 @@ use etl_schema::providers::CLR_RUNTIME;
 use crate::facts::{Counted, Process};
 use crate::finding::Severity;
 use crate::rules::commands::{RECORDING, RUNTIME_LARGE, START_RUNDOWN};
-use crate::rules::{Check, Rule, plural};
+use crate::rules::{Check, Rule, plural, recorded_start};
 
 pub(in crate::rules) const OVERLAPPING: Rule = Rule {
     id: "symbols.overlapping",
@@ -96,8 +96,8 @@ fn unload_unknown(check: &mut Check<'_>) {
     for process in check.facts.processes() {
         for (instance, clr) in process.clrs() {
             // What was there before the recording has no load.
-            let unknown = clr.unloads_unknown();
-            if clr.started().is_none() || unknown.count == 0 {
+            let (started, unknown) = (recorded_start(process, clr), clr.unloads_unknown());
+            if started.is_none() || unknown.count == 0 {
                 continue;
             }
             let message = format!(
@@ -109,7 +109,7 @@ fn unload_unknown(check: &mut Check<'_>) {
                 ),
             );
             let found = check.find(message).of(process, unknown.first);
-            found.unless_lost(clr.started(), unknown.first);
+            found.unless_lost(started, unknown.first);
         }
     }
 }
