@@ -79,6 +79,9 @@ pub struct Finding {
     /// The index of the process: an id may be used again.
     #[serde(skip)]
     pub(crate) process: Option<usize>,
+    /// File name of the process's image; empty if there is no process or its name is unknown.
+    #[serde(skip)]
+    pub(crate) process_name: String,
     /// The time in ticks of the recording's clock.
     #[serde(skip)]
     pub(crate) timestamp: Option<i64>,
@@ -106,6 +109,7 @@ impl Finding {
             is_known: false,
             own_severity: severity,
             process: None,
+            process_name: String::new(),
             timestamp: None,
         }
     }
@@ -143,6 +147,7 @@ impl Found<'_> {
     pub fn of(self, process: &Process, timestamp: Option<i64>) -> Self {
         self.finding.pid = Some(process.pid());
         self.finding.process = index_of(self.facts.processes(), process);
+        process.name().clone_into(&mut self.finding.process_name);
         self.at(timestamp)
     }
 

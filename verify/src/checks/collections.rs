@@ -100,18 +100,48 @@ struct Suspension {
     whole: u32,
 }
 
+/// A process with collections.
+#[derive(Clone, Copy, Debug)]
+struct Process {
+    pid: u32,
+    /// When its first event came.
+    since: i64,
+}
+
 /// The collections of all CLRs.
 #[derive(Clone, Debug, Default)]
 pub struct Collectors {
-    /// By process id and CLR.
-    clrs: BTreeMap<(u32, u16), Collections>,
-    /// The last suspension by each thread.
-    threads: HashMap<(u32, u32), Suspension>,
+    /// By process and CLR.
+    clrs: BTreeMap<(usize, u16), Collections>,
+    /// The last suspension by each thread of a process.
+    threads: HashMap<(usize, u32), Suspension>,
+    processes: Vec<Process>,
+    /// The process that has an id now.
+    by_pid: HashMap<u32, usize>,
 }
 
 impl Collectors {
-    /// CLRs, and threads that suspend, that are kept.
+    /// Processes, CLRs, and threads that suspend, that are kept.
     const MAX: usize = 1 << 16;
+
+    /// A process started: what had its id before has ended.
+    pub fn process_started(&mut self, pid: u32) {
+        self.by_pid.remove(&pid);
+    }
+
+    /// The process that has an id now.
+    fn process(&mut self, pid: u32, timestamp: i64) -> Option<usize> {
+        if let Some(process) = self.by_pid.get(&pid) {
+            return Some(*process);
+        }
+        let process = self.processes.len();
+        if process >= Self::MAX {
+            return None;
+        }
+        self.processes.push(Process { pid, since: timestamp });
+        self.by_pid.insert(pid, process);
+        Some(process)
+    }
 
     /// Whether an event is about collections.
     pub fn concern(header: &EventHeader) -> bool {
@@ -134,7 +164,8 @@ impl Collectors {
         };
         let instance = if is_first_version { Some(0) } else { payload.u16_at(at) };
         let Some(instance) = instance else { return };
-        let clr = (header.process_id, instance);
+        let Some(process) = self.process(header.process_id, timestamp) else { return };
+        let clr = (process, instance);
         if self.clrs.len() >= Self::MAX && !self.clrs.contains_key(&clr) {
             return;
         }
@@ -159,8 +190,8 @@ impl Collectors {
     }
 
     /// A thread that suspends a CLR also restarts it.
-    fn step(&mut self, tid: u32, (pid, instance): (u32, u16), step: u8, timestamp: i64) {
-        let Some(own) = self.threads.get_mut(&(pid, tid)) else { return };
+    fn step(&mut self, tid: u32, (process, instance): (usize, u16), step: u8, timestamp: i64) {
+        let Some(own) = self.threads.get_mut(&(process, tid)) else { return };
         if own.instance != instance {
             return;
         }
@@ -174,7 +205,7 @@ impl Collectors {
         if missing == 0 {
             own.whole += u32::from(before.is_some() && step + 1 == steps);
         } else if own.whole >= MIN_WHOLE {
-            if let Some(known) = self.clrs.get_mut(&(pid, instance)) {
+            if let Some(known) = self.clrs.get_mut(&(process, instance)) {
                 known.steps.count += u64::from(missing);
                 known.steps.first.get_or_insert(timestamp);
             }
@@ -183,9 +214,9 @@ impl Collectors {
         }
     }
 
-    fn suspend(&mut self, tid: u32, (pid, instance): (u32, u16), timestamp: i64) {
-        let Some(known) = self.clrs.get_mut(&(pid, instance)) else { return };
-        let thread = (pid, tid);
+    fn suspend(&mut self, tid: u32, (process, instance): (usize, u16), timestamp: i64) {
+        let Some(known) = self.clrs.get_mut(&(process, instance)) else { return };
+        let thread = (process, tid);
         let before = self.threads.get(&thread).copied();
         let same = before.filter(|b| b.instance == instance).unwrap_or_default();
         let restarts = known.restarts;
@@ -201,9 +232,12 @@ impl Collectors {
         }
     }
 
-    /// The collections of each CLR, by process id and instance.
-    pub fn all(&self) -> impl Iterator<Item = ((u32, u16), &Collections)> {
-        self.clrs.iter().map(|(&clr, collections)| (clr, collections))
+    /// The collections of each CLR, with its instance, and the id of its process at a time.
+    pub fn all(&self) -> impl Iterator<Item = (u32, i64, u16, &Collections)> {
+        self.clrs.iter().filter_map(|(&(process, instance), collections)| {
+            let Process { pid, since } = *self.processes.get(process)?;
+            Some((pid, since, instance, collections))
+        })
     }
 }
 
@@ -287,7 +321,8 @@ impl Collections {
         if last.is_none_or(|(before, _)| before != number) {
             self.rate.collection(timestamp);
         }
-        // A number that is not larger is that of another process, or of another session's event.
+        // A number that is not larger is that of another process, whose start the trace may lack, or
+        // of another session's event.
         let Some((before, at)) = last.filter(|(before, _)| *before < number) else {
             if last.is_none_or(|(before, _)| before != number) {
                 self.open = (!is_beside).then_some((number, timestamp));
@@ -349,6 +384,20 @@ mod tests {
         clr.end(1);
         clr.start(2, 4, false, 40);
         assert_eq!((clr.skipped.count, clr.unended.count), (0, 0));
+    }
+
+    #[test]
+    fn process_keeps_those_apart_that_had_an_id_in_turn() {
+        let mut all = Collectors::default();
+        assert_eq!([all.process(7, 10), all.process(8, 11)], [Some(0), Some(1)]);
+        assert_eq!(all.process(7, 12), Some(0));
+        all.process_started(7);
+        assert_eq!([all.process(7, 20), all.process(8, 21)], [Some(2), Some(1)]);
+        for process in [0, 2] {
+            all.clrs.entry((process, 9)).or_default();
+        }
+        let known: Vec<_> = all.all().map(|(pid, since, clr, _)| (pid, since, clr)).collect();
+        assert_eq!(known, [(7, 10, 9), (7, 20, 9)]);
     }
 
     #[test]

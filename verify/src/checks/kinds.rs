@@ -8,6 +8,7 @@ use etl_format::constants::offset::event::PROVIDER;
 use etl_format::cursor::Bytes;
 use etl_format::read::{EventHeader, Record};
 use etl_schema::decode::{Decoder, StringLayout};
+use etl_schema::providers::KERNEL_PROCESS;
 use etl_schema::views::{clr, count_texts};
 
 use super::collections::Collectors;
@@ -27,6 +28,8 @@ pub(super) struct Kind {
     pub records_enablement: bool,
     /// Whether its events are about garbage collections.
     pub is_of_collections: bool,
+    /// Whether its provider is the one that shows the kernel's processes to any session.
+    pub is_of_processes: bool,
     /// What is known of its payloads.
     pub layout: Layout,
     /// Whether only the size of its payloads has to be checked.
@@ -139,6 +142,7 @@ impl Kinds {
                 index,
                 records_enablement,
                 is_of_collections: Collectors::concern(header),
+                is_of_processes: provider == KERNEL_PROCESS,
                 layout,
                 only_size: decoder.is_some() && !layout.wrong_descriptor && d.id != MANIFEST,
                 sizes: [size(PointerSize::P4), size(PointerSize::P8)],

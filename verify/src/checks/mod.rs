@@ -26,13 +26,14 @@ use etl_format::constants::hook;
 use etl_format::cursor::Bytes;
 use etl_format::read::{EventHeader, ExtendedItem, Record};
 use etl_format::{Clock, Guid};
-use etl_schema::providers::{self, CLR_RUNDOWN, CLR_RUNTIME};
+use etl_schema::providers::{self, CLR_RUNDOWN, CLR_RUNTIME, kernel_class};
 use etl_schema::tables::TableSet;
+use etl_schema::views::{kernel, kernel_process};
 
 use activity::Activities;
 pub(crate) use activity::Balance;
 use classic::ClassicCounts;
-use collections::Collectors;
+use collections::{Collections, Collectors};
 use enablement::{Admission, Enabled, RuntimeOn};
 use kinds::Kinds;
 use missing_stacks::Kind;
@@ -56,7 +57,7 @@ pub(crate) struct Facts {
     /// Activities.
     pub activities: Activities,
     /// Garbage collections.
-    pub collectors: Collectors,
+    collectors: Collectors,
     /// Payloads that do not fit.
     pub payloads: Payloads,
     /// Events without a manifest.
@@ -126,6 +127,14 @@ impl Facts {
         process.methods() == 0
             && process.tallies().iter().all(|tally| tally.frames == 0)
             && self.admission.of(CLR_RUNDOWN).next().is_none()
+    }
+
+    /// The garbage collections of each CLR, with its process and instance.
+    pub fn collections(&self) -> impl Iterator<Item = (Option<&Process>, u16, &Collections)> {
+        self.collectors.all().map(|(pid, since, instance, known)| {
+            let index = self.process_at(pid, since);
+            (index.and_then(|index| self.processes().get(index)), instance, known)
+        })
     }
 
     /// The name of a provider, or its GUID.
@@ -244,6 +253,11 @@ impl RecordObserver for RecordChecks<'_> {
         if kind.is_of_collections {
             collectors.event(header, record.payload(), time);
         }
+        if kind.is_of_processes
+            && let Some(pid) = described_start(record)
+        {
+            collectors.process_started(pid);
+        }
         let payload = if plain { record.bytes().get(EventHeader::SIZE..) } else { None };
         if !plain || !kind.fits(payload.unwrap_or_default(), record.pointer_size()) {
             payloads.event(record, header, &kind.layout, time);
@@ -268,9 +282,15 @@ impl RecordObserver for RecordChecks<'_> {
             self.walked.add(record.timestamp());
             self.classic.add(record);
             self.payloads.learn(record);
+            if record.provider() == Some(kernel_class::PROCESS) {
+                self.process_started(record);
+            }
             return;
         };
         self.classic.add_kernel(hook);
+        if hook == hook::PROCESS_START {
+            self.process_started(record);
+        }
         if Walked::is_stack(hook) {
             self.walked.stack(record, hook, time);
             self.sampled_stacks.stack(record, hook);
@@ -287,6 +307,27 @@ impl RecordObserver for RecordChecks<'_> {
         let (enabled, clock) = (self.enabled.clone(), self.clock);
         let progress = std::mem::take(&mut self.progress);
         *self = Self::from_start(enabled, &clock, self.tables, progress);
+    }
+}
+
+impl RecordChecks<'_> {
+    /// Takes in an event of the kernel that may be about the start of a process.
+    #[inline(never)]
+    fn process_started(&mut self, record: &Record<'_>) {
+        let hook = kernel::hook_of(record).filter(|&hook| hook == hook::PROCESS_START);
+        let fields = hook.and_then(|hook| kernel::Fields::of(record, hook));
+        if let Some(pid) = fields.and_then(|fields| fields.process_id()) {
+            self.collectors.process_started(pid);
+        }
+    }
+}
+
+/// The process that starts, as an event of Microsoft-Windows-Kernel-Process shows it.
+#[inline(never)]
+fn described_start(record: &Record<'_>) -> Option<u32> {
+    match kernel_process::process(record)? {
+        kernel_process::Process::Described { is_start: true, pid, .. } => Some(pid),
+        _ => None,
     }
 }
 

@@ -325,12 +325,6 @@ impl Report {
         self.processes.iter().filter(is_judged).collect()
     }
 
-    /// The name of the process that a finding is about; empty where none is known.
-    pub(crate) fn name_of(&self, finding: &Finding) -> &str {
-        let process = self.processes.iter().find(|p| Some(p.pid) == finding.pid);
-        process.map_or("", |p| &p.name)
-    }
-
     /// The command lines of a rule's remedy, for this trace.
     fn commands(&self, rule: &Rule) -> Vec<String> {
         // The rule's own line is for a session with CLR events.

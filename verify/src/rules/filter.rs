@@ -352,13 +352,10 @@ fn silent_rundown(check: &mut Check<'_>, reported: &BTreeSet<(u32, Option<i64>)>
         if !has_lived || reported.contains(&(process.pid(), process.started())) {
             continue;
         }
-        let ranges = process.images().past().iter().copied().chain(process.images().alive());
-        let there = ranges.filter(|range| {
+        let there = images_of(facts, process).filter(|(range, _)| {
             range.from.is_none_or(|at| at < from) && range.to.is_none_or(|at| at > to)
         });
-        let image = |range: Range| facts.images().list().get(usize::try_from(range.tag.id).ok()?);
-        let names: Vec<&str> = there.filter_map(image).map(|image| &*image.name).collect();
-        let Some(runtime) = runtime_of(&names) else { continue };
+        let Some(runtime) = runtime_of(there) else { continue };
         let message = format!(
             "the process had {runtime} loaded during the rundowns of others, but logged no event of \
              it"
@@ -367,8 +364,18 @@ fn silent_rundown(check: &mut Check<'_>, reported: &BTreeSet<(u32, Option<i64>)>
     }
 }
 
+/// The images that a process has or had, with their names.
+fn images_of<'f>(facts: &'f Facts, process: &'f Process) -> impl Iterator<Item = (Range, &'f str)> {
+    let ranges = process.images().past().iter().copied().chain(process.images().alive());
+    ranges.filter_map(|range| {
+        let image = facts.images().list().get(usize::try_from(range.tag.id).ok()?)?;
+        Some((range, &*image.name))
+    })
+}
+
 /// The runtime among the images of a process, if its compiler is there as well.
-fn runtime_of(names: &[&str]) -> Option<&'static str> {
+fn runtime_of<'f>(images: impl Iterator<Item = (Range, &'f str)>) -> Option<&'static str> {
+    let names: Vec<&str> = images.map(|(_, name)| name).collect();
     let runtime = RUNTIMES.iter().find(|name| names.contains(name));
     runtime.filter(|_| names.contains(&COMPILER)).copied()
 }
@@ -389,9 +396,7 @@ fn silent_start(check: &mut Check<'_>) -> BTreeSet<(u32, Option<i64>)> {
     for process in facts.processes().iter().filter(|process| !process.is_managed()) {
         let is_on = |at: &i64| on(*at).is_some_and(|since| since < *at) && Some(*at) < until;
         let Some(started) = process.started().filter(is_on) else { continue };
-        let own = facts.images().list().iter().filter(|image| image.pid == process.pid());
-        let names: Vec<&str> = own.map(|image| &*image.name).collect();
-        let Some(runtime) = runtime_of(&names) else { continue };
+        let Some(runtime) = runtime_of(images_of(facts, process)) else { continue };
         let message = format!(
             "the process loaded {runtime} while the provider of the CLR was enabled, but logged no \
              event of it"

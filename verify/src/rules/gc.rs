@@ -4,7 +4,7 @@ use super::commands::RUNTIME_LARGE;
 use super::{Check, Rule, plural};
 use crate::facts::loss::{Loss, LossKind};
 use crate::facts::source::{FileFacts, Session};
-use crate::facts::{Counted, Facts};
+use crate::facts::{Counted, Facts, Process};
 use crate::finding::{Found, Severity};
 use etl_format::constants::LogFileMode;
 use etl_schema::providers::CLR_RUNTIME;
@@ -45,7 +45,7 @@ const MAX_UNMATCHED: u64 = 10;
 
 fn incomplete(check: &mut Check<'_>) {
     let facts = check.facts;
-    for ((pid, instance), known) in facts.collectors.all() {
+    for (process, instance, known) in facts.collections() {
         // Many are those of another session that recorded the same events.
         let is_few = known.unmatched.count <= MAX_UNMATCHED;
         let unmatched = if is_few { known.unmatched } else { Counted::default() };
@@ -63,7 +63,7 @@ fn incomplete(check: &mut Check<'_>) {
                  any two before",
                 uncollected.count
             );
-            let found = find(check, pid, last, message).unless_lost(Some(last), None);
+            let found = find(check, process, last, message).unless_lost(Some(last), None);
             found.undecided("the budget of generation 0 may have grown");
         }
         if let Some((first, absent)) = known.absent()
@@ -74,7 +74,7 @@ fn incomplete(check: &mut Check<'_>) {
                  level are there",
                 absent.join(", ")
             );
-            find(check, pid, first, message).unless_lost(None, None);
+            find(check, process, first, message).unless_lost(None, None);
         }
         let missing: Vec<_> = kinds.iter().filter(|(counted, ..)| counted.count > 0).collect();
         let Some(first) = missing.iter().filter_map(|(counted, ..)| counted.first).min() else {
@@ -86,14 +86,17 @@ fn incomplete(check: &mut Check<'_>) {
         let missing: Vec<_> =
             missing.iter().map(|(counted, one, many)| plural(counted.count, one, many)).collect();
         let message = format!("collections of CLR {instance}: {}", missing.join(", "));
-        find(check, pid, first, message).unless_lost(Some(first), None);
+        find(check, process, first, message).unless_lost(Some(first), None);
     }
 }
 
 /// A finding of a process.
-fn find<'c>(check: &'c mut Check<'_>, pid: u32, first: i64, message: String) -> Found<'c> {
-    let facts = check.facts;
-    let process = facts.process_at(pid, first).and_then(|index| facts.processes().get(index));
+fn find<'c>(
+    check: &'c mut Check<'_>,
+    process: Option<&Process>,
+    first: i64,
+    message: String,
+) -> Found<'c> {
     let found = check.find(message);
     match process {
         Some(process) => found.of(process, Some(first)),

@@ -1,6 +1,6 @@
 //! Ids that are used again, and events that state again what is there: neither is a fault.
 
-use etl_verify::{Report, Verifier};
+use etl_verify::{Baseline, Enabled, Finding, Report, Verifier};
 
 use super::base::{files_of, judge};
 use super::edit::{records, write};
@@ -85,6 +85,85 @@ at "5s" { stop "clr" }
     );
     let unknown = ["3 pieces of code were unloaded without being loaded or listed before"];
     assert_eq!(messages(&report, "symbols.unload-unknown"), unknown);
+}
+
+const FIRST: u32 = 3_000;
+/// No other four bytes of the traces are those of this number.
+const SECOND: u32 = 311_108;
+
+/// A trace of two processes in turn, the second of which has the id of the first.
+fn one_id(second: &str, keywords: &str) -> Vec<u8> {
+    let script = format!(
+        r#"
+scenario "turns" seed=3
+machine processors=2
+process "First.exe" pid={FIRST} start="1.1s" exit="1.5s" threads=2 {{
+    clr "core" {{ assembly "First" {{ module "C:\\App\\First.dll" {{ methods 20 ready=5 }} }} }}
+    at "1.2s" {{ jit 3; gc 0 }}
+}}
+process "Second.exe" pid={SECOND} start="1.6s" exit="2.2s" threads=2 {{ {second} }}
+process "Other.exe" pid=500 threads=2 {{
+    clr "core" {{ assembly "Other" {{ module "C:\\App\\Other.dll" {{ methods 20 ready=5 }} }} }}
+    at "2.3s" {{ jit 3 }}
+}}
+at "1s" {{
+    session "clr" file="clr.etl" {{
+        kernel "processes threads images"
+        enable "runtime" keywords={keywords} level=5
+    }}
+}}
+at "2.5s" {{ stop "clr" }}
+"#
+    );
+    let mut file = files_of("turns", &script).remove("clr.etl").unwrap();
+    let (from, to) = (SECOND.to_le_bytes(), FIRST.to_le_bytes());
+    for at in 0..file.len() - 4 {
+        if file[at..at + 4] == from {
+            file[at..at + 4].copy_from_slice(&to);
+        }
+    }
+    file
+}
+
+const MANAGED: &str = r#"
+    clr "core" { assembly "Second" { module "C:\\App\\Second.dll" { methods 20 ready=5 } } }
+    at "1.9s" { jit 4; gc 1 }
+"#;
+
+#[test]
+fn collections_of_processes_with_one_id_are_kept_apart() {
+    // Both begin with collection 1.
+    let report = judge(&[one_id(MANAGED, "0x1099")], Verifier::new());
+    assert_eq!(report.processes.iter().filter(|process| process.pid == FIRST).count(), 2);
+    assert_eq!(messages(&report, "gc.incomplete"), [""; 0]);
+}
+
+#[test]
+fn findings_name_the_process_that_had_the_id() {
+    let report = judge(&[one_id(MANAGED, "0x98")], Verifier::new());
+    let own = |f: &&Finding| f.rule == "rundown.none" && f.pid == Some(FIRST);
+    assert_eq!(report.findings.iter().filter(own).count(), 2);
+    let text = report.text();
+    let baseline = Baseline::of(std::slice::from_ref(&report)).json();
+    for name in ["First.exe", "Second.exe"] {
+        assert!(text.contains(&format!("rundown.none pid {FIRST} {name} at")), "{text}");
+        assert!(baseline.contains(&format!("\"process\": \"{name}\"")), "{baseline}");
+    }
+}
+
+#[test]
+fn native_process_with_the_id_of_a_managed_one_is_not_silent() {
+    let file = one_id("", "0x98");
+    let silent = |file: &[u8]| {
+        let enabled = Enabled::parse("runtime:0x98:5").unwrap();
+        let report = judge(&[file.to_vec()], Verifier::new().enabled(enabled));
+        messages(&report, "filter.silent-process").len()
+    };
+    assert_eq!(silent(&file), 0);
+    // Without its events the first one is.
+    let mut left = records(&file);
+    left.retain(|r| !(r.is_event() && r.pid() == FIRST));
+    assert_eq!(silent(&write(&file, &left)), 1);
 }
 
 #[test]

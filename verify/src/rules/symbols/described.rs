@@ -41,13 +41,11 @@ fn runtime_unknown(check: &mut Check<'_>) {
     let [starts, listings] = [CLR_RUNTIME, CLR_RUNDOWN].map(|p| states_runtimes(facts, p));
     let enabled = facts.admission.of(CLR_RUNTIME).filter_map(|(e, _)| e.at).min();
     let recorded = facts.runtime_span().map(|(first, _)| first).into_iter().chain(enabled).min();
-    for ((pid, instance), _) in facts.collectors.all().filter(|_| starts) {
-        let mut own = facts.processes().iter().filter(|p| p.pid() == pid && !p.clrs().is_empty());
-        let Some(process) = own.next().filter(|p| !p.clrs().contains_key(&instance)) else {
-            continue;
-        };
+    for (process, instance, _) in facts.collections().filter(|_| starts) {
+        let is_other = |p: &&Process| !p.clrs().is_empty() && !p.clrs().contains_key(&instance);
+        let Some(process) = process.filter(is_other) else { continue };
         let from = process.started().filter(|start| recorded.is_some_and(|at| at < *start));
-        if from.is_some() && own.next().is_none() {
+        if from.is_some() {
             let message =
                 format!("CLR {instance} has events of its heap, and none that it started");
             check.find(message).of(process, from).unless_lost(from, None);
