@@ -28,6 +28,7 @@ mod loss;
 mod policy;
 mod report;
 mod rules;
+mod share;
 mod truth;
 mod verifier;
 mod wrap;

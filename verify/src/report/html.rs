@@ -4,11 +4,12 @@
 
 use askama::Template;
 
-use super::words::{INFERRED, duration, percent, resolved, time_of_day};
+use super::words::{INFERRED, duration, resolved, time_of_day};
 use super::{Coverage, EnabledReport, Report, Severity, Verdict};
 use crate::facts::Tally;
 use crate::finding::Outcome;
 use crate::rules::Rule;
+use crate::share::percent;
 use crate::wrap::printable;
 
 /// Processes with a lane in the timeline and a group of bars; the others are counted.

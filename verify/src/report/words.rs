@@ -6,6 +6,7 @@ use super::{EnabledReport, Report, RuleReport, Severity, Verdict};
 use crate::facts::Tally;
 use crate::facts::enable::Knowledge;
 use crate::finding::{Finding, Outcome};
+use crate::share::percent;
 
 /// The answer where a file could not be read.
 pub(super) const NOT_CHECKED: &str = "not checked";
@@ -89,12 +90,6 @@ impl Report {
     }
 }
 
-/// A share in percent, rounded down: only all of it is 100 %.
-pub(super) fn percent(part: u64, whole: u64) -> String {
-    let hundredths = u128::from(part) * 10_000 / u128::from(whole.max(1));
-    format!("{}.{:02} %", hundredths / 100, hundredths % 100)
-}
-
 /// The share of addresses that resolve.
 pub(super) fn resolved(t: &Tally) -> String {
     percent(t.frames.saturating_sub(t.unresolved), t.frames)
@@ -137,14 +132,6 @@ pub(super) const INFERRED: &str =
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn percent_is_100_only_for_all() {
-        assert_eq!(percent(3, 3), "100.00 %");
-        assert_eq!(percent(999_999, 1_000_000), "99.99 %");
-        assert_eq!(percent(u64::MAX - 1, u64::MAX), "99.99 %");
-        assert_eq!(percent(0, 0), "0.00 %");
-    }
 
     #[test]
     fn duration_and_time_of_day_have_milliseconds() {

@@ -5,6 +5,7 @@ use crate::finding::Severity;
 use crate::rules::commands::{RECORDING, RECORDING_WITH_KERNEL, RUNTIME_CLOCK};
 use crate::rules::kernel::may_be_ring;
 use crate::rules::{Check, Rule, plural};
+use crate::share::{is_below, percent};
 
 /// Unresolved addresses up to this share of a process's are usual: stubs of the runtime, pages of
 /// the hardware abstraction layer, code that a rasterizer or a script engine generates.
@@ -243,13 +244,10 @@ fn coverage(check: &mut Check<'_>) {
     let resolved = |t: Tally| (t.frames.saturating_sub(t.unresolved), t.frames);
     let mut require = |minimum: Option<f64>, (part, whole): (u64, u64), what: &str, process| {
         let Some(minimum) = minimum else { return };
-        let share = if whole == 0 { 100.0 } else { part as f64 / whole as f64 * 100.0 };
-        if share < minimum {
-            // Rounded down: a share below the minimum must not look equal to it.
-            let shown = (share * 1000.0).floor() / 1000.0;
-            let found = check.find(format!(
-                "{part} of {whole} {what} ({shown:.3} %); the minimum is {minimum} %"
-            ));
+        if is_below(part, whole, minimum) {
+            let share = percent(part, whole);
+            let found = check
+                .find(format!("{part} of {whole} {what} ({share}); the minimum is {minimum} %"));
             if let Some(process) = process {
                 found.of(process, None);
             }
