@@ -32,6 +32,7 @@ use etl_schema::views::{kernel, kernel_process};
 
 use activity::Activities;
 pub(crate) use activity::Balance;
+use carried::LossTimes;
 use classic::ClassicCounts;
 use collections::{Collections, Collectors};
 use enablement::{Admission, Enabled, RuntimeOn};
@@ -58,6 +59,8 @@ pub(crate) struct Facts {
     pub activities: Activities,
     /// Garbage collections.
     collectors: Collectors,
+    /// Losses, by what they may have taken.
+    loss_times: LossTimes,
     /// Payloads that do not fit.
     pub payloads: Payloads,
     /// Events without a manifest.
@@ -92,6 +95,7 @@ impl Facts {
         let mut payloads = records.payloads;
         payloads.add(stacks.sizes);
         Facts {
+            loss_times: LossTimes::new(&machine),
             machine,
             runtime_on: RuntimeOn::of(&records.admission),
             admission: records.admission,

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use askama::Template;
 
-use super::{Report, Severity};
+use super::{Report, Severity, Verdict};
 use crate::finding::{Finding, Outcome};
 use crate::rules::{RULES, Rule};
 
@@ -28,16 +28,18 @@ struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    fn new(report: &'a Report, rule: &'static Rule) -> Self {
-        let own: Vec<_> = report.counted().filter(|f| f.rule == rule.id).collect();
+    fn new(report: &Report, rule: &'static Rule, verdicts: &[(&'a Finding, Verdict)]) -> Self {
+        let own: Vec<_> = verdicts.iter().filter(|(f, _)| f.rule == rule.id).collect();
         let because = match own.as_slice() {
             [] => not_applicable(report, rule),
-            own if own.iter().all(|f| !f.is_decided()) => {
-                own.iter().find_map(|f| f.because.as_deref()).map(|b| format!("undecided: {b}"))
+            own if own.iter().all(|(f, _)| !f.is_decided()) => {
+                let because = own.iter().find_map(|(f, _)| f.because.as_deref());
+                because.map(|because| format!("undecided: {because}"))
             }
             _ => None,
         };
-        let failures: Vec<_> = own.into_iter().filter(|f| !report.leads_to(f).passes()).collect();
+        let failures = own.into_iter().filter(|(_, verdict)| !verdict.passes());
+        let failures: Vec<_> = failures.map(|(finding, _)| *finding).collect();
         let skipped = because.filter(|_| failures.is_empty());
         Case { rule, failures, skipped }
     }
@@ -57,7 +59,8 @@ fn not_applicable(report: &Report, rule: &Rule) -> Option<String> {
 /// A case for each rule; none if the file could not be read.
 fn cases(report: &Report) -> Vec<Case<'_>> {
     let rules = if report.error.is_none() { RULES } else { &[] };
-    rules.iter().map(|rule| Case::new(report, rule)).collect()
+    let verdicts: Vec<_> = report.verdicts().collect();
+    rules.iter().map(|rule| Case::new(report, rule, &verdicts)).collect()
 }
 
 /// The start of the trace, to the second. The schema requires a time even where none is known.
@@ -83,8 +86,8 @@ fn skipped(cases: &[Case<'_>]) -> usize {
 
 /// Findings that do not fail a test, and are not only notes.
 fn warnings(report: &Report) -> impl Iterator<Item = &Finding> {
-    let passing = report.counted().filter(|f| report.leads_to(f).passes());
-    passing.filter(|f| f.severity > Severity::Note)
+    let passing = report.verdicts().filter(|(_, verdict)| verdict.passes());
+    passing.map(|(finding, _)| finding).filter(|f| f.severity > Severity::Note)
 }
 
 fn file(report: &Report) -> Xml<'_> {

@@ -16,7 +16,7 @@ mod top;
 mod verdict;
 mod words;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ use crate::facts::{Facts, Process, UnresolvedCause};
 use crate::finding::{Finding, Outcome, Severity, utc};
 use crate::rules::{EXAMPLE_FILE, RULES, Rule, Subject, more_buffers};
 use timeline::Timeline;
-use verdict::{ProcessVerdicts, Scope};
+use verdict::{LossSpans, ProcessVerdicts, Scope};
 
 pub use coverage::Coverage;
 pub use machine::MachineReport;
@@ -235,27 +235,32 @@ impl Report {
         if self.error.is_some() {
             return;
         }
+        let losses = LossSpans::new(&self.losses);
         let findings = self.findings.iter().filter(|finding| !finding.is_known);
-        let verdicts = ProcessVerdicts::new(findings, &self.losses);
+        let verdicts = ProcessVerdicts::new(findings, &losses);
         self.processes.iter_mut().for_each(|p| p.verdict = verdicts.of(p));
-        let verdicts = self.counted().map(|finding| self.leads_to(finding));
+        let verdicts = self.verdicts().map(|(_, verdict)| verdict);
         self.verdict = verdicts.max().unwrap_or(Verdict::Complete);
     }
 
-    /// The verdict that a finding alone leads to. With selected processes, findings about the whole
-    /// trace count if they may concern one of them.
-    fn leads_to(&self, finding: &Finding) -> Verdict {
-        let verdict = Verdict::of_one(finding);
-        if !self.is_selection || finding.process.is_some() {
-            return verdict;
-        }
-        let scope = Scope::of(finding.rule);
-        let is_concerned = |p: &ProcessReport| scope.may_concern(p, &self.losses);
-        if self.processes.iter().any(is_concerned) {
-            verdict.min(Verdict::CannotTell)
-        } else {
-            Verdict::Complete
-        }
+    /// The findings that count, with the verdict that each alone leads to. With selected processes,
+    /// findings about the whole trace count if they may concern one of them.
+    fn verdicts(&self) -> impl Iterator<Item = (&Finding, Verdict)> {
+        let losses = LossSpans::new(&self.losses);
+        let mut concerned: BTreeMap<Scope, bool> = BTreeMap::new();
+        self.counted().map(move |finding| {
+            let verdict = Verdict::of_one(finding);
+            if !self.is_selection || finding.process.is_some() {
+                return (finding, verdict);
+            }
+            let scope = Scope::of(finding.rule);
+            let is_concerned = || self.processes.iter().any(|p| scope.may_concern(p, &losses));
+            if *concerned.entry(scope).or_insert_with(is_concerned) {
+                (finding, verdict.min(Verdict::CannotTell))
+            } else {
+                (finding, Verdict::Complete)
+            }
+        })
     }
 
     /// The findings that no baseline accepts.

@@ -73,7 +73,7 @@ impl Scope {
 
     /// Whether a process may have a part in it: it has what the rule looks at, and it lived when
     /// something was lost.
-    pub fn may_concern(self, process: &ProcessReport, losses: &[LossReport]) -> bool {
+    pub fn may_concern(self, process: &ProcessReport, losses: &LossSpans) -> bool {
         let has_subject = match self.subject {
             Subject::ManagedCode | Subject::Rundowns | Subject::ClrStacks => process.is_managed(),
             Subject::Addresses => process.coverage.filled().next().is_some(),
@@ -84,17 +84,34 @@ impl Scope {
             | Subject::Kernel
             | Subject::Activities => true,
         };
-        has_subject && self.loss.is_none_or(|kind| may_lack(process, kind, losses))
+        has_subject && self.loss.is_none_or(|kind| losses.may_be_in(kind, process.span_us))
     }
 }
 
-/// Whether a loss of a kind may have happened while a process lived.
-fn may_lack(process: &ProcessReport, kind: LossKind, losses: &[LossReport]) -> bool {
-    let [started, ended] = process.span_us;
-    let mut same = losses.iter().filter(|loss| loss.what == kind).peekable();
-    // Without any the time is not known.
-    same.peek().is_none()
-        || same.any(|LossReport { span_us: [from, to], .. }| *from <= ended && started <= *to)
+/// The times of losses, by kind: spans in their order, with a gap between each two.
+pub(super) struct LossSpans(BTreeMap<LossKind, Vec<[i64; 2]>>);
+
+impl LossSpans {
+    pub fn new(losses: &[LossReport]) -> Self {
+        let mut all: Vec<_> = losses.iter().map(|loss| (loss.what, loss.span_us)).collect();
+        all.sort_unstable();
+        let mut joined: BTreeMap<LossKind, Vec<[i64; 2]>> = BTreeMap::new();
+        for (kind, span) in all {
+            let spans = joined.entry(kind).or_default();
+            match spans.last_mut() {
+                Some(last) if span[0] <= last[1] => last[1] = span[1].max(last[1]),
+                _ => spans.push(span),
+            }
+        }
+        LossSpans(joined)
+    }
+
+    /// Whether a loss of a kind may have happened within a span. Without any its time is not known.
+    fn may_be_in(&self, kind: LossKind, [from, to]: [i64; 2]) -> bool {
+        let Some(spans) = self.0.get(&kind) else { return true };
+        let first = spans.partition_point(|[_, end]| *end < from);
+        spans.get(first).is_some_and(|[start, _]| *start <= to)
+    }
 }
 
 /// The verdicts on the processes of a trace.
@@ -103,14 +120,11 @@ pub(super) struct ProcessVerdicts<'r> {
     own: BTreeMap<usize, Verdict>,
     /// By the findings about the whole trace.
     whole: BTreeMap<Scope, Verdict>,
-    losses: &'r [LossReport],
+    losses: &'r LossSpans,
 }
 
 impl<'r> ProcessVerdicts<'r> {
-    pub fn new<'f>(
-        findings: impl IntoIterator<Item = &'f Finding>,
-        losses: &'r [LossReport],
-    ) -> Self {
+    pub fn new<'f>(findings: impl IntoIterator<Item = &'f Finding>, losses: &'r LossSpans) -> Self {
         let (mut own, mut whole) = (BTreeMap::new(), BTreeMap::new());
         let worsen = |known: &mut Verdict, finding| *known = Verdict::of_one(finding).max(*known);
         for finding in findings {
@@ -170,7 +184,7 @@ mod tests {
         };
         let of = |findings: &[Finding], index| {
             let process = ProcessReport { index, ..ProcessReport::default() };
-            ProcessVerdicts::new(findings, &[]).of(&process)
+            ProcessVerdicts::new(findings, &LossSpans::new(&[])).of(&process)
         };
         let own = [finding("rundown.missing", Severity::Error, Some(1))];
         assert_eq!([of(&own, 0), of(&own, 1)], [Verdict::Complete, Verdict::Incomplete]);
@@ -194,7 +208,7 @@ mod tests {
         };
         let of = |losses: &[LossReport], span_us| {
             let process = ProcessReport { span_us, ..ProcessReport::default() };
-            ProcessVerdicts::new([&finding], losses).of(&process)
+            ProcessVerdicts::new([&finding], &LossSpans::new(losses)).of(&process)
         };
         let early = [loss([0, 10])];
         assert_eq!(of(&early, [11, 90]), Verdict::Complete);

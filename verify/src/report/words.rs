@@ -62,9 +62,8 @@ impl Report {
     /// open.
     pub(super) fn open_questions(&self) -> Vec<&'static str> {
         let mut out = Vec::new();
-        for finding in self.counted() {
-            let is_open = self.leads_to(finding) == Verdict::CannotTell;
-            if is_open && !out.contains(&finding.rule) {
+        for (finding, verdict) in self.verdicts() {
+            if verdict == Verdict::CannotTell && !out.contains(&finding.rule) {
                 out.push(finding.rule);
             }
         }
