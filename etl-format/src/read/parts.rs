@@ -76,6 +76,21 @@ impl Part {
         })
     }
 
+    /// What the counts of files add to those before them. In the files of a session, each header
+    /// counts from the start of the session.
+    pub fn added<'p>(
+        counts: impl IntoIterator<Item = (Option<&'p Part>, u32)>,
+    ) -> impl Iterator<Item = u32> {
+        let mut known: BTreeMap<_, u32> = BTreeMap::new();
+        counts.into_iter().map(move |(part, count)| {
+            let Some(part) = part else { return count };
+            let largest = known.entry(&part.session).or_default();
+            let added = count.saturating_sub(*largest);
+            *largest = count.max(*largest);
+            added
+        })
+    }
+
     /// What is missing between files, which have these indices, in the order of their sessions.
     #[must_use]
     pub fn gaps<'p>(parts: impl IntoIterator<Item = (usize, &'p Part)>) -> Vec<PartGap> {
@@ -136,5 +151,13 @@ mod tests {
         let gap = Part::gaps([(0, &parts[0]), (1, &parts[1])])[0];
         assert_eq!((gap.from, gap.to), (70, 220));
         assert_eq!(of(&[1]), [], "what is before the first one is not known");
+    }
+
+    #[test]
+    fn counts_of_a_session_add_up_to_the_largest() {
+        let (one, two) = (part(1, (1, 7)), part(2, (1, 7)));
+        let counts =
+            [(Some(&one), 5), (None, 4), (Some(&two), 3), (Some(&one), 2), (Some(&one), 9)];
+        assert_eq!(Part::added(counts).collect::<Vec<_>>(), [5, 4, 3, 0, 4]);
     }
 }

@@ -10,6 +10,7 @@ use etl_analysis::behavior::network::Network;
 use etl_analysis::behavior::presence::{Presence, Subject};
 use etl_analysis::profile::{Profile, ProfileOptions, SampleCollector, Weight};
 use etl_analysis::{Machine, loss::LossKind};
+use etl_format::read::{FileHeader, Part};
 
 use super::{
     PROCESS, ReportArgs, cpu, duration, known_process, profile_options, report, selected_time,
@@ -146,10 +147,12 @@ fn facts(machine: &Machine, profile: &Profile) -> Vec<(&'static str, Cell)> {
 
 /// Events and buffers that the headers of the files count as lost.
 fn lost(machine: &Machine) -> [u64; 2] {
-    let headers = machine.files().iter().map(|file| &file.header);
-    headers.fold([0, 0], |[events, buffers], header| {
-        [events + u64::from(header.events_lost), buffers + u64::from(header.buffers_lost)]
-    })
+    let sum = |count: fn(&FileHeader) -> u32| {
+        let files = machine.files().iter();
+        let counts = files.map(|file| (file.part.as_ref(), count(&file.header)));
+        Part::added(counts).map(u64::from).sum()
+    };
+    [sum(|header| header.events_lost), sum(|header| header.buffers_lost)]
 }
 
 /// What was lost, with the counts of the headers.

@@ -2,8 +2,9 @@
 //! # The merged trace
 //! * The header is that of the input that began first, as mergers write it: the session's name is
 //!   `Relogger`, that of the file `[multiple files]` (with one input it stays), the mode is RELOG
-//!   and SEQUENTIAL, lost events and buffers are those of all inputs together, the end time is the
-//!   latest of all inputs (records may be later, as in real merges).
+//!   and SEQUENTIAL (and ADD_HEADER if an input is a selection), lost events and buffers are those
+//!   of all inputs together, files of one session counted once, the end time is the latest of all
+//!   inputs (records may be later, as in real merges).
 //! * Buffers that are missing from an input or could not be read whole count as lost, too: the new
 //!   buffers are numbered from 1 without gaps, as mergers do.
 //! * Records go into buffers of their processor, in time order over all inputs. Records with the
@@ -209,8 +210,9 @@ impl<'f> Merger<'f> {
         output: O,
     ) -> Result<(O, MergeReport)> {
         let compressor = self.compressor.take();
-        let Plan { clocks, closed, between } = plan;
-        let (header, end) = header(&inputs, clocks, compressor.is_some());
+        let Plan { clocks, closed, between, .. } = plan;
+        let lost = plan.lost(&inputs);
+        let (header, end) = header(&inputs, clocks, &lost, compressor.is_some());
         let mut config = SessionConfig::new(header);
         config.logger_id = 0;
         config.style = Style::Relogger { now: self.made_at.unwrap_or(end) };
@@ -291,7 +293,12 @@ pub struct MergedInput {
 }
 
 /// The header of the merged trace, and the latest end that any input states.
-fn header<S: Source>(inputs: &[Input<S>], clocks: &Clocks, compressed: bool) -> (FileHeader, i64) {
+fn header<S: Source>(
+    inputs: &[Input<S>],
+    clocks: &Clocks,
+    lost: &[[u32; 2]],
+    compressed: bool,
+) -> (FileHeader, i64) {
     let headers = || inputs.iter().map(|i| &i.header);
     let mut header = headers().nth(clocks.first()).map_or_else(FileHeader::new, FileHeader::clone);
     let clock = &clocks.clock;
@@ -311,10 +318,11 @@ fn header<S: Source>(inputs: &[Input<S>], clocks: &Clocks, compressed: bool) -> 
     // The source's limits do not apply to the merged trace.
     (header.maximum_file_size, header.start_buffers, header.buffers_written) = (0, 1, 1);
     (header.logger_name_word, header.log_file_name_word) = (0, 0);
-    let sum =
-        |count: fn(&read::FileHeader) -> u32| headers().map(count).fold(0, u32::saturating_add);
-    header.events_lost = sum(|h| h.events_lost);
-    header.buffers_lost = sum(|h| h.buffers_lost);
+    (header.events_lost, header.buffers_lost) = (0, 0);
+    for [events, buffers] in lost {
+        header.events_lost = header.events_lost.saturating_add(*events);
+        header.buffers_lost = header.buffers_lost.saturating_add(*buffers);
+    }
     header.logger_name = "Relogger".encode_utf16().collect();
     if inputs.len() > 1 {
         header.log_file_name = "[multiple files]".encode_utf16().collect();
