@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use etl_format::Clock;
 use etl_format::clock::iso_utc;
-use etl_format::constants::{ClockType, FILETIME_PER_SECOND, LogFileMode};
+use etl_format::constants::{ClockType, FILETIME_PER_SECOND};
 use etl_format::read::{Damage, FileHeader, Note, Part, PartGap, Source, Trace};
 
 use crate::buffers::{self, Contradictions};
@@ -214,7 +214,7 @@ impl FileFacts {
     /// Whether a program read another trace and wrote the events that it chose (`ITraceRelogger`).
     #[must_use]
     pub fn is_selection(&self) -> bool {
-        self.header.mode.has(LogFileMode::RELOG) && self.header.mode.has(LogFileMode::ADD_HEADER)
+        self.header.is_selection()
     }
 
     /// Whether the file was written by a merge.

@@ -209,6 +209,12 @@ impl FileHeader {
             (false, true) => "kernel, compressed",
             (true, false) => "relogged",
             (true, true) => "relogged, compressed",
+    /// Whether a program read another trace and wrote the events that it chose (`ITraceRelogger`).
+    #[must_use]
+    pub fn is_selection(&self) -> bool {
+        self.mode.has(LogFileMode::RELOG) && self.mode.has(LogFileMode::ADD_HEADER)
+    }
+
         }
     }
 

@@ -37,7 +37,8 @@ const MAX_BUFFER: u32 = 16 << 20;
 #[derive(Clone, Debug)]
 pub struct RelogPlan {
     /// The header event of the new file: that of the source, with the mode of a relogged file and
-    /// no maximum size. Processors and buffer size are raised if the source's buffers exceed them.
+    /// no maximum size. It stays a selection ([`FileHeader::is_selection`]). Processors and buffer
+    /// size are raised if the source's buffers exceed them.
     pub header: FileHeader,
     /// Complete records after the header event, in time order.
     extras: Vec<Extra>,
@@ -74,10 +75,11 @@ impl RelogPlan {
     ) -> Result<Self> {
         let mut header = trace.header().clone();
         // Limits of the source's file do not apply to the new one.
-        header.mode = match header.mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING) {
-            true => LogFileMode::RELOG | LogFileMode::NO_PER_PROCESSOR_BUFFERING,
-            false => LogFileMode::RELOG,
-        };
+        let mut kept = LogFileMode::NO_PER_PROCESSOR_BUFFERING;
+        if header.is_selection() {
+            kept = kept | LogFileMode::ADD_HEADER;
+        }
+        header.mode = LogFileMode::RELOG | LogFileMode(header.mode.0 & kept.0);
         header.maximum_file_size = 0;
         header.start_buffers = header.start_buffers.max(1);
         let buffers = trace.buffers();

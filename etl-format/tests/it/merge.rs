@@ -480,6 +480,25 @@ fn refused(inputs: [FileHeader; 2]) -> (Reason, etl_format::Result<MergeReport>)
 
 #[test]
 fn merge_refuses_unrelated_traces_unless_allowed() {
+#[test]
+fn merge_and_repair_keep_the_mark_of_selections() {
+    let made = |mode| {
+        let mut file = crate::common::File::new(0x400).buffer(0, &crate::common::run(1000, 4));
+        file.event.mode = mode;
+        file.bytes()
+    };
+    let is_selection =
+        |file: &[u8]| Trace::open(file, &Options::default()).unwrap().header().is_selection();
+    // The same bit means nothing in the mode of a session.
+    for (mode, expected) in [(0x1_1000, true), (0x1001, false), (0x1_0001, false)] {
+        let file = made(mode);
+        let (repaired, _) = Repairer::new().run(&file[..], memory()).unwrap();
+        assert_eq!(is_selection(&bytes(repaired)), expected, "{mode:#x}");
+        let (merged, _) = merged(&[made(1), file], Merger::new());
+        assert_eq!(is_selection(&merged), expected, "{mode:#x}");
+    }
+}
+
     let (reason, allowed) = refused([header(), FileHeader { build: 9_600, ..header() }]);
     assert_eq!((reason.name(), reason.to_string().contains("9600")), ("machine", true));
     assert_eq!(allowed.unwrap().inputs[1].relation, Relation::Same);

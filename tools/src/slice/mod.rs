@@ -30,7 +30,7 @@ pub use subject::Subject;
 use std::collections::BTreeMap;
 
 use etl_format::compress::Effort;
-use etl_format::constants::{BUFFER_HEADER_SIZE, CompressionFormat};
+use etl_format::constants::{BUFFER_HEADER_SIZE, CompressionFormat, LogFileMode};
 use etl_format::read::{Damage, Order, Record, Source, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::Output;
@@ -133,7 +133,8 @@ impl<'f> Slicer<'f> {
             false => None,
         };
         let threads = trace.options().threads;
-        let plan = RelogPlan::copying(trace)?;
+        let mut plan = RelogPlan::copying(trace)?;
+        plan.header.mode = plan.header.mode | LogFileMode::ADD_HEADER;
         let compressor = compression::compressor(self.compression, threads)?;
         let mut relog = Relogger::start(plan, output, compressor).map_err(Error::output)?;
         let threads = relog.reading_threads(threads);

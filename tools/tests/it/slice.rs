@@ -4,7 +4,6 @@ use std::io::Cursor;
 
 use crate::common::{Made, header, open, trace, trace_of};
 use etl_format::Guid;
-use etl_format::constants::LogFileMode;
 use etl_format::read::{Order, Record};
 use etl_format::write::File;
 use etl_tools::slice::{KeepReason, Slicer, Subject, Summary};
@@ -213,7 +212,7 @@ fn header_is_relogged_and_keeps_losses() {
     let (slice, summary) = cut(&file, |_, _| false, true);
     let made = open(&slice);
     assert_eq!(made.header().events_lost, 7);
-    assert!(made.header().mode.has(LogFileMode::RELOG));
+    assert!(made.header().is_selection());
     assert_eq!(made.header().end_time, header().end_time);
     assert_eq!((summary.selected, timestamps(&slice).len()), (0, 0));
 }

@@ -322,6 +322,9 @@ fn header<S: Source>(
     for [events, buffers] in lost {
         header.events_lost = header.events_lost.saturating_add(*events);
         header.buffers_lost = header.buffers_lost.saturating_add(*buffers);
+    if headers().any(|h| h.is_selection()) {
+        header.mode = header.mode | LogFileMode::ADD_HEADER;
+    }
     }
     header.logger_name = "Relogger".encode_utf16().collect();
     if inputs.len() > 1 {

@@ -8,6 +8,7 @@ use etl_schema::providers::CLR_RUNTIME;
 use crate::facts::{Counted, Process};
 use crate::finding::Severity;
 use crate::rules::commands::{RECORDING, RUNTIME_LARGE, START_RUNDOWN};
+use crate::rules::kernel::is_selection;
 use crate::rules::{Check, Rule, plural, recorded_start};
 
 pub(in crate::rules) const OVERLAPPING: Rule = Rule {
@@ -192,6 +193,9 @@ fn load_without_jit(check: &mut Check<'_>) {
 }
 
 fn jit_without_load(check: &mut Check<'_>) {
+    if is_selection(check.facts) {
+        return;
+    }
     load_without_jit(check);
     let facts = check.facts;
     for process in facts.processes() {
