@@ -226,7 +226,7 @@ fn merge_converts_timestamps_in_payloads() {
     let other = PerfInfo { hook: 0x0524, timestamp: 5_400, payload: &stack, ..sample };
     let second = trace(slower(), &[(1, &sample), (1, &walk), (1, &isr), (1, &read), (1, &other)]);
     let first = trace(header(), &[(0, &event(1, 2_000, &[])), (0, &event(2, 10_002_040, &[]))]);
-    let (file, report) = merged(&[first, second], Merger::new());
+    let (file, report) = merged(&[first.clone(), second], Merger::new());
     assert!(matches!(report.inputs[1].relation, Relation::Converted { .. }));
     let found = records(&file);
     let timestamps: Vec<_> = found.iter().map(|(s, ..)| *s).collect();
@@ -241,6 +241,18 @@ fn merge_converts_timestamps_in_payloads() {
     assert_eq!(word(4, 0x10), base + 1_000, "the interrupt began then");
     assert_eq!(word(5, 0x10 + 40), 1_000, "the disk took as long");
     assert_eq!(word(6, 0x10), 5_300, "what is no timestamp stays");
+    // The disk's time counts the performance counter, whatever the clock of the session is.
+    let system_time = FileHeader {
+        clock_type: ClockType::SYSTEM_TIME,
+        timestamp: START + 10_000_000,
+        ..slower()
+    };
+    let read = PerfInfo { timestamp: START + 10_000_300, ..read };
+    let (file, _) = merged(&[first, trace(system_time, &[(1, &read)])], Merger::new());
+    let found = records(&file);
+    assert_eq!(found[1].0, base - 1_000 + 1_300, "a tick of system time is one of 10 MHz");
+    let time = i64::from_le_bytes(found[1].2[0x38..0x40].try_into().unwrap());
+    assert_eq!(time, 1_000, "300 ticks of 3 MHz");
 }
 
 /// Durations of the performance counter are in its ticks, for any clock of the session.

@@ -48,14 +48,6 @@ impl Relation {
         saturate(i128::from(to.start_timestamp).saturating_add(ticks))
     }
 
-    /// A number of ticks of the input's clock as ticks of the merged trace's.
-    #[must_use]
-    pub fn duration(&self, ticks: i64) -> i64 {
-        let Relation::Converted { from, to, .. } = self else { return ticks };
-        let scaled = i128::from(ticks).saturating_mul(to.frequency.into());
-        saturate(scaled.div_euclid(i128::from(from.frequency).max(1)))
-    }
-
     /// A distance in ticks of the input's performance counter as one in those of the merged
     /// trace's, rounded to the nearest. It is unchanged if a header does not state the counter's
     /// frequency.
@@ -103,8 +95,8 @@ pub(super) struct Clocks {
 impl Clocks {
     /// Finds the clock and the relations of all inputs to it.
     ///
-    /// It is the finest performance counter there is (the cycle counter's frequency is only known
-    /// roughly, and system time is coarse), so that no two timestamps become one.
+    /// It is the finest performance counter there is: the cycle counter's frequency is only known
+    /// roughly, and system time is coarse.
     pub fn relate(headers: &[&FileHeader], allow: Allow) -> Result<Self, Refusal> {
         let rank = |h: &FileHeader| {
             let kind = match h.clock_type {

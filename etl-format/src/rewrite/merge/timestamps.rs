@@ -19,7 +19,6 @@ pub(super) fn convert(record: &Record<'_>, relation: &Relation, out: &mut Vec<u8
     if let Some(at) = record.hook().and_then(|hook| payload_value(record, hook)) {
         let (at, value) = match at {
             Value::Timestamp(at) => (at, out.as_slice().i64_at(at).map(|v| relation.timestamp(v))),
-            Value::Ticks(at) => (at, out.as_slice().i64_at(at).map(|v| relation.duration(v))),
             Value::Counted(at) => (at, out.as_slice().i64_at(at).map(|v| relation.counted(v))),
         };
         if let Some(value) = value {
@@ -34,10 +33,9 @@ pub(super) fn convert(record: &Record<'_>, relation: &Relation, out: &mut Vec<u8
     timestamp
 }
 
-/// A value of the clock in a payload, with its offset in the record.
+/// A value in a payload that depends on a clock, with its offset in the record.
 enum Value {
     Timestamp(usize),
-    Ticks(usize),
     /// A distance of the performance counter, whatever the session's clock is.
     Counted(usize),
 }
@@ -55,7 +53,7 @@ fn counter_distance(record: &Record<'_>) -> Option<usize> {
     }
 }
 
-/// Kernel events whose payloads hold 64 bits of the raw clock.
+/// Kernel events whose payloads hold 64 bits that depend on a clock.
 fn payload_value(record: &Record<'_>, id: u16) -> Option<Value> {
     let payload = record.bytes().len() - record.payload().len();
     let pointer = record.pointer_size()?.bytes();
@@ -70,9 +68,9 @@ fn payload_value(record: &Record<'_>, id: u16) -> Option<Value> {
         }
         hook::HARD_FAULT => Value::Timestamp(payload),
         // Disk reads and writes: their duration, after numbers, an offset and two pointers.
-        hook::DISK_READ | hook::DISK_WRITE => Value::Ticks(payload + 24 + 2 * pointer),
+        hook::DISK_READ | hook::DISK_WRITE => Value::Counted(payload + 24 + 2 * pointer),
         // Disk flushes: the same after two numbers.
-        hook::DISK_FLUSH => Value::Ticks(payload + 8),
+        hook::DISK_FLUSH => Value::Counted(payload + 8),
         _ => return None,
     })
 }
