@@ -1,5 +1,7 @@
 //! Continues after damaged buffers, and salvages as much of them as possible.
 
+use core::ops::Range;
+
 use crate::constants::{BUFFER_HEADER_SIZE, BufferType, FILLER, LogFileMode};
 use crate::error::{Error, Result};
 use crate::headers::BufferHeader;
@@ -13,6 +15,9 @@ use super::scan::{self, Scan};
 use super::source::Source;
 use super::walk;
 
+/// Bytes that are searched for a buffer first.
+const FIRST_WINDOW: usize = 1 << 12;
+
 impl BufferWalk {
     /// Ends a buffer early where its size does not lead to another buffer but a buffer begins
     /// inside it: bytes are missing. Returns the fault.
@@ -24,12 +29,8 @@ impl BufferWalk {
         limits: &Limits,
     ) -> Result<Option<Error>> {
         let at = entry.offset;
-        let stored = entry.stored.min(limits.buffer) as usize;
-        source.read(at, stored + scan::REACH, block).map_err(|e| Error::new(at, e.into()))?;
-        let inside = BUFFER_HEADER_SIZE..stored;
-        let Some((len, next)) =
-            scan::within(block.as_ref(), inside, self.layout.capacity, Some(&self.layout))
-        else {
+        let inside = BUFFER_HEADER_SIZE..entry.stored.min(limits.buffer) as usize;
+        let Some((len, next)) = self.next_inside(at, inside, source, block)? else {
             return Ok(None);
         };
         let beyond = (len as u32).saturating_add(next.buffer_size);
@@ -42,6 +43,28 @@ impl BufferWalk {
             entry.fill = entry.fill.min(entry.stored);
         }
         Ok(Some(error))
+    }
+
+    /// The first buffer that begins within these bytes after `at`. `block` then holds the bytes up
+    /// to it: the next buffer is often near, and all of them may be many.
+    fn next_inside<S: Source>(
+        &self,
+        at: u64,
+        inside: Range<usize>,
+        source: &mut S,
+        block: &mut S::Block,
+    ) -> Result<Option<(usize, BufferHeader)>> {
+        let (mut from, mut window) = (inside.start, FIRST_WINDOW);
+        loop {
+            let end = inside.end.min(window);
+            source.read(at, end + scan::REACH, block).map_err(|e| Error::new(at, e.into()))?;
+            let (bytes, layout) = (block.as_ref(), &self.layout);
+            let found = scan::within(bytes, from..end, layout.capacity, Some(layout));
+            if found.is_some() || end == inside.end || bytes.len() < end + scan::REACH {
+                return Ok(found);
+            }
+            (from, window) = (end, window.saturating_mul(2));
+        }
     }
 
     /// Whether a buffer begins, or the file ends, `size` bytes after `at`.
@@ -112,9 +135,8 @@ impl BufferWalk {
         if near <= BUFFER_HEADER_SIZE {
             return self.scan(at, error, source, log);
         }
-        source.read(at, near + scan::REACH, block).map_err(|e| Error::new(at, e.into()))?;
+        let next = self.next_inside(at, 1..near, source, block)?;
         let bytes = block.as_ref();
-        let next = scan::within(bytes, 1..near, self.layout.capacity, Some(&self.layout));
         let len = match next {
             Some((len, _)) => len,
             None if self.layout.spacing != 0 => near.min(bytes.len()),

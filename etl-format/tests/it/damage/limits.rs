@@ -5,7 +5,7 @@ use super::{SIZE, at, broken};
 use crate::common::reading::{file_order, salvage, spots, strict, time_order};
 use crate::common::{Buffer, File, HeaderEvent, patch, run};
 use etl_format::ErrorKind;
-use etl_format::read::{Budget, Limits, Options, Order, Records, Trace};
+use etl_format::read::{Budget, Limits, Options, Order, Records, Source, Trace};
 
 #[test]
 fn buffer_beyond_the_limit_is_an_error_or_damage() {
@@ -142,4 +142,51 @@ fn trace_reports_damaged_buffers_and_readers_all_damage() {
     assert_eq!(spots(reader.damage()), all);
     assert!(reader.next_record().unwrap().is_none());
     assert_eq!(spots(reader.damage()), all, "the end stays the end");
+}
+
+/// Counts the bytes that are read from it.
+struct Counting<'s> {
+    bytes: &'s [u8],
+    read: u64,
+}
+
+impl Source for Counting<'_> {
+    type Block = Vec<u8>;
+
+    fn read(&mut self, offset: u64, len: usize, block: &mut Vec<u8>) -> std::io::Result<()> {
+        let from = self.bytes.len().min(offset as usize);
+        let to = self.bytes.len().min(from + len);
+        self.read += (to - from) as u64;
+        block.clear();
+        block.extend_from_slice(&self.bytes[from..to]);
+        Ok(())
+    }
+
+    fn size(&self) -> Option<u64> {
+        Some(self.bytes.len() as u64)
+    }
+}
+
+#[test]
+fn buffers_that_state_a_large_size_are_not_read_whole() {
+    const LARGE: u32 = 16 << 20;
+    let mut file = File::new(LARGE);
+    file.event.mode = 0x0401_0001;
+    file.event.log = (2, 0);
+    let event = HeaderEvent { buffers_written: Some(2_001), ..file.event.clone() };
+    let mut bytes = Buffer::header(0x200, &event, &[]).bytes();
+    for number in 1..=2_000 {
+        let mut buffer = Buffer::data(80, 0, number, &[]);
+        buffer.packed = Some(vec![0; 8]);
+        buffer.fill = Some(80);
+        let mut buffer = buffer.bytes();
+        if number % 2 == 0 {
+            patch(&mut buffer, 0, &(LARGE - 81).to_le_bytes());
+        }
+        bytes.extend(buffer);
+    }
+    let mut source = Counting { bytes: &bytes, read: 0 };
+    let options = crate::common::reading::heads(Options::salvage());
+    assert_eq!(Trace::open(&mut source, &options).unwrap().damage().len(), 1_000);
+    assert!(source.read < 200 * bytes.len() as u64, "{} of {}", source.read, bytes.len());
 }
