@@ -84,7 +84,7 @@ impl InputArgs {
 
     /// The part of that for the open buffers of a merge, which reads as many traces at once as fit.
     pub fn merge_memory(&self, size: u64) -> u64 {
-        self.max_memory.unwrap_or_else(|| self.memory(size)) / Budget::PARTS
+        self.memory(size) / Budget::PARTS
     }
 
     /// The largest number of threads that may compress buffers.
@@ -129,6 +129,7 @@ mod tests {
         assert_eq!(memory(None, u64::MAX), 1 << 30);
         assert_eq!(memory(Some(4 << 30), 1), 4 << 30);
         assert_eq!(memory(Some(1), 1), 32 << 20);
+        assert_eq!(args(Some(1)).merge_memory(1), 16 << 20);
         // Half of it is for buffers.
         let held = |max_memory, count| args(max_memory).share(count).limits(u64::MAX).held;
         assert_eq!([held(None, 1), held(None, 4)], [512 << 20, 128 << 20]);

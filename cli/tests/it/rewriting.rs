@@ -196,17 +196,31 @@ fn merge_reads_more_inputs_than_open_files() {
         let said = etlkit(here.path(), &[&["merge"], files, &limit].concat());
         (said.code, said.err, said.out)
     };
-    // Large buffers, so that few are enough.
-    let large = |number: i64| {
+    // Large buffers, so that few are enough: `count` records of 60 KB each.
+    let large = |number: i64, count: usize| {
         let mut one = event(1_015 + number, 7, 4, 0x8, None);
-        one.resize(3_000, 0);
-        one[..2].copy_from_slice(&3_000_u16.to_le_bytes());
-        [buffer(0, 0, 4, &[header_event(2)]), buffer(1, 0, 0, &[one])].concat()
+        one.resize(60_000, 0);
+        one[..2].copy_from_slice(&60_000_u16.to_le_bytes());
+        let fill = 0x48 + count * one.len();
+        let size = fill.next_multiple_of(0x1000);
+        let mut first = buffer(0, 0, 4, &[header_event(2)]);
+        first[0x68..0x6c].copy_from_slice(&(size as u32).to_le_bytes());
+        let mut data = buffer(1, 0, 0, &[]);
+        data.truncate(0x48);
+        data.extend(one.repeat(count));
+        for at in [0x04, 0x08, 0x30] {
+            data[at..at + 4].copy_from_slice(&(fill as u32).to_le_bytes());
+        }
+        for buffer in [&mut first, &mut data] {
+            buffer[..4].copy_from_slice(&(size as u32).to_le_bytes());
+            buffer.resize(size, 0xff);
+        }
+        [first, data].concat()
     };
     let mut names = Vec::new();
     for number in 0..200 {
         let name = format!("large{number:03}.etl");
-        std::fs::write(here.path().join(&name), large(number)).unwrap();
+        std::fs::write(here.path().join(&name), large(number, 1)).unwrap();
         names.push(name);
     }
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -219,7 +233,10 @@ fn merge_reads_more_inputs_than_open_files() {
     let bytes = |name: &str| std::fs::read(here.path().join(name)).unwrap();
     assert!(bytes("once.etl") == bytes("passes.etl"), "the same bytes");
     // Two inputs have to be read at the same time.
-    let (code, err, _) = merge(&all[..2], "none.etl", "0");
+    for (name, number) in [("huge0.etl", 0), ("huge1.etl", 1)] {
+        std::fs::write(here.path().join(name), large(number, 150)).unwrap();
+    }
+    let (code, err, _) = merge(&["huge0.etl", "huge1.etl"], "none.etl", "0");
     assert_eq!(code, 2, "{err}");
     assert!(err.contains("2 traces") && err.contains("--max-memory"), "{err}");
     // Errors name the right trace, in whichever pass it was read.

@@ -151,8 +151,11 @@ fn failure(error: &etl_format::Error, salvage: bool, inputs: &[Input], sink: &Si
                 output::size(*needed),
                 output::size(*max)
             );
-            Failure::new(format!("{inputs} traces"), message)
-                .hint("raise --max-memory: two traces have to be read at the same time")
+            let hint = match inputs {
+                1 => "raise --max-memory",
+                _ => "raise --max-memory: two traces have to be read at the same time",
+            };
+            Failure::new(plural(*inputs as u64, "trace", "traces"), message).hint(hint)
         }
         (ErrorKind::NoInput, _) => Failure::new("", error.to_string()),
         (_, Some(input)) => {
