@@ -220,8 +220,7 @@ impl FileFacts {
     /// Whether the file was written by a merge.
     #[must_use]
     pub fn is_merged(&self) -> bool {
-        text(&self.header.log_file_name) == "[multiple files]"
-            || text(&self.header.logger_name) == "Relogger"
+        self.header.is_of_several_files() || text(&self.header.logger_name) == "Relogger"
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use etl_format::constants::LogFileMode;
+use etl_format::constants::{BufferFlags, LogFileMode};
 use etl_format::read::{BufferEntry, Damage, Note, Source, Trace};
 use serde::Serialize;
 
@@ -109,15 +109,16 @@ pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i
     };
     let indices: HashMap<u64, usize> =
         streams.iter().enumerate().map(|(index, b)| (b.offset, index)).collect();
-    // The span from the buffer before the one at an offset to the one after it.
-    let around = |offset: u64, processor: u16, by: [isize; 2]| {
-        let index = indices.get(&offset);
-        let [from, to] = by.map(|by| {
-            let b = streams.get(index?.checked_add_signed(by)?)?;
-            (b.processor == processor).then(|| at(b.first_timestamp))
-        });
-        (from, to)
+    // The buffer that is so many places after the one at an offset, on its processor.
+    let neighbour = |offset: u64, processor: u16, by: isize| {
+        let b = streams.get(indices.get(&offset)?.checked_add_signed(by)?)?;
+        (b.processor == processor).then_some(*b)
     };
+    let around = |offset: u64, processor: u16, by: [isize; 2]| {
+        let [from, to] = by.map(|by| neighbour(offset, processor, by));
+        (from.map(|b| at(b.first_timestamp)), to.map(|b| at(b.first_timestamp)))
+    };
+    let of_several_files = trace.header().is_of_several_files();
     let (mut counted, mut located) = ((0u32, 0u32), (false, 0u32));
     for note in trace.notes() {
         match *note {
@@ -128,7 +129,11 @@ pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i
                 add(LossKind::EventsLost, Some(processor), around(offset, processor, [0, 1]));
             }
             Note::BufferLostBefore { offset, processor } => {
-                located.1 = located.1.saturating_add(1);
+                // A buffer of one source may be missing among several of the others.
+                let is_same = of_several_files
+                    && neighbour(offset, processor, -1)
+                        .is_some_and(|b| b.flags.has(BufferFlags::BUFFER_LOST));
+                located.1 = located.1.saturating_add(u32::from(!is_same));
                 add(LossKind::BuffersLost, Some(processor), around(offset, processor, [-1, 0]));
             }
             Note::Unclosed => {
@@ -138,8 +143,8 @@ pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i
             _ => {}
         }
     }
-    // A count has no location; flags on buffers have.
-    if counted.0 > 0 && !located.0 {
+    // A count has no location; flags on buffers have. A buffer without selected records has none.
+    if counted.0 > 0 && (!located.0 || trace.header().is_selection()) {
         add(LossKind::EventsLost, None, (None, None));
     }
     // The buffers that were missing from the source of a relogged file are counted without a flag.
@@ -222,7 +227,65 @@ pub fn of_damage(
 
 #[cfg(test)]
 mod tests {
+    use etl_format::read::Options;
+    use etl_format::write::record::PerfInfo;
+    use etl_format::write::{File, FileHeader, Session, SessionConfig};
+
     use super::*;
+
+    /// Two buffers were lost, one after the other, and then an event.
+    fn lossy(mode: LogFileMode, log_file_name: &str, buffers_lost: u32) -> Vec<u8> {
+        let config = SessionConfig::new(FileHeader {
+            mode,
+            log_file_name: log_file_name.encode_utf16().collect(),
+            events_lost: 1,
+            buffers_lost,
+            processors: 1,
+            ..FileHeader::new()
+        });
+        let file = File::new(std::io::Cursor::new(Vec::new()));
+        let mut session = Session::create(file, config).unwrap();
+        let mut write = |timestamp, flags| {
+            session.carry_losses(0, flags).unwrap();
+            let record = PerfInfo {
+                pointer_size: etl_format::constants::PointerSize::P8,
+                version: 2,
+                hook: 0x0f2e,
+                timestamp,
+                pebs_index: None,
+                counters: &[],
+                payload: &[],
+            };
+            session.write(0, &record).unwrap();
+        };
+        write(10, BufferFlags(0));
+        write(20, BufferFlags::BUFFER_LOST);
+        write(30, BufferFlags::BUFFER_LOST);
+        write(40, BufferFlags::EVENTS_LOST);
+        session.close(Some(50)).unwrap().0.into_inner().into_inner()
+    }
+
+    #[test]
+    fn count_has_no_place_where_flags_may_account_for_a_part_of_it() {
+        let unplaced = |mode, name, buffers_lost| {
+            let file = lossy(mode, name, buffers_lost);
+            let trace = Trace::open(&file[..], &Options::default()).unwrap();
+            let losses = of_file(&trace, 0, |at| at);
+            let unplaced = losses.iter().filter(|loss| (loss.from, loss.to) == (None, None));
+            (losses.len(), unplaced.map(|loss| loss.what).collect::<Vec<_>>())
+        };
+        let (kernel, relogged) = (LogFileMode::SEQUENTIAL, LogFileMode::RELOG);
+        let selection = LogFileMode::RELOG | LogFileMode::ADD_HEADER;
+        assert_eq!(unplaced(kernel, "a.etl", 3), (3, vec![]));
+        assert_eq!(unplaced(relogged, "a.etl", 2), (3, vec![]));
+        assert_eq!(unplaced(relogged, "a.etl", 3), (4, vec![LossKind::BuffersLost]));
+        // Not all of the buffer in which events were lost may be in a selection.
+        assert_eq!(unplaced(selection, "a.etl", 2), (4, vec![LossKind::EventsLost]));
+        // One lost buffer may have belonged before two buffers of a merge.
+        let merged = "[multiple files]";
+        assert_eq!(unplaced(relogged, merged, 1), (3, vec![]));
+        assert_eq!(unplaced(relogged, merged, 2), (4, vec![LossKind::BuffersLost]));
+    }
 
     #[test]
     fn touches_spans_that_share_a_time() {

@@ -3,6 +3,9 @@
 use crate::clock::Clock;
 use crate::constants::{ClockType, LogFileMode, PointerSize};
 
+/// The name of the file in a merge of several files.
+pub(crate) const SEVERAL_FILES: &str = "[multiple files]";
+
 /// The header event: what a session states about itself.
 ///
 /// Sizes are in bytes, times in FILETIME units (100 ns since 1601, UTC). [`FileHeader::new`] has
@@ -173,6 +176,12 @@ impl FileHeader {
         String::from_utf16_lossy(&self.log_file_name)
     }
 
+    /// Whether a merge of several files wrote the file.
+    #[must_use]
+    pub fn is_of_several_files(&self) -> bool {
+        self.log_file_name().trim_end_matches('\0') == SEVERAL_FILES
+    }
+
     /// Name and version of the machine's Windows. Versions of servers have the same numbers.
     #[must_use]
     pub fn windows(&self) -> String {
@@ -200,6 +209,12 @@ impl FileHeader {
         }
     }
 
+    /// Whether a program read another trace and wrote the events that it chose (`ITraceRelogger`).
+    #[must_use]
+    pub fn is_selection(&self) -> bool {
+        self.mode.has(LogFileMode::RELOG) && self.mode.has(LogFileMode::ADD_HEADER)
+    }
+
     /// Who wrote the file, a session of the kernel or a relogger, and whether it is compressed.
     #[must_use]
     pub fn dialect(&self) -> &'static str {
@@ -209,12 +224,6 @@ impl FileHeader {
             (false, true) => "kernel, compressed",
             (true, false) => "relogged",
             (true, true) => "relogged, compressed",
-    /// Whether a program read another trace and wrote the events that it chose (`ITraceRelogger`).
-    #[must_use]
-    pub fn is_selection(&self) -> bool {
-        self.mode.has(LogFileMode::RELOG) && self.mode.has(LogFileMode::ADD_HEADER)
-    }
-
         }
     }
 

@@ -9,6 +9,7 @@
 //! These operations do not decode events; the few hooks that they need are in [`crate::constants`].
 
 mod callback;
+mod flagged;
 mod losses;
 pub mod merge;
 mod relog;

@@ -17,12 +17,11 @@
 //! # }
 //! ```
 
-use std::collections::BTreeMap;
-
 use crate::constants::{BUFFER_HEADER_SIZE, BufferFlags, LogFileMode, PROCESSOR_INDEX_MASK};
 use crate::error::Result;
 use crate::read;
 
+use super::flagged::Flagged;
 use super::losses::Missing;
 use crate::write::BufferCompressor;
 use crate::write::FileHeader;
@@ -46,8 +45,7 @@ pub struct RelogPlan {
     unordered: bool,
     /// Whether buffer 0 of the source holds its header event, so that its records are in here.
     from_header_buffer: bool,
-    /// Buffers that are flagged with losses: processor and flags by offset.
-    losses: BTreeMap<u64, (u16, BufferFlags)>,
+    flagged: Flagged,
     /// Buffers that are missing from the source.
     missing: Missing,
 }
@@ -92,7 +90,7 @@ impl RelogPlan {
             Some(header.buffer_size).filter(|size| *size <= MAX_BUFFER).unwrap_or(0x1_0000);
         header.buffer_size = stated.max(largest).clamp(1024, 1 << 30).next_multiple_of(1024);
         let from_header_buffer = buffers.first().is_some_and(|b| b.offset == 0 && b.is_header());
-        let losses = losses(buffers).collect();
+        let flagged = Flagged::of(buffers);
         let missing = Missing::from(trace);
         let (mut extras, mut unordered) = (Vec::new(), false);
         if from_header_buffer {
@@ -115,7 +113,7 @@ impl RelogPlan {
             }
         }
         extras.sort_by_key(|extra| extra.timestamp);
-        Ok(RelogPlan { header, extras, unordered, from_header_buffer, losses, missing })
+        Ok(RelogPlan { header, extras, unordered, from_header_buffer, flagged, missing })
     }
 }
 
@@ -125,9 +123,9 @@ impl RelogPlan {
         self.extras.len() as u64
     }
 
-    /// Leaves out a buffer without losing anything.
-    pub(super) fn leave(&mut self, offset: u64) {
-        self.losses.remove(&offset);
+    /// Leaves out all but these buffers without losing anything.
+    pub(super) fn keep(&mut self, buffers: &[read::BufferEntry]) {
+        self.flagged = Flagged::of(buffers);
     }
 
     /// Whether the records of buffer 0 are in time order but for the header event, which is always
@@ -148,17 +146,6 @@ struct Extra {
     timestamp: i64,
 }
 
-/// The buffers of a trace that are flagged with losses: offset, processor, flags.
-pub(super) fn losses(
-    buffers: &[read::BufferEntry],
-) -> impl Iterator<Item = (u64, (u16, BufferFlags))> + '_ {
-    let lossy = |flags: BufferFlags| {
-        flags.has(BufferFlags::EVENTS_LOST) || flags.has(BufferFlags::BUFFER_LOST)
-    };
-    let data = buffers.iter().filter(|b| !b.is_header());
-    data.filter(move |b| lossy(b.flags)).map(|b| (b.offset, (b.processor, b.flags)))
-}
-
 fn own_timestamp(record: &read::Record<'_>) -> Option<i64> {
     record.has_own_timestamp().then(|| record.timestamp())
 }
@@ -169,16 +156,16 @@ fn own_timestamp(record: &read::Record<'_>) -> Option<i64> {
 /// The new file is that of a relogger: its buffers have the full size, and their headers have the
 /// end time of the source, so that the same input results in the same bytes. The new header counts
 /// the losses that the source's header counts, and as lost buffers those that are missing from the
-/// source or could not be read whole. If a buffer of the source is flagged with losses,
-/// the buffer that receives the next record of its processor is flagged too. Records without their
-/// own timestamp keep the time that they were read with. A WPP message may receive a timestamp for
-/// that.
+/// source or could not be read whole. If a buffer of the source is flagged with losses, a flagged
+/// buffer begins with the next record of its processor, and so are those after it that hold other
+/// records of that buffer. Records without their own timestamp keep the time that they were read
+/// with. A WPP message may receive a timestamp for that.
 #[derive(Debug)]
 pub struct Relogger<O: Output> {
     session: Session<O>,
     skip_first_buffer: bool,
     end_time: Option<i64>,
-    losses: BTreeMap<u64, (u16, BufferFlags)>,
+    flagged: Flagged,
     missing: Missing,
 }
 
@@ -188,7 +175,7 @@ impl<O: Output> Relogger<O> {
     /// # Errors
     /// As [`Session::create`].
     pub fn start(plan: RelogPlan, output: O, compressor: Option<BufferCompressor>) -> Result<Self> {
-        let RelogPlan { mut header, extras, from_header_buffer, losses, missing, .. } = plan;
+        let RelogPlan { mut header, extras, from_header_buffer, flagged, missing, .. } = plan;
         let end_time = Some(header.end_time).filter(|time| *time != 0);
         let now = end_time.unwrap_or(header.start_time);
         if compressor.is_some() {
@@ -203,7 +190,7 @@ impl<O: Output> Relogger<O> {
             config.add_header_record(&Raw { bytes, timestamp: *own })?;
         }
         let session = Session::create(output, config)?;
-        Ok(Relogger { session, skip_first_buffer: from_header_buffer, end_time, losses, missing })
+        Ok(Relogger { session, skip_first_buffer: from_header_buffer, end_time, flagged, missing })
     }
 
     /// How many of `threads` threads should read the source ([`read::Records::with_threads`]): all
@@ -238,7 +225,9 @@ impl<O: Output> Relogger<O> {
         if self.is_written(record) {
             return Ok(());
         }
-        self.skip(record)?;
+        if let Some(place) = self.flagged.take(record.location().buffer_offset) {
+            place.carry(&mut self.session)?;
+        }
         let raw = Raw { bytes, timestamp: own_timestamp(record) };
         self.session.write(record.processor(), &Moved { raw, timestamp: record.timestamp() })
     }
@@ -248,17 +237,23 @@ impl<O: Output> Relogger<O> {
     /// # Errors
     /// As [`Session::carry_losses`].
     pub fn skip(&mut self, record: &read::Record<'_>) -> Result<()> {
-        if !self.losses.is_empty()
-            && let Some((processor, flags)) = self.losses.remove(&record.location().buffer_offset)
-        {
-            self.session.carry_losses(processor, flags)?;
+        let Some(place) = self.flagged.take(record.location().buffer_offset) else {
+            return Ok(());
+        };
+        place.carry(&mut self.session)?;
+        if place.has_lost_events() {
+            // They may have been lost before the next record that is kept.
+            self.session.flag(place.processor, BufferFlags::EVENTS_LOST)?;
         }
         Ok(())
     }
 
     /// Counts a record as lost that cannot be written.
-    pub fn lose(&mut self) {
-        self.session.add_losses(1, 0);
+    ///
+    /// # Errors
+    /// As [`Session::lose_events`].
+    pub fn lose(&mut self, record: &read::Record<'_>) -> Result<()> {
+        self.session.lose_events(record.processor(), 1)
     }
 
     /// Writes an additional record.
@@ -275,9 +270,8 @@ impl<O: Output> Relogger<O> {
     /// # Errors
     /// Errors of the output.
     pub fn finish(mut self, damage: &[read::Damage]) -> Result<(O, SessionSummary)> {
-        // Buffers without records.
-        for (processor, flags) in std::mem::take(&mut self.losses).into_values() {
-            self.session.carry_losses(processor, flags)?;
+        for place in self.flagged.take_rest() {
+            place.carry(&mut self.session)?;
         }
         self.session.add_losses(0, self.missing.buffers(damage));
         self.session.close(self.end_time)

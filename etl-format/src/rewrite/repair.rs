@@ -124,11 +124,7 @@ impl<'f> Repairer<'f> {
         let closed = header && found.is_closed();
         let mut plan = RelogPlan::copying(&mut trace)?;
         let notes = trace.leave_copies()?;
-        for note in &notes {
-            if let Note::BufferTwice { offset, .. } = note {
-                plan.leave(*offset);
-            }
-        }
+        plan.keep(trace.buffers());
         if !closed || found.end_time <= found.start_time {
             // The latest record is the end.
             plan.header.end_time = 0;
@@ -165,7 +161,7 @@ impl<'f> Repairer<'f> {
             match relog.copy(&record) {
                 Err(e) if !e.is_io() => {
                     oversized_records += 1;
-                    relog.lose();
+                    relog.lose(&record)?;
                 }
                 done => done?,
             }

@@ -9,6 +9,7 @@ mod crash;
 mod damage;
 mod header;
 mod kinds;
+mod loss_flags;
 mod memory;
 mod merge;
 mod no_timestamp;

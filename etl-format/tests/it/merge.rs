@@ -453,10 +453,11 @@ fn merge_in_passes_writes_the_same_records() {
     assert_eq!(FileHeader { buffers_written, ..header(&staged) }, header(&whole));
 }
 
-/// Buffers without records, of a processor that has others and of one that has none.
+/// Buffers without records, of a processor that has others and of one that has none. What no flag
+/// can say, the header counts.
 #[test]
-fn merge_and_repair_keep_loss_flags_of_empty_buffers() {
-    for (processor, expected) in [(1, [0, 6]), (3, [6, 0])] {
+fn merge_and_repair_keep_losses_of_empty_buffers() {
+    for (processor, expected, counts) in [(1, [0, 2], (0, 1)), (3, [0, 0], (1, 1))] {
         let mut file = crate::common::File::new(0x400);
         file = file.buffer(0, &crate::common::run(1000, 4)).buffer(1, &crate::common::run(1000, 4));
         file = file.buffer(processor, &[]);
@@ -467,6 +468,8 @@ fn merge_and_repair_keep_loss_flags_of_empty_buffers() {
             let trace = Trace::open(&out[..], &Options::default()).unwrap();
             let flags: Vec<_> = trace.buffers()[1..].iter().map(|b| b.flags.0 & 6).collect();
             assert_eq!(flags, expected, "{processor}");
+            let header = trace.header();
+            assert_eq!((header.events_lost, header.buffers_lost), counts, "{processor}");
         }
     }
     // No record at all: the header counts what the flags say.
@@ -477,21 +480,6 @@ fn merge_and_repair_keep_loss_flags_of_empty_buffers() {
     assert_eq!((trace.header().events_lost, trace.header().buffers_lost), (1, 1));
 }
 
-fn refused(inputs: [FileHeader; 2]) -> (Reason, etl_format::Result<MergeReport>) {
-    let files = inputs.map(|header| {
-        let timestamp = header.timestamp + 5;
-        trace(header, &[(0, &event(1, timestamp, &[]))])
-    });
-    let run = |allow| {
-        let inputs = files.iter().map(Vec::as_slice).collect();
-        Merger::new().allow(allow).run(inputs, memory()).map(|(_, report)| report)
-    };
-    let ErrorKind::Refused(refusal) = run(Allow::default()).unwrap_err().kind else { panic!() };
-    (refusal.reason, run(Allow::ALL))
-}
-
-#[test]
-fn merge_refuses_unrelated_traces_unless_allowed() {
 #[test]
 fn merge_and_repair_keep_the_mark_of_selections() {
     let made = |mode| {
@@ -511,6 +499,21 @@ fn merge_and_repair_keep_the_mark_of_selections() {
     }
 }
 
+fn refused(inputs: [FileHeader; 2]) -> (Reason, etl_format::Result<MergeReport>) {
+    let files = inputs.map(|header| {
+        let timestamp = header.timestamp + 5;
+        trace(header, &[(0, &event(1, timestamp, &[]))])
+    });
+    let run = |allow| {
+        let inputs = files.iter().map(Vec::as_slice).collect();
+        Merger::new().allow(allow).run(inputs, memory()).map(|(_, report)| report)
+    };
+    let ErrorKind::Refused(refusal) = run(Allow::default()).unwrap_err().kind else { panic!() };
+    (refusal.reason, run(Allow::ALL))
+}
+
+#[test]
+fn merge_refuses_unrelated_traces_unless_allowed() {
     let (reason, allowed) = refused([header(), FileHeader { build: 9_600, ..header() }]);
     assert_eq!((reason.name(), reason.to_string().contains("9600")), ("machine", true));
     assert_eq!(allowed.unwrap().inputs[1].relation, Relation::Same);

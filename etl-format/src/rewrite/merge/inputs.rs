@@ -4,9 +4,8 @@ use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use super::super::flagged::{Flagged, Place};
 use super::super::losses::Missing;
-use super::super::relog::losses;
-use crate::constants::BufferFlags;
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::{
     FileHeader, Note, Options, Order, OrderCheck, Part, Record, Records, Source, Trace,
@@ -87,6 +86,8 @@ pub(super) struct Inputs<S: Source> {
     relations: Vec<Relation>,
     /// The input that began first.
     first: usize,
+    /// Lost events that the inputs count.
+    events_lost: Vec<u32>,
 }
 
 struct Reader<S: Source> {
@@ -94,8 +95,7 @@ struct Reader<S: Source> {
     relation: Relation,
     count: u64,
     notes: Vec<Note>,
-    /// Buffers that are flagged with losses.
-    losses: BTreeMap<u64, (u16, BufferFlags)>,
+    flagged: Flagged,
     /// Buffers that are missing.
     missing: Missing,
 }
@@ -110,9 +110,14 @@ impl<S: Source> Drop for StopThreadsGuard<'_, S> {
 }
 
 impl<S: Source> Inputs<S> {
-    pub fn new(inputs: Vec<Input<S>>, relations: Vec<Relation>, first: usize) -> Self {
+    pub fn new(
+        inputs: Vec<Input<S>>,
+        relations: Vec<Relation>,
+        first: usize,
+        events_lost: Vec<u32>,
+    ) -> Self {
         let waiting = inputs.into_iter().map(Some).collect();
-        Inputs { waiting, readers: Vec::new(), relations, first }
+        Inputs { waiting, readers: Vec::new(), relations, first, events_lost }
     }
 
     /// The partition in buffer 0 of the input that began first, for that of the merged trace.
@@ -126,13 +131,13 @@ impl<S: Source> Inputs<S> {
         }
     }
 
-    /// Calls `f` for all records in time order. The first record of a buffer comes with the loss
-    /// flags of the buffer. Records on another clock are converted. Up to `threads - 1` other
-    /// threads decompress what is compressed.
+    /// Calls `f` for all records in time order, with the index of their input. The first record of
+    /// a buffer comes with the place of a loss that the buffer is. Records on another clock are
+    /// converted. Up to `threads - 1` other threads decompress what is compressed.
     pub fn for_each(
         &mut self,
         threads: usize,
-        f: impl FnMut(&Record<'_>, &Moved<'_>, Option<BufferFlags>) -> Result<()>,
+        f: impl FnMut(usize, &Record<'_>, &Moved<'_>, Option<Place>) -> Result<()>,
     ) -> Result<()> {
         self.open()?;
         let packed: Vec<_> = self.readers.iter().map(|r| r.records.gains_by_threads()).collect();
@@ -157,7 +162,7 @@ impl<S: Source> Inputs<S> {
 
     fn merge(
         &mut self,
-        mut f: impl FnMut(&Record<'_>, &Moved<'_>, Option<BufferFlags>) -> Result<()>,
+        mut f: impl FnMut(usize, &Record<'_>, &Moved<'_>, Option<Place>) -> Result<()>,
     ) -> Result<()> {
         let mut heap = BinaryHeap::with_capacity(self.readers.len());
         for input in 0..self.readers.len() {
@@ -189,11 +194,8 @@ impl<S: Source> Inputs<S> {
                     };
                     let own = record.has_own_timestamp().then_some(timestamp);
                     let moved = Moved { raw: Raw { bytes, timestamp: own }, timestamp };
-                    let losses = match reader.losses.is_empty() {
-                        true => None,
-                        false => reader.losses.remove(&record.location().buffer_offset),
-                    };
-                    f(&record, &moved, losses.map(|(_, flags)| flags))?;
+                    let place = reader.flagged.take(record.location().buffer_offset);
+                    f(input, &record, &moved, place)?;
                 }
                 let due = self.due(input)?;
                 if due.is_none_or(|timestamp| (timestamp, input) > bound) {
@@ -219,12 +221,17 @@ impl<S: Source> Inputs<S> {
         {
             let Some(Input { trace, .. }) = waiting.take() else { continue };
             let notes = trace.notes().to_vec();
-            let losses = losses(trace.buffers()).collect();
+            let flagged = Flagged::of(trace.buffers());
             let missing = Missing::from(&trace);
             let records = trace.into_records(Order::Time).map_err(|error| error.in_input(input))?;
             let relation = *relation;
-            let reader = Reader { records, relation, count: 0, notes, losses, missing };
+            let reader = Reader { records, relation, count: 0, notes, flagged, missing };
             self.readers.push(reader);
+        }
+        // The flags of some inputs would say that the others lost nothing elsewhere.
+        let mut lossy = self.readers.iter().zip(&self.events_lost);
+        if lossy.any(|(reader, lost)| *lost > 0 && !reader.flagged.has_lost_events()) {
+            self.readers.iter_mut().for_each(|reader| reader.flagged.forget_lost_events());
         }
         Ok(())
     }
@@ -247,9 +254,19 @@ impl<S: Source> Inputs<S> {
         }
     }
 
-    /// The loss flags of buffers that had no record: processor and flags.
-    pub fn unread_losses(&mut self) -> impl Iterator<Item = (u16, BufferFlags)> {
-        self.readers.iter_mut().flat_map(|reader| std::mem::take(&mut reader.losses).into_values())
+    /// The inputs and processors of which a buffer was lost before the first one.
+    pub fn first_lost(&self) -> Vec<(usize, u16)> {
+        let waiting = self.waiting.iter().enumerate();
+        let flagged = waiting
+            .filter_map(|(input, i)| Some((input, Flagged::of(i.as_ref()?.trace.buffers()))));
+        flagged
+            .flat_map(|(input, f)| f.first_lost().map(move |p| (input, p)).collect::<Vec<_>>())
+            .collect()
+    }
+
+    /// The places of losses at buffers that had no record.
+    pub fn unread_losses(&mut self) -> impl Iterator<Item = Place> {
+        self.readers.iter_mut().flat_map(|reader| reader.flagged.take_rest())
     }
 
     /// Buffers that are missing from the inputs, as far as they have been read.

@@ -11,7 +11,9 @@
 //!   same timestamp on one processor come in the order of the inputs.
 //! * So do buffers that are missing between files of one session, where all inputs fit into the
 //!   memory.
-//! * A buffer into which records of a buffer with losses go first is flagged as that one was.
+//! * The flags of buffers with losses are on the buffers that hold the records of their time. If an
+//!   input counts lost events and flags no buffer for them, no buffer of the merged trace is: they
+//!   may be missing anywhere.
 //! * Records without their own timestamp keep the time that they were read with. A WPP message may
 //!   receive a timestamp for that.
 //! * The inputs' header events are omitted. The other records of their buffers 0 (group masks,
@@ -43,6 +45,7 @@
 //! ```
 
 mod clocks;
+mod gaps;
 mod inputs;
 mod insertions;
 mod passes;
@@ -52,6 +55,7 @@ mod timestamps;
 
 use crate::constants::{LogFileMode, hook};
 use crate::error::{Error, ErrorKind, Result};
+use crate::headers::file::SEVERAL_FILES;
 use crate::read::{self, Damage, Note, Record as ReadRecord, Source};
 
 use super::callback::Callback;
@@ -66,6 +70,7 @@ pub use insertions::Insertions;
 pub use refusal::Allow;
 
 use clocks::Clocks;
+use gaps::Gaps;
 use inputs::{Input, Inputs};
 use plan::Plan;
 
@@ -216,30 +221,41 @@ impl<'f> Merger<'f> {
         let mut config = SessionConfig::new(header);
         config.logger_id = 0;
         config.style = Style::Relogger { now: self.made_at.unwrap_or(end) };
-        let mut all = Inputs::new(inputs, clocks.relations.clone(), clocks.first());
+        let events_lost = lost.iter().map(|[events, _]| *events).collect();
+        let mut all = Inputs::new(inputs, clocks.relations.clone(), clocks.first(), events_lost);
         if let Some(partition) = all.partition()? {
             config.add_header_record(&Raw { bytes: &partition, timestamp: None })?;
         }
         // Compression takes much more time than decompression, so it uses the other threads.
         let threads = if compressor.is_some() { 1 } else { self.read.threads };
         config.compressor = compressor;
+        let mut gaps = Gaps::new(all.first_lost(), config.header.buffer_size);
         let mut session = Session::create(output, config)?;
         let mut latest = i64::MIN;
         let mut insertions = Insertions::default();
-        all.for_each(threads, |record, moved, losses| {
+        all.for_each(threads, |input, record, moved, place| {
+            let processor = record.processor();
             latest = latest.max(moved.raw.timestamp.unwrap_or(i64::MIN));
-            if let Some(flags) = losses {
-                session.carry_losses(record.processor(), flags)?;
+            if let Some(place) = place {
+                gaps.pass(input, &place);
+                place.carry(&mut session)?;
             }
+            let is_in_gap = gaps.contain(input, processor);
             if let Some(on_record) = &mut self.on_record.0 {
                 insertions.clear();
                 on_record(record, moved.timestamp, &mut insertions)?;
                 for bytes in insertions.records() {
                     let raw = Raw { bytes, timestamp: Some(moved.timestamp) };
-                    session.write(record.processor(), &raw)?;
+                    match is_in_gap {
+                        true => gaps.write(&mut session, processor, &raw)?,
+                        false => session.write(processor, &raw)?,
+                    }
                 }
             }
-            session.write(record.processor(), moved)
+            match is_in_gap {
+                true => gaps.write(&mut session, processor, moved),
+                false => session.write(processor, moved),
+            }
         })?;
         // Records of a merger's rundown are later than the end of the sessions and do not change
         // it. If an input was not closed, the last record is the end.
@@ -250,9 +266,8 @@ impl<'f> Merger<'f> {
         };
         let end = Some(end).filter(|end| *end > 0);
         all.ensure_in_order()?;
-        // Buffers without records.
-        for (processor, flags) in all.unread_losses() {
-            session.carry_losses(processor, flags)?;
+        for place in all.unread_losses() {
+            place.carry(&mut session)?;
         }
         session.add_losses(0, all.missing_buffers().saturating_add(*between));
         let (output, summary) = session.close(end)?;
@@ -307,6 +322,9 @@ fn header<S: Source>(
     header.cpu_mhz = clocks.cpu_mhz;
     header.end_time = headers().map(|h| h.end_time).max().unwrap_or(0);
     header.mode = LogFileMode::RELOG | LogFileMode::SEQUENTIAL;
+    if headers().any(|h| h.is_selection()) {
+        header.mode = header.mode | LogFileMode::ADD_HEADER;
+    }
     if compressed {
         header.mode = header.mode | LogFileMode::COMPRESSED;
     }
@@ -322,13 +340,10 @@ fn header<S: Source>(
     for [events, buffers] in lost {
         header.events_lost = header.events_lost.saturating_add(*events);
         header.buffers_lost = header.buffers_lost.saturating_add(*buffers);
-    if headers().any(|h| h.is_selection()) {
-        header.mode = header.mode | LogFileMode::ADD_HEADER;
-    }
     }
     header.logger_name = "Relogger".encode_utf16().collect();
     if inputs.len() > 1 {
-        header.log_file_name = "[multiple files]".encode_utf16().collect();
+        header.log_file_name = SEVERAL_FILES.encode_utf16().collect();
     }
     let end = header.end_time;
     (header, end)

@@ -15,6 +15,12 @@ pub(super) struct Lane {
     pub latest: Option<i64>,
     /// Loss flags for the next buffer that is sealed.
     pub losses: BufferFlags,
+    /// Whether the next record begins a buffer, even if it fits into this one.
+    pub is_cut: bool,
+    /// Loss flags for that buffer.
+    pub carried: BufferFlags,
+    /// In how many buffers of a relogger's sources events were lost whose records are written now.
+    pub lossy: u32,
     /// The last timestamped record in it, with the records without timestamp after it.
     pub group: Option<Group>,
     /// Records without a timestamp that wait for a record with the same timestamp.

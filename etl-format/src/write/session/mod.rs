@@ -211,6 +211,7 @@ impl<O: Output> Session<O> {
     fn put(&mut self, index: usize, record: &impl Record) -> Result<()> {
         let timestamp = record.timestamp();
         let size = self.config.header.buffer_size as usize;
+        self.cut(index)?;
         let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
         if lane.bytes.is_empty() {
             lane.bytes = self.spare.pop().unwrap_or_default();
@@ -304,6 +305,11 @@ impl<O: Output> Session<O> {
         (self.config.header.buffer_size as usize).saturating_sub(used)
     }
 
+    /// The number of the buffer that is sealed next.
+    pub(crate) fn sequence(&self) -> i64 {
+        self.sequence
+    }
+
     /// Writes all sealed buffers at a time of the session clock.
     ///
     /// # Errors
@@ -355,16 +361,45 @@ impl<O: Output> Session<O> {
         Ok(events)
     }
 
-    /// Flags the buffer that the processor's next record goes into with losses that the header
-    /// counts already: those of the buffer that the record comes from. Other flags are not taken
-    /// over.
+    /// Flags the buffer that the processor's next record begins with losses that the header counts
+    /// already: those of the buffer that the record comes from. Other flags are not taken over. If
+    /// events were lost, all buffers of the processor are flagged until [`Session::end_losses`].
     ///
     /// # Errors
     /// When the processor is not one of the header's.
     pub fn carry_losses(&mut self, processor: u16, flags: BufferFlags) -> Result<()> {
         let index = self.lane_index(processor)?;
+        let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
+        lane.is_cut = true;
         let losses = BufferFlags::EVENTS_LOST | BufferFlags::BUFFER_LOST;
-        self.mark(index, BufferFlags(flags.0 & losses.0));
+        lane.carried = lane.carried | BufferFlags(flags.0 & losses.0);
+        lane.lossy = lane.lossy.saturating_add(flags.has(BufferFlags::EVENTS_LOST).into());
+        Ok(())
+    }
+
+    /// The processor's next record is of another buffer than the one in which events were lost.
+    ///
+    /// # Errors
+    /// When the processor is not one of the header's.
+    pub fn end_losses(&mut self, processor: u16) -> Result<()> {
+        let index = self.lane_index(processor)?;
+        let lane = self.lanes.get_mut(index).ok_or_else(no_lane)?;
+        lane.is_cut = true;
+        lane.lossy = lane.lossy.saturating_sub(1);
+        // Without a record since, the current buffer has the flag.
+        if lane.lossy == 0 && !lane.is_empty() {
+            lane.carried = BufferFlags(lane.carried.0 & !BufferFlags::EVENTS_LOST.0);
+        }
+        Ok(())
+    }
+
+    /// Flags the current buffer of a processor with losses that the header counts already.
+    ///
+    /// # Errors
+    /// When the processor is not one of the header's.
+    pub(crate) fn flag(&mut self, processor: u16, losses: BufferFlags) -> Result<()> {
+        let index = self.lane_index(processor)?;
+        self.mark(index, losses);
         Ok(())
     }
 
@@ -432,25 +467,39 @@ impl<O: Output> Session<O> {
         }
     }
 
-    /// Moves the loss flags of processors that a relogger writes no further record of to another
-    /// buffer. A file without records counts the losses in its header.
+    /// Settles the loss flags of processors that a relogger writes no further record of. What no
+    /// buffer says, the header counts.
     fn settle_losses(&mut self) {
-        if !matches!(self.config.style, Style::Relogger { .. }) {
-            return;
-        }
-        let mut losses = BufferFlags(0);
-        for lane in self.lanes.iter_mut().filter(|lane| lane.is_empty()) {
-            losses = losses | core::mem::take(&mut lane.losses);
-        }
-        match self.lanes.iter().position(|lane| !lane.is_empty()) {
-            Some(index) => self.mark(index, losses),
-            None => {
-                let SessionSummary { events_lost, buffers_lost, .. } = &mut self.summary;
-                let least = |flag| u64::from(losses.has(flag));
-                *events_lost = (*events_lost).max(least(BufferFlags::EVENTS_LOST));
-                *buffers_lost = (*buffers_lost).max(least(BufferFlags::BUFFER_LOST));
+        let mut unsaid = BufferFlags(0);
+        for lane in &mut self.lanes {
+            let losses = core::mem::take(&mut lane.carried);
+            if !lane.is_empty() && losses.has(BufferFlags::EVENTS_LOST) {
+                lane.losses = lane.losses | BufferFlags::EVENTS_LOST;
+                unsaid = unsaid | BufferFlags(losses.0 & BufferFlags::BUFFER_LOST.0);
+            } else {
+                unsaid = unsaid | losses;
             }
         }
+        let SessionSummary { events_lost, buffers_lost, .. } = &mut self.summary;
+        let least = |flag| u64::from(unsaid.has(flag));
+        *events_lost = (*events_lost).max(least(BufferFlags::EVENTS_LOST));
+        *buffers_lost = (*buffers_lost).max(least(BufferFlags::BUFFER_LOST));
+    }
+
+    /// Begins the next buffer of a processor if losses require it.
+    #[inline]
+    fn cut(&mut self, index: usize) -> Result<()> {
+        if self.lanes.get(index).is_some_and(|lane| lane.is_cut) {
+            self.seal_early(index);
+            if let Some(lane) = self.lanes.get_mut(index) {
+                lane.is_cut = false;
+                lane.losses = lane.losses | core::mem::take(&mut lane.carried);
+            }
+            if !self.config.hold_sealed {
+                self.flush(self.latest)?;
+            }
+        }
+        Ok(())
     }
 
     /// Seals a buffer that is not full.
@@ -467,11 +516,12 @@ impl<O: Output> Session<O> {
         let Some(lane) = self.lanes.get_mut(index) else { return };
         let bytes = core::mem::replace(&mut lane.bytes, next.unwrap_or_default());
         lane.group = None;
+        let lossy = BufferFlags(if lane.lossy > 0 { BufferFlags::EVENTS_LOST.0 } else { 0 });
         self.sealed.push_back(Sealed {
             bytes,
             processor: u16::try_from(index).unwrap_or(u16::MAX),
             sequence: self.sequence,
-            losses: core::mem::take(&mut lane.losses),
+            losses: core::mem::replace(&mut lane.losses, lossy),
             current_offset: u32::try_from(cursor).unwrap_or(u32::MAX),
             events: core::mem::take(&mut lane.events),
             latest: lane.latest.take(),

@@ -36,6 +36,7 @@ impl<O: Output> Session<O> {
         if padded > size - BUFFER_HEADER_SIZE {
             return Err(unwritable("the record is larger than a buffer of the session"));
         }
+        self.cut(index)?;
         let lane = self.lanes.get(index).ok_or_else(no_lane)?;
         let group = lane.group.filter(|group| group.timestamp == timestamp);
         if group.is_some() && lane.bytes.len().saturating_add(padded) <= size {
