@@ -152,7 +152,7 @@ pub const FILETIME_PER_SECOND: i64 = 10_000_000;
 /// The first half of a kernel-format record's marker word: `SYSTEM_TRACE_VERSION`.
 pub const SYSTEM_TRACE_VERSION: u8 = 2;
 
-/// Set in the top byte of the first word of every record but a WNODE without a marker.
+/// Set in the top byte of the first word of every record.
 pub const MARKER_TRACE: u8 = 0x80;
 
 /// Set, together with [`MARKER_TRACE`], for records whose kind is the third marker byte.

@@ -113,7 +113,7 @@ impl<S: Source> Buffers<S> {
     /// # Errors
     /// As [`Buffers::next_buffer`].
     pub(crate) fn check_records(&mut self) -> Result<()> {
-        self.loaded.check_records(&mut self.walker.log)
+        self.loaded.check_records(&self.walker.limits, &mut self.walker.log)
     }
 
     /// The bytes of the current buffer: header and records, decompressed. Empty before the first
@@ -183,7 +183,7 @@ impl Stored {
     /// # Errors
     /// In [`super::Mode::Strict`] the first fault.
     pub fn check_records(&mut self) -> Result<()> {
-        self.loaded.check_records(&mut self.log)
+        self.loaded.check_records(&self.layout.limits, &mut self.log)
     }
 
     /// What it is, once it has been decompressed: its data may correct its header.

@@ -14,7 +14,7 @@ use super::damage::Log;
 use super::index::{BufferEntry, Layout};
 use super::limits::Limits;
 use super::record::{Record, RecordLocation};
-use super::resync::Search;
+use super::resync::{Search, is_near};
 use super::source::Source;
 use super::walk::{self, Found, Stop};
 
@@ -69,12 +69,11 @@ const _: () = assert!(core::mem::size_of::<RecordRef>() as u64 <= RecordRef::COS
 /// Bytes of filler that are read in one go, and from how many on they are read apart.
 const PIECE: usize = 1 << 15;
 
-/// A record that hides others since its size is too large.
+/// Bytes that look like a record and hide others.
 struct Hidden {
-    record: Found,
-    /// Records from it on up to the fault.
-    count: usize,
-    /// Where the first hidden one begins.
+    at: u32,
+    len: u32,
+    /// Where the first hidden record begins.
     next: usize,
 }
 
@@ -94,18 +93,16 @@ pub(crate) struct Loaded<B> {
     grown: usize,
     /// Where the next record begins.
     at: usize,
-    /// The timestamp that a record without its own takes over.
+    /// The timestamp of records before the first one that has its own.
     timestamp: i64,
     /// The timestamp of records before the first timestamp: the session's start.
     start: i64,
-    /// Records returned so far.
+    /// Records that were found.
     passed: u64,
     /// Where the filler after the records begins; determined at the first fault.
     tail: Option<usize>,
-    /// Where the records since the last fault begin.
+    /// How many records come before the last fault.
     resumed: usize,
-    /// How many records before the last fault are none: the first hid those that come next.
-    unfounded: usize,
 }
 
 impl<B: AsRef<[u8]>> Loaded<B> {
@@ -153,9 +150,8 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         self.start = layout.start;
         self.fill = entry.fill as usize;
         self.least_fill = entry.least_fill as usize;
-        (self.at, self.resumed) = (BUFFER_HEADER_SIZE, BUFFER_HEADER_SIZE);
-        self.tail = None;
-        (self.passed, self.grown, self.unfounded) = (0, 0, 0);
+        (self.at, self.tail) = (BUFFER_HEADER_SIZE, None);
+        (self.passed, self.grown, self.resumed) = (0, 0, 0);
         if entry.compressed {
             self.decompress(layout, log)?;
         } else if entry.cut {
@@ -246,28 +242,8 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         log.fault(entry.offset..entry.offset + u64::from(entry.stored), error)
     }
 
-    /// The next record and its timestamp, own or taken over. At the end of the records,
+    /// Fills `records` with the records. Returns whether they are in time order. Then
     /// [`Log::check`] returns the fault that ended them, if there is one.
-    #[inline(always)]
-    pub fn next(&mut self, log: &mut Log) -> Option<(Found, i64)> {
-        match walk::record_at(self.data(), self.at, self.fill) {
-            Ok(found) => Some(self.pass(found)),
-            Err(Stop::End) => None,
-            Err(stop) => self.next_after(stop, log),
-        }
-    }
-
-    #[inline(always)]
-    fn pass(&mut self, found: Found) -> (Found, i64) {
-        self.at = walk::next_at(found.at, found.len);
-        self.passed += 1;
-        if let Some(timestamp) = found.timestamp {
-            self.timestamp = timestamp;
-        }
-        (found, self.timestamp)
-    }
-
-    /// Fills `records` with the remaining records. Returns whether they are in time order.
     ///
     /// # Errors
     /// When the records of the buffer take more memory than `limits` allow.
@@ -278,48 +254,45 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         log: &mut Log,
     ) -> Result<bool> {
         records.clear();
+        let mut warm = self.at;
         let mut ordered = true;
         loop {
             // What the loop over the records changes is not in memory.
-            let warm = self.warm(self.at, AHEAD.min(self.fill.saturating_sub(self.at)));
-            let (data, fill, from) = (self.data(), self.fill, records.len());
-            let (mut at, mut timestamp) = (self.at, self.timestamp);
+            let (data, fill, mut at) = (self.data(), self.fill, self.at);
             let mut last = records.last().map_or(i64::MIN, |last| last.timestamp);
-            let stop = loop {
+            let irregular = loop {
                 if at >= warm && at < fill {
                     break None;
                 }
                 let found = match walk::record_at(data, at, fill) {
                     Ok(found) => found,
-                    Err(stop) => break Some(stop),
+                    Err(stop) => break Some(Err(stop)),
                 };
+                match found.timestamp {
+                    Some(timestamp) if last <= timestamp => last = timestamp,
+                    _ => break Some(Ok(found)),
+                }
                 at = walk::next_at(found.at, found.len);
-                timestamp = found.timestamp.unwrap_or(timestamp);
-                ordered &= last <= timestamp;
-                last = timestamp;
-                records.push(RecordRef::new(found, timestamp));
+                records.push(RecordRef::new(found, last));
             };
-            (self.at, self.timestamp) = (at, timestamp);
-            self.passed += (records.len() - from) as u64;
-            let Some(stop) = stop else {
+            self.at = at;
+            let Some(irregular) = irregular else {
                 limits.check(self.entry.offset)?;
+                warm = self.warm(at, AHEAD.min(fill.saturating_sub(at)));
                 continue;
             };
-            if stop == Stop::End {
-                return Ok(ordered);
+            if !self.pass_irregular(irregular, records, log) {
+                break;
             }
-            let next = self.next_after(stop, log);
-            let unfounded = core::mem::take(&mut self.unfounded);
-            records.truncate(records.len().saturating_sub(unfounded));
-            let Some((found, timestamp)) = next else { return Ok(ordered) };
-            ordered &= last <= timestamp;
-            records.push(RecordRef::new(found, timestamp));
+            ordered = false;
         }
+        self.passed = records.len() as u64;
+        Ok(ordered || records.is_sorted_by_key(|record| record.timestamp))
     }
 
-    /// Goes over the remaining records for their faults.
-    pub fn check_records(&mut self, log: &mut Log) -> Result<()> {
-        while self.next(log).is_some() {}
+    /// Goes over the records for their faults.
+    pub fn check_records(&mut self, limits: &Limits, log: &mut Log) -> Result<()> {
+        self.find_records(&mut Vec::new(), limits, log)?;
         log.check()
     }
 
@@ -338,11 +311,15 @@ impl<B: AsRef<[u8]>> Loaded<B> {
     /// The view of a record that was found here.
     #[inline(always)]
     pub fn record_at(&self, record: RecordRef) -> Record<'_> {
-        let RecordRef { timestamp, at, len, kind, marks } = record;
-        let len = if len == 0 { self.large_at(at) } else { len.into() };
+        let RecordRef { timestamp, at, kind, marks, .. } = record;
         let own = (marks & OWN_TIMESTAMP != 0).then_some(timestamp);
-        let found = Found { at, len, kind, timestamp: own };
+        let found = Found { at, len: self.len_of(record), kind, timestamp: own };
         self.record(found, timestamp).with_stale(record.is_stale())
+    }
+
+    #[inline(always)]
+    fn len_of(&self, record: RecordRef) -> u32 {
+        if record.len == 0 { self.large_at(record.at) } else { record.len.into() }
     }
 
     /// The size of a large record that was found here.
@@ -351,82 +328,95 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         walk::record_at(self.data(), at as usize, self.fill).map_or(0, |found| found.len)
     }
 
-    /// Continues after a fault at the next intact record of the buffer, if there is one.
+    /// Handles a record that is earlier than the one before it or has no timestamp, or what is no
+    /// record. Returns whether to continue.
     #[cold]
     #[inline(never)]
-    fn next_after(&mut self, stop: Stop, log: &mut Log) -> Option<(Found, i64)> {
+    fn pass_irregular(
+        &mut self,
+        found: Result<Found, Stop>,
+        records: &mut Vec<RecordRef>,
+        log: &mut Log,
+    ) -> bool {
         // A buffer that ends within a record because the file was cut off, or because its
         // compressed bytes are damaged, is reported already.
         let short = self.fill < self.entry.fill as usize;
-        if short && self.at >= self.fill {
-            return None;
+        if found.is_err() && short && self.at >= self.fill {
+            return false;
         }
         let tail = self.tail.unwrap_or_else(|| walk::tail(self.data(), self.fill));
         self.tail = Some(tail);
-        if self.at >= tail.max(self.least_fill) && self.least_fill < self.fill {
-            self.at = self.fill;
-            return None;
+        if found.is_err() && self.at >= tail.max(self.least_fill) && self.least_fill < self.fill {
+            return false;
         }
+        let search = Search { data: self.data(), fill: self.fill, tail };
+        let last = records.last().map_or(self.timestamp, |last| last.timestamp);
         // In a compressed buffer, everything after a fault may come from damaged bytes: what looks
         // like a record is none that was written.
         let packed = self.entry.compressed;
-        if !packed && let Some(hidden) = self.hidden_before(tail) {
-            return self.uncover(hidden, log);
+        // Records before the last fault are not searched again, so that this is linear.
+        let since = records.get(self.resumed..).unwrap_or_default();
+        if !packed && let Some(hidden) = self.hidden(search, found, since, last) {
+            return self.uncover(hidden, records, log);
         }
-        let search = Search { data: self.data(), fill: self.fill, tail };
-        let next = if packed { None } else { search.resync(self.at + 8, self.timestamp) };
-        let end = next.unwrap_or(self.fill);
-        let known = short && next.is_none();
-        let range = self.range(self.at, end);
-        if !known && !log.fault_after(self.passed, range, self.error(stop)) {
-            return None;
-        }
-        let Some(next) = next else {
-            self.at = self.fill;
-            return None;
-        };
-        self.resume(next)
-    }
-
-    fn resume(&mut self, at: usize) -> Option<(Found, i64)> {
-        (self.at, self.resumed) = (at, at);
-        let found = walk::record_at(self.data(), at, self.fill).ok()?;
-        Some(self.pass(found))
-    }
-
-    /// The record before a fault, if it hides others since its size is too large.
-    fn hidden_before(&self, tail: usize) -> Option<Hidden> {
-        let (data, fill) = (self.data(), self.fill);
-        let (mut at, mut last, mut count) = (self.resumed, None, 0);
-        while at < self.at
-            && let Ok(found) = walk::record_at(data, at, fill)
-        {
-            at = walk::next_at(found.at, found.len);
-            // What follows it may look like WNODEs, as any small number does.
-            if found.kind != RecordKind::WNODE {
-                (last, count) = (Some(found), 0);
+        let stop = match found {
+            Ok(found) => {
+                self.at = walk::next_at(found.at, found.len);
+                records.push(RecordRef::new(found, found.timestamp.unwrap_or(last)));
+                return true;
             }
-            count += 1;
+            Err(Stop::End) => return false,
+            Err(stop) => stop,
+        };
+        let next = if packed { None } else { search.resync(self.at + 8, last) };
+        let range = self.range(self.at, next.unwrap_or(self.fill));
+        let known = short && next.is_none();
+        if !known && !log.fault_after(records.len() as u64, range, self.error(stop)) {
+            return false;
         }
-        let record = last?;
-        let search = Search { data, fill, tail };
-        let range = record.at as usize..walk::next_at(record.at, record.len);
-        let next = search.hidden(range, record.timestamp.unwrap_or(self.timestamp))?;
-        Some(Hidden { record, count, next })
+        (self.at, self.resumed) = (next.unwrap_or(self.fill), records.len());
+        next.is_some()
     }
 
-    /// Continues with the records that a record hid, which is the fault.
-    fn uncover(&mut self, hidden: Hidden, log: &mut Log) -> Option<(Found, i64)> {
-        let Hidden { record, count, next } = hidden;
-        self.unfounded = count;
-        self.passed = self.passed.saturating_sub(count as u64);
-        let range = self.range(record.at as usize, next);
-        let expected = "a size that leads to the next record";
-        let error = Error::invalid(range.start, "size of a record", record.len.into(), expected);
-        if !log.fault_after(self.passed, range, error) {
-            return None;
+    /// The bytes that look like a record and hide others. Either what was `found` is none, or the
+    /// last of the records `since` the fault before. `last` is the timestamp before.
+    fn hidden(
+        &self,
+        search: Search<'_>,
+        found: Result<Found, Stop>,
+        since: &[RecordRef],
+        last: i64,
+    ) -> Option<Hidden> {
+        let hides = |at: u32, len: u32, timestamp: i64, to_end: bool| {
+            let range = at as usize..walk::next_at(at, len);
+            let next = search.hidden(range, timestamp, to_end)?;
+            Some(Hidden { at, len, next })
+        };
+        let mut before = since.iter().rev();
+        let suspect = before.next().map(|record| (record.at, self.len_of(*record)));
+        match found {
+            Ok(Found { at, len, timestamp, .. }) => suspect
+                .zip(timestamp)
+                .and_then(|((at, len), timestamp)| hides(at, len, timestamp, true))
+                .or_else(|| hides(at, len, last, true)),
+            Err(stop) => {
+                let near = before.next().map_or(last, |record| record.timestamp);
+                let odd = !is_near(last, near);
+                let (at, len) = suspect.filter(|_| odd || stop != Stop::End)?;
+                hides(at, len, near, odd)
+            }
         }
-        self.resume(next)
+    }
+
+    /// Continues with the records that another one hid, which is the fault.
+    fn uncover(&mut self, hidden: Hidden, records: &mut Vec<RecordRef>, log: &mut Log) -> bool {
+        let Hidden { at, len, next } = hidden;
+        let _ = records.pop_if(|last| last.at == at);
+        let range = self.range(at as usize, next);
+        let expected = "a size that leads to the next record";
+        let error = Error::invalid(range.start, "size of a record", len.into(), expected);
+        (self.at, self.resumed) = (next, records.len());
+        log.fault_after(records.len() as u64, range, error)
     }
 
     /// The first timestamp of the records before any fault.
@@ -439,12 +429,12 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         self.grown as u64
     }
 
-    /// Records returned so far.
+    /// Records that were found.
     pub fn passed(&self) -> u64 {
         self.passed
     }
 
-    /// Leaves the buffer; returns the number of records that it returned.
+    /// Leaves the buffer; returns the number of records that it had.
     pub fn leave(&mut self) -> u64 {
         core::mem::take(&mut self.passed)
     }
@@ -477,9 +467,8 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         }
     }
 
-    /// The view of a record that was found here.
     #[inline(always)]
-    pub fn record(&self, found: Found, timestamp: i64) -> Record<'_> {
+    fn record(&self, found: Found, timestamp: i64) -> Record<'_> {
         let location = RecordLocation {
             buffer_offset: self.entry.offset,
             sequence_number: self.entry.sequence_number,

@@ -36,11 +36,13 @@ impl Search<'_> {
     }
 
     /// Where the records begin that a record hides since its size is too large: the first of a
-    /// chain of intact records that begins within it and leads beyond its end. `timestamp` is that
-    /// of the record.
-    pub fn hidden(self, record: Range<usize>, timestamp: i64) -> Option<usize> {
+    /// chain of intact records that begins within it and leads beyond its end, or with `to_end`
+    /// also up to it. `timestamp` is one that was near.
+    pub fn hidden(self, record: Range<usize>, timestamp: i64, to_end: bool) -> Option<usize> {
         let begin = (record.start + 8).next_multiple_of(RECORD_ALIGNMENT);
-        let steps = record.end.saturating_sub(begin).div_ceil(RECORD_ALIGNMENT);
+        let is_one = |at: &usize| self.intact(*at).is_some_and(|(own, _)| is_near(own, timestamp));
+        let begin = (begin..record.end).step_by(RECORD_ALIGNMENT).find(is_one)?;
+        let steps = (record.end - begin).div_ceil(RECORD_ALIGNMENT);
         // Backwards, so that each offset is looked at once.
         let mut leads = vec![false; steps];
         for step in (0..steps).rev() {
@@ -51,7 +53,7 @@ impl Search<'_> {
             };
             let on = match next.checked_sub(begin).map(|bytes| bytes / RECORD_ALIGNMENT) {
                 Some(step) if next < record.end => leads.get(step).copied().unwrap_or(false),
-                _ if next == record.end => false,
+                _ if next == record.end && !to_end => false,
                 _ => self.is_end(next) || self.intact(next).is_some_and(|(t, _)| is_near(t, own)),
             };
             if let Some(lead) = leads.get_mut(step) {
@@ -99,7 +101,8 @@ impl Search<'_> {
     }
 }
 
-fn is_near(timestamp: i64, other: i64) -> bool {
+/// Whether two timestamps of neighbouring records can both be right.
+pub(super) fn is_near(timestamp: i64, other: i64) -> bool {
     timestamp.abs_diff(other) <= NEAR.unsigned_abs()
 }
 
@@ -150,14 +153,15 @@ mod tests {
         let whole = records.concat();
         // The first record claims the bytes up to the middle of the last one, or of the third.
         for end in [96, 72] {
-            assert_eq!(search(&whole).hidden(0..end, 10), Some(24), "{end}");
+            assert_eq!(search(&whole).hidden(0..end, 10, false), Some(24), "{end}");
         }
-        assert_eq!(search(&whole).hidden(0..88, 10), None, "ends where another one begins");
-        assert_eq!(search(&whole).hidden(0..96, 1 << 50), None, "of another time");
+        assert_eq!(search(&whole).hidden(0..88, 10, false), None, "ends where another one begins");
+        assert_eq!(search(&whole).hidden(0..88, 10, true), Some(24), "though it may end there");
+        assert_eq!(search(&whole).hidden(0..96, 1 << 50, false), None, "of another time");
         let mut broken = whole.clone();
         broken[64 + 3] = 0xab;
-        assert_eq!(search(&broken).hidden(0..96, 10), Some(88), "what is left of the chain");
+        assert_eq!(search(&broken).hidden(0..96, 10, false), Some(88), "what is left of the chain");
         broken[88 + 3] = 0xab;
-        assert_eq!(search(&broken).hidden(0..96, 10), None, "nothing leads on");
+        assert_eq!(search(&broken).hidden(0..96, 10, false), None, "nothing leads on");
     }
 }

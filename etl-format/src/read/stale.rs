@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use super::damage::{Log, Mode};
 use super::index::{BufferEntry, Layout};
 use super::loaded::Loaded;
+use super::records::decode;
 use super::source::Source;
 
 /// Records after the header event that are looked for; merges leave one.
@@ -28,32 +29,28 @@ pub(super) fn find<S: Source>(
     }
     let (mut log, mut loaded) = (Log::new(Mode::Salvage), Loaded::<S::Block>::default());
     let mut scratch = S::Block::default();
-    let mut load = |entry: &BufferEntry, loaded: &mut Loaded<S::Block>, log: &mut Log| {
-        loaded.read(source, entry, &mut scratch).is_ok() && loaded.set(*entry, layout, log).is_ok()
+    let mut records = Vec::new();
+    let mut load = |entry: &BufferEntry, loaded: &mut Loaded<S::Block>, records: &mut Vec<_>| {
+        let read = loaded.read(source, entry, &mut scratch).is_ok();
+        read && decode(*entry, layout, loaded, records, &mut log, false).is_ok()
     };
     // Offsets by the bytes of the records, and the time of the last one.
     let (mut left, mut last) = (HashMap::<Box<[u8]>, u32>::new(), i64::MIN);
-    if load(first, &mut loaded, &mut log) {
-        while left.len() < MAX_RECORDS
-            && let Some((found, timestamp)) = loaded.next(&mut log)
-        {
-            if found.at >= first.saved {
-                let record = loaded.record(found, timestamp);
-                left.insert(record.bytes().into(), found.at);
-                last = last.max(timestamp);
-            }
+    if load(first, &mut loaded, &mut records) {
+        let records = records.iter().map(|record| loaded.record_at(*record));
+        let after = records.filter(|record| record.location().in_buffer >= first.saved);
+        for record in after.take(MAX_RECORDS) {
+            left.insert(record.bytes().into(), record.location().in_buffer);
+            last = last.max(record.timestamp());
         }
     }
     for entry in others.iter().filter(|entry| entry.first_timestamp <= last) {
         if left.is_empty() {
             break;
         }
-        if !load(entry, &mut loaded, &mut log) {
-            continue;
-        }
-        while let Some((found, timestamp)) = loaded.next(&mut log) {
-            let record = loaded.record(found, timestamp);
-            stale.extend(left.remove(record.bytes()));
+        if load(entry, &mut loaded, &mut records) {
+            let records = records.iter().map(|record| loaded.record_at(*record));
+            stale.extend(records.filter_map(|record| left.remove(record.bytes())));
         }
     }
     stale.sort_unstable();

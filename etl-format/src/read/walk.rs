@@ -190,9 +190,6 @@ fn slow_record_at(data: &[u8], at: usize, fill: usize) -> Result<Found, Stop> {
         return Err(Stop::NoRecord { at: here, word });
     };
     let s = shape(kind);
-    if is_unmarked(word) && !is_wnode(data, at, size, fill) {
-        return Err(Stop::NoRecord { at: here, word });
-    }
     let least = usize::from(s.header);
     if size < least {
         return Err(Stop::Short { at: here, need: least as u32, have: size as u32 });
@@ -208,40 +205,12 @@ fn slow_record_at(data: &[u8], at: usize, fill: usize) -> Result<Found, Stop> {
     Ok(Found { at: here, len: size as u32, kind, timestamp })
 }
 
-/// Bytes of a WNODE's header.
-const WNODE_HEADER: usize = 0x30;
-
-/// Whether the word is the size of a WNODE and not a marker.
-fn is_unmarked(word: u32) -> bool {
-    (word >> 24) as u8 & MARKER_TRACE == 0
-}
-
-/// Whether a WNODE of `size` bytes may begin at `at`. Any small number looks like its size, so
-/// damaged bytes could hide the intact records after them. Therefore a record or the end of the
-/// buffer must follow.
-fn is_wnode(data: &[u8], at: usize, size: usize, fill: usize) -> bool {
-    let end = fill.min(data.len());
-    if size < WNODE_HEADER || size > end.saturating_sub(at) {
-        return false;
-    }
-    let next = (at + size).next_multiple_of(RECORD_ALIGNMENT);
-    if next + 8 > end {
-        return true;
-    }
-    match data.u32_at(next) {
-        None | Some(0 | FILLER_WORD) => true,
-        Some(word) => classify(data, next, word).is_some_and(|(_, size)| {
-            let least = if is_unmarked(word) { WNODE_HEADER } else { 8 };
-            (least..=end - next).contains(&size)
-        }),
-    }
-}
-
 /// Kind and size of the record that begins with `word`, or `None` when nothing does.
 fn classify(data: &[u8], at: usize, word: u32) -> Option<(RecordKind, usize)> {
     let top = (word >> 24) as u8;
-    if is_unmarked(word) {
-        return Some((RecordKind::WNODE, word as usize));
+    if top & MARKER_TRACE == 0 {
+        // It would be the size of a WNODE, as any small number. No known session writes these.
+        return None;
     }
     if top & MARKER_EVENT_TRACE != 0 {
         // Two bits and the kind byte determine the kind; the published masks ignore the other six

@@ -387,15 +387,6 @@ fn check_opaque(r: &Record<'_>, kind: RecordKind) {
 }
 
 #[test]
-fn wnode_without_marker_has_its_size_in_the_first_word() {
-    for size in [0x30u32, 0x31, 0x1_0010] {
-        let mut record = size.to_le_bytes().to_vec();
-        record.resize(size as usize, 0x5a);
-        with_record(&record, |r| check_opaque(r, RecordKind::WNODE));
-    }
-}
-
-#[test]
 fn shortest_records_at_the_end_of_a_buffer_are_read() {
     let shortest = [
         message(MESSAGE, 0, 0, b""),

@@ -33,6 +33,7 @@ mod scan;
 mod schedule;
 
 pub use report::OrderReport;
+pub(super) use run::decode;
 pub(super) use scan::scan;
 
 use std::collections::BinaryHeap;
@@ -55,7 +56,7 @@ use super::tally::Tally;
 #[cfg(doc)]
 use super::options::OrderCheck;
 use prefetch::Prefetcher;
-use run::{Due, MergeKey, Rank, Run, decode, held_bytes};
+use run::{Due, MergeKey, Rank, Run, held_bytes};
 use schedule::Schedule;
 
 /// In place of an index: no run is current.

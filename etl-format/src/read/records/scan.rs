@@ -6,10 +6,11 @@ use crate::constants::BUFFER_HEADER_SIZE;
 use crate::error::{Error, Result};
 use crate::read::damage::{Log, Mode};
 use crate::read::index::{BufferEntry, Layout};
-use crate::read::loaded::Loaded;
+use crate::read::loaded::{Loaded, RecordRef};
 use crate::read::source::Source;
 
 use super::prefetch::{MAX_THREADS, MIN_BUFFERS, Prefetcher};
+use super::run::decode;
 
 /// Sets the first timestamp of the `selected` buffers to the earliest of all their records, and
 /// notes which of them are not in order inside. Up to `threads - 1` other threads decompress.
@@ -43,8 +44,7 @@ pub(in crate::read) fn scan<S: Source>(
                     job.log.check()?;
                     if let Some(entry) = entries.get_mut(index) {
                         entry.unordered = unordered;
-                        let least = job.records.iter().map(|record| record.timestamp).min();
-                        entry.first_timestamp = least.unwrap_or(layout.start);
+                        entry.first_timestamp = earliest(&job.records).unwrap_or(layout.start);
                     }
                     prefetcher.recycle(job.loaded, job.records);
                 }
@@ -66,25 +66,23 @@ fn scan_here<S: Source>(
     selected: impl Fn(&BufferEntry) -> bool,
 ) -> Result<()> {
     let (mut loaded, mut scratch) = (Loaded::<S::Block>::default(), S::Block::default());
+    let mut records = Vec::new();
     for entry in entries.iter_mut().filter(|entry| selected(entry)) {
-        let mut least = None;
+        records.clear();
         if entry.fill as usize > BUFFER_HEADER_SIZE {
             // Reading the records finds these faults again and reports them.
             let mut log = Log::new(mode);
             let read = loaded.read(source, entry, &mut scratch);
             read.map_err(|e| Error::new(entry.offset, e.into()))?;
-            loaded.set(*entry, layout, &mut log)?;
-            let mut last = i64::MIN;
-            let mut unordered = false;
-            while let Some((_, timestamp)) = loaded.next(&mut log) {
-                least = Some(least.map_or(timestamp, |least: i64| least.min(timestamp)));
-                unordered |= timestamp < last;
-                last = timestamp;
-            }
+            let unordered = decode(*entry, layout, &mut loaded, &mut records, &mut log, false)?;
             log.check()?;
             entry.unordered = unordered;
         }
-        entry.first_timestamp = least.unwrap_or(layout.start);
+        entry.first_timestamp = earliest(&records).unwrap_or(layout.start);
     }
     Ok(())
+}
+
+fn earliest(records: &[RecordRef]) -> Option<i64> {
+    records.iter().map(|record| record.timestamp).min()
 }

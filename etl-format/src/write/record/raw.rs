@@ -21,8 +21,7 @@ impl Raw<'_> {
     fn stated_size(&self) -> Option<usize> {
         let &[a, b, kind, mark, c, d, ..] = self.bytes else { return None };
         if mark & MARKER_TRACE == 0 {
-            // A WNODE without a marker begins with its size in 32 bits.
-            return usize::try_from(u32::from_le_bytes([a, b, kind, mark])).ok();
+            return None;
         }
         let kernel_format = mark & (MARKER_TRACE | MARKER_EVENT_TRACE)
             == MARKER_TRACE | MARKER_EVENT_TRACE
@@ -36,7 +35,7 @@ impl Record for Raw<'_> {
     fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
         if self.bytes.len() < 8 || self.stated_size() != Some(self.bytes.len()) {
             return Err(unwritable(
-                "the size field of a raw record is not the length of its bytes",
+                "a raw record has no marker, or its size field is not the length of its bytes",
             ));
         }
         out.extend_from_slice(self.bytes);

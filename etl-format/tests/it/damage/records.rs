@@ -1,9 +1,9 @@
 //! Records: invalid sizes and first words, broken chains of items.
 
-use super::{RECORD, at, broken, lost, strict_fault};
+use super::{RECORD, SIZE, at, broken, lost, strict_fault};
 use crate::common::event::{Event, chain};
 use crate::common::reading::{salvage, strict};
-use crate::common::{File, patch, run, small};
+use crate::common::{File, patch, run, small, system};
 use etl_format::read::{Record, Records};
 
 /// Patches the size of the second record of buffer 2.
@@ -80,6 +80,49 @@ fn unknown_first_words_are_damage() {
         assert_eq!(range, at(2, 1) as u64..at(2, 2) as u64, "{word:#x}");
         assert_eq!((before, after), (6, 18));
     }
+}
+
+/// The first word is then the size of the record, as that of a WNODE would be.
+#[test]
+fn record_without_marker_is_damage() {
+    for record in 0..3 {
+        let event = Event { timestamp: 1011, payload: vec![7; 8], ..Event::default() }.bytes();
+        let mut records = run(1008, 5);
+        records.splice(record..=record, [event]);
+        let mut bytes = File::new(SIZE as u32).buffer(0, &records).bytes();
+        let begin = SIZE + 0x48 + record * RECORD;
+        bytes[begin + 2..begin + 4].fill(0);
+        let outcome = salvage(&bytes);
+        let range = begin as u64..(begin + 0x58) as u64;
+        assert_eq!(outcome.damage, [(range, "invalid", 1 + record as u64, 4 - record as u64)]);
+        assert_eq!(strict_fault(&bytes).0, begin as u64);
+    }
+}
+
+/// The size of a record is too small, and what is left of its payload looks like a record that ends
+/// where an intact one or the buffer does, at a time that cannot be.
+#[test]
+fn false_record_does_not_hide_intact_ones() {
+    for (timestamp, hides) in [(5i64, 2), (5, 6), (1 << 45, 2), (1 << 45, 6)] {
+        let len = 0x10 + hides * RECORD as u16;
+        let payload = [&[7; 8], &perfinfo_header(len)[..], &timestamp.to_le_bytes()].concat();
+        let mut records = run(1000, 8);
+        records[1] = system(true, 0x0f01, 1001, &payload);
+        let mut bytes = File::new(SIZE as u32).buffer(0, &records).bytes();
+        let begin = SIZE + 0x48 + RECORD;
+        patch(&mut bytes, begin + 4, &(RECORD as u16).to_le_bytes());
+        let outcome = salvage(&bytes);
+        assert_eq!(outcome.timestamps()[1..], (1000..1008).collect::<Vec<_>>(), "{timestamp}");
+        let here = (begin + RECORD) as u64;
+        assert_eq!(outcome.damage, [(here..here + 0x10, "invalid", 3, 6)], "{timestamp} {hides}");
+        assert_eq!(strict_fault(&bytes).0, here, "{timestamp} {hides}");
+    }
+}
+
+/// The bytes of a PERFINFO record before its timestamp.
+fn perfinfo_header(len: u16) -> [u8; 8] {
+    let [low, high] = len.to_le_bytes();
+    [2, 0, 0x11, 0xc0, low, high, 0x2e, 0x0f]
 }
 
 #[test]
