@@ -195,8 +195,9 @@ pub enum Note {
         /// The stated size.
         stated: u32,
     },
-    /// The buffers are compressed, but the header names no format; XPRESS was assumed.
-    #[error("no compression format is named (state {state:#x}); XPRESS was assumed")]
+    /// The buffers are compressed, but the header names no format: the one in which the first of
+    /// them has the right size was assumed, or else XPRESS.
+    #[error("no compression format is named (state {state:#x}); it was inferred from the data")]
     CompressionUnnamed {
         /// The value in place of a format.
         state: u32,

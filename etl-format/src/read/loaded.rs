@@ -4,7 +4,7 @@ use core::hint::black_box;
 use std::io;
 
 use crate::compress;
-use crate::constants::offset::buffer::{OFFSET, SAVED_OFFSET};
+use crate::constants::offset::buffer::{FLAGS, OFFSET, SAVED_OFFSET};
 use crate::constants::{
     BUFFER_HEADER_SIZE, CompressionFormat, MAX_EXPANSION, RECORD_ALIGNMENT, RecordKind,
 };
@@ -152,7 +152,15 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         self.least_fill = entry.least_fill as usize;
         (self.at, self.tail) = (BUFFER_HEADER_SIZE, None);
         (self.passed, self.grown, self.resumed) = (0, 0, 0);
-        if entry.compressed {
+        let has_records = self.fill > BUFFER_HEADER_SIZE;
+        if entry.compressed && !layout.packed && has_records && self.is_plain() {
+            self.entry.compressed = false;
+            let at = entry.offset + FLAGS as u64;
+            let expected = "no flag of compression, as the records are not compressed";
+            let flags = entry.flags.0.into();
+            log.fault(at..at + 2, Error::invalid(at, "flags of a buffer", flags, expected))?;
+        }
+        if self.entry.compressed {
             self.decompress(layout, log)?;
         } else if entry.cut {
             // The buffer ends at the cut.
@@ -162,6 +170,11 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         }
         self.timestamp = self.first_timestamp().unwrap_or(self.start);
         Ok(())
+    }
+
+    /// Whether the bytes in the file are records, up to the fill.
+    fn is_plain(&self) -> bool {
+        walk::is_intact(self.raw.as_ref(), self.fill)
     }
 
     /// Whether only filler follows the records of a buffer that is not compressed. Else the fill is

@@ -1,5 +1,6 @@
 //! Opens a trace: buffer 0 and the header event, or what salvage mode uses in their place.
 
+use crate::compress;
 use crate::constants::{BUFFER_HEADER_SIZE, CompressionFormat, LogFileMode};
 use crate::error::{Error, ErrorKind, Result};
 use crate::headers::BufferHeader;
@@ -28,7 +29,10 @@ impl BufferWalk {
         }
         match opened {
             Ok((buffer, header)) => {
-                let (format, note) = compression(&header, &buffer);
+                let (mut format, note) = compression(&header, &buffer);
+                if note.is_some() {
+                    format = format_at(source, 0, buffer.buffer_size as usize, limits)?;
+                }
                 let mut walk = BufferWalk::at(0, &header, format, limits);
                 walk.notes.extend(note);
                 walk.notes.extend(header_notes(&header));
@@ -62,7 +66,8 @@ impl BufferWalk {
             return Err(error);
         };
         let header = unknown_header(&first);
-        let mut walk = BufferWalk::at(at, &header, CompressionFormat::XPRESS, limits);
+        let format = format_at(source, at, 0, limits)?;
+        let mut walk = BufferWalk::at(at, &header, format, limits);
         walk.fault(0..at, error, log)?;
         Ok((walk, header))
     }
@@ -148,11 +153,40 @@ fn compression(header: &FileHeader, buffer: &BufferHeader) -> (CompressionFormat
         return (CompressionFormat::XPRESS, None);
     }
     match CompressionFormat(buffer.state.0 as u16) {
-        f @ (CompressionFormat::LZNT1
-        | CompressionFormat::XPRESS
-        | CompressionFormat::XPRESS_HUFF) => (f, None),
+        format if FORMATS.contains(&format) => (format, None),
         _ => (CompressionFormat::XPRESS, Some(Note::CompressionUnnamed { state: buffer.state.0 })),
     }
+}
+
+/// The formats of compressed buffers, the common one first.
+const FORMATS: [CompressionFormat; 3] =
+    [CompressionFormat::XPRESS, CompressionFormat::LZNT1, CompressionFormat::XPRESS_HUFF];
+
+/// The format in which the buffer `at` bytes after `base` decompresses to exactly its fill; the
+/// common one if none does.
+fn format_at<S: Source>(
+    source: &mut S,
+    base: u64,
+    at: usize,
+    limits: &Limits,
+) -> Result<CompressionFormat> {
+    let mut block = S::Block::default();
+    let unknown = Ok(CompressionFormat::XPRESS);
+    if at > limits.buffer as usize {
+        return unknown;
+    }
+    source.read(base, at + scan::REACH, &mut block)?;
+    let buffer = scan::candidate(block.as_ref(), at, limits.buffer, None);
+    let Some(buffer) = buffer.filter(BufferHeader::is_compressed) else { return unknown };
+    let end = at + buffer.buffer_size as usize;
+    source.read(base, end, &mut block)?;
+    let packed = block.as_ref().get(at + BUFFER_HEADER_SIZE..end).unwrap_or_default();
+    let mut plain = vec![0; (buffer.fill() as usize).saturating_sub(BUFFER_HEADER_SIZE)];
+    let mut fits = |format: &CompressionFormat| {
+        let (whole, done) = compress::decode(*format, packed, &mut plain);
+        whole.is_some() && compress::is_end(*format, packed.len().saturating_sub(done.consumed))
+    };
+    Ok(FORMATS.into_iter().find(|format| fits(format)).unwrap_or(CompressionFormat::XPRESS))
 }
 
 fn header_notes(header: &FileHeader) -> impl Iterator<Item = Note> {

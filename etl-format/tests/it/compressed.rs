@@ -85,6 +85,21 @@ fn unnamed_format_is_read_as_xpress() {
 }
 
 #[test]
+fn unnamed_format_is_inferred_from_the_data() {
+    for (number, format, encode) in FORMATS {
+        let whole = small().compressed(number, encode).bytes();
+        let (mut unnamed, mut headless) = (whole.clone(), whole);
+        patch(&mut unnamed, 0x2c, &[0x34, 0x12]);
+        headless[..0x200].fill(0);
+        for (bytes, records) in [(unnamed, 25), (headless, 24)] {
+            assert_eq!(salvage(&bytes).records.len(), records, "{format}");
+            let trace = Trace::open(bytes.as_slice(), &Options::salvage()).unwrap();
+            assert_eq!(trace.compression(), format);
+        }
+    }
+}
+
+#[test]
 fn uncompressed_buffer_among_compressed_ones_is_read() {
     let mut file = small().compressed(3, xpress);
     let plain = &mut file.buffers[2];
@@ -298,6 +313,26 @@ fn missing_compressed_bytes_affect_one_buffer() {
                 outcome.records.iter().filter(|r| r.buffer != offsets[3] as u64).collect();
             assert_eq!(cpus.len(), 21, "{format} {gone}");
             assert!(!outcome.damage.is_empty());
+        }
+    }
+}
+
+/// What then looks like the next header is some bytes off.
+#[test]
+fn wrong_size_or_inserted_bytes_affect_one_compressed_buffer() {
+    let whole = small().compressed(3, xpress).bytes();
+    let at = offsets(&whole);
+    for off in 1..8 {
+        let mut shorter = whole.clone();
+        let size = (at[4] - at[3] - off) as u32;
+        patch(&mut shorter, at[3], &size.to_le_bytes());
+        let mut longer = whole.clone();
+        longer.splice(at[3] + 0x60..at[3] + 0x60, vec![0x55; off]);
+        for bytes in [shorter, longer] {
+            let outcome = salvage(&bytes);
+            let others = outcome.records.iter().filter(|r| r.buffer != at[3] as u64).count();
+            assert_eq!((others, outcome.notes), (21, vec![]), "{off}");
+            assert!(!outcome.damage.is_empty(), "{off}");
         }
     }
 }

@@ -314,6 +314,16 @@ fn empty_buffer_is_no_damage() {
 }
 
 #[test]
+fn wrong_flag_of_compression_is_damage_and_loses_no_record() {
+    let bytes = broken(|b| b[3 * SIZE + 0x34] ^= 0x40);
+    let outcome = salvage(&bytes);
+    assert_eq!(lost(&outcome, &small().bytes()), []);
+    let at = 3 * SIZE as u64 + 0x34;
+    assert_eq!(outcome.damage, [(at..at + 2, "invalid", 9, 16)]);
+    assert_eq!(strict_fault(&bytes), (at, "invalid", None));
+}
+
+#[test]
 fn loss_flags_of_buffers_become_notes() {
     let mut file = small();
     file.buffers[1].flags |= 2;

@@ -43,7 +43,13 @@ fn replaced_header_event_in_a_compressed_buffer_is_damage() {
     let mut bytes = file.bytes();
     patch(&mut bytes, 0x34, &[0x40, 0]);
     let outcome = salvage(&bytes);
-    // The fault of the event is part of that of its buffer.
+    // The records are plain, so that the flag is a fault of its own.
+    let faults = [(0x34..0x36, "invalid", 0, 25), (0x48..0x50, "not-etl", 0, 25)];
+    assert_eq!(outcome.damage, faults);
+    assert_eq!(outcome.records.len(), 25);
+    // If they are not, the fault of the event is part of that of its buffer.
+    patch(&mut bytes, 0x4c, &[0, 0]);
+    let outcome = salvage(&bytes);
     assert_eq!(outcome.damage, [(0..0x400, "compression", 0, 24)]);
     assert_eq!(outcome.records.len(), 24);
 }
