@@ -301,7 +301,8 @@ pub fn buffer_of(note: &Note) -> Option<u64> {
         Note::EventsLostInBuffer { offset, .. }
         | Note::BufferLostBefore { offset, .. }
         | Note::SequenceGap { offset, .. }
-        | Note::SequenceTwice { offset, .. } => Some(offset),
+        | Note::SequenceTwice { offset, .. }
+        | Note::SequenceWrong { offset, .. } => Some(offset),
         _ => None,
     }
 }

@@ -44,8 +44,8 @@ impl Walker {
                 self.entries.push(entry);
             }
             None => {
-                let entries = core::mem::take(&mut self.entries);
-                self.walk.notes.extend(sequence_notes(&entries, self.header.mode));
+                let mut entries = core::mem::take(&mut self.entries);
+                self.walk.notes.extend(sequence_notes(&mut entries, self.header.mode));
                 self.log.finish();
             }
         }

@@ -160,6 +160,17 @@ pub enum Note {
         /// The number.
         number: i64,
     },
+    /// A buffer whose sequence number is far from all others, or not the one that is missing at
+    /// its place: the number is damaged, and no buffer is missing.
+    #[error("the sequence number {number} of a buffer is wrong; {expected} is missing there")]
+    SequenceWrong {
+        /// File offset of the buffer.
+        offset: u64,
+        /// Its number.
+        number: i64,
+        /// The number that is missing at its place.
+        expected: i64,
+    },
     /// A copy of another buffer, which is not read: repairing leaves it out.
     #[error("a copy of the buffer with sequence number {number}")]
     BufferTwice {
@@ -233,6 +244,7 @@ impl Note {
             {
                 Weight::Loss
             }
+            Note::SequenceWrong { .. } => Weight::Loss,
             Note::SequenceGap { .. } if mode.has(LogFileMode::RELOG) => Weight::Loss,
             Note::SequenceGap { .. }
             | Note::Unclosed
@@ -256,6 +268,7 @@ impl Note {
             Note::BufferLostBefore { .. } => "buffer-lost-before",
             Note::SequenceGap { .. } => "sequence-gap",
             Note::SequenceTwice { .. } => "sequence-twice",
+            Note::SequenceWrong { .. } => "sequence-wrong",
             Note::BufferTwice { .. } => "buffer-twice",
             Note::Reordered { .. } => "reordered",
             Note::AnotherHeader { .. } => "another-header",
@@ -273,6 +286,7 @@ impl Note {
             | Note::BufferLostBefore { offset, .. }
             | Note::SequenceGap { offset, .. }
             | Note::SequenceTwice { offset, .. }
+            | Note::SequenceWrong { offset, .. }
             | Note::BufferTwice { offset, .. }
             | Note::Reordered { offset }
             | Note::AnotherHeader { offset }

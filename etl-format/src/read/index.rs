@@ -24,7 +24,7 @@ use super::walk;
 pub struct BufferEntry {
     /// File offset of the buffer.
     pub offset: u64,
-    /// Its sequence number.
+    /// Its sequence number; where that is damaged ([`Note::SequenceWrong`]), the expected one.
     pub sequence_number: i64,
     /// Raw timestamp of its first timestamped record; the session's start when it has none.
     pub first_timestamp: i64,

@@ -45,7 +45,7 @@ impl<S: Source> Trace<S> {
         // If a buffer's first record has no timestamp, a later one is used.
         let unknown = |e: &BufferEntry| e.first_timestamp == i64::MIN;
         scan(&mut source, &mut buffers, &layout, Mode::Salvage, 1, unknown)?;
-        notes.extend(sequence_notes(&buffers, header.mode));
+        notes.extend(sequence_notes(&mut buffers, header.mode));
         let clock = if header.is_known() { header.clock() } else { assumed_clock(&buffers) };
         let (options, damage) = (*options, log.damage);
         let stale = stale::find(&mut source, &buffers, &layout);

@@ -2,8 +2,8 @@
 
 use super::{SIZE, at, broken, lost, strict_fault};
 use crate::common::reading::{salvage, sound, strict, time_order};
-use crate::common::small;
-use etl_format::read::{Options, Trace};
+use crate::common::{patch, small};
+use etl_format::read::{Note, Options, Trace, Weight};
 
 #[test]
 fn missing_record_bytes_are_damage() {
@@ -79,6 +79,37 @@ fn missing_buffer_is_a_note() {
     let trace = Trace::open(bytes.as_slice(), &Options::salvage()).unwrap();
     let gap = etl_format::read::Note::SequenceGap { offset: 0xc00, first: 3, count: 1 };
     assert!(trace.notes().contains(&gap), "{:?}", trace.notes());
+}
+
+#[test]
+fn wrong_sequence_number_is_no_gap() {
+    // One after all others, and ones that cannot be.
+    for number in [700i64, 1 << 44, i64::MIN + 3] {
+        for buffer in [3, 6] {
+            if buffer == 6 && number < 1 << 20 && number >= 0 {
+                continue;
+            }
+            let bytes = broken(|b| patch(b, buffer * SIZE + 0x18, &number.to_le_bytes()));
+            let trace = Trace::open(bytes.as_slice(), &Options::salvage()).unwrap();
+            let (offset, expected) = ((buffer * SIZE) as u64, buffer as i64);
+            assert_eq!(trace.notes(), [Note::SequenceWrong { offset, number, expected }]);
+            assert_eq!(trace.notes()[0].weight(trace.header().mode), Weight::Loss);
+            let timestamps = time_order(bytes.as_slice(), &strict()).timestamps();
+            assert!(timestamps.len() == 25 && timestamps.is_sorted(), "{number} {timestamps:?}");
+        }
+    }
+}
+
+#[test]
+fn number_out_of_order_next_to_a_gap_is_not_wrong() {
+    let mut file = small();
+    for (buffer, number) in file.buffers.iter_mut().zip([1, 5, 3, 4, 6, 7]) {
+        buffer.seq = number;
+    }
+    let bytes = file.bytes();
+    let trace = Trace::open(bytes.as_slice(), &strict()).unwrap();
+    let codes: Vec<_> = trace.notes().iter().map(|n| n.code()).collect();
+    assert_eq!(codes, ["sequence-gap"]);
 }
 
 #[test]
