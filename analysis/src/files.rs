@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use etl_format::Clock;
-use etl_format::clock::iso_utc;
 use etl_format::constants::{ClockType, FILETIME_PER_SECOND};
 use etl_format::read::{Damage, FileHeader, Note, Part, PartGap, Source, Trace};
+use etl_format::rewrite::merge::Reason;
+use etl_format::same_machine;
 
 use crate::buffers::{self, Contradictions};
 use crate::counted::Counted;
@@ -16,29 +17,31 @@ pub use crate::buffers::Misplaced;
 /// Sessions of a file that are kept.
 const MAX_SESSIONS: usize = 64;
 
-/// How far boot times of one boot may differ: Windows adjusts the clock now and then.
-const BOOT_SKEW: u64 = 60 * FILETIME_PER_SECOND.unsigned_abs();
-
 /// In what the headers of two files say that they are of different machines, or of different starts
-/// of one: `8 and 4 processors`.
+/// of one: `processors 8 and 4`.
 #[must_use]
 pub fn machine_differences(one: &FileHeader, other: &FileHeader) -> Vec<String> {
-    let mut differ = Vec::new();
-    // Tools write zero for what they do not know.
-    let differs = |x: u64, y: u64| x != 0 && y != 0 && x != y;
-    if differs(one.build.into(), other.build.into()) {
-        differ.push(format!("build {} and {}", one.build, other.build));
-    }
-    if differs(one.processors.into(), other.processors.into()) {
-        differ.push(format!("{} and {} processors", one.processors, other.processors));
-    }
-    if differs(one.boot_time.unsigned_abs(), other.boot_time.unsigned_abs())
-        && one.boot_time.abs_diff(other.boot_time) > BOOT_SKEW
-    {
-        let (one, other) = (iso_utc(one.boot_time), iso_utc(other.boot_time));
-        differ.push(format!("booted at {one} and {other}"));
-    }
-    differ
+    let differences = same_machine::differences(one, other).into_iter();
+    let text = |reason| match reason {
+        Reason::Machine { what, one, other } => format!("{what} {one} and {other}"),
+        Reason::Boot { seconds } => format!("started {seconds} seconds apart"),
+        _ => reason.to_string(),
+    };
+    differences.map(text).collect()
+}
+
+/// For each header the number of its machine: those of one machine since one start of it share one.
+#[must_use]
+pub fn machines<'h>(headers: impl IntoIterator<Item = &'h FileHeader>) -> Vec<usize> {
+    let mut firsts: Vec<&FileHeader> = Vec::new();
+    let mut number = |header: &'h FileHeader| {
+        let is_same = |first: &&FileHeader| same_machine::differences(first, header).is_empty();
+        firsts.iter().position(is_same).unwrap_or_else(|| {
+            firsts.push(header);
+            firsts.len() - 1
+        })
+    };
+    headers.into_iter().map(&mut number).collect()
 }
 
 /// A fault of a file, for the report.
@@ -226,30 +229,51 @@ impl FileFacts {
 
 /// How the timestamps of several files stand on one timeline.
 ///
-/// Where all files have the same clock the raw timestamps are kept; else all become FILETIMEs.
+/// Files on one counter of a machine are related by the counter, so by the clock of the one that
+/// began first: the time of day may have been set between their starts. Where all files are on one,
+/// the raw timestamps are kept; else all become FILETIMEs.
 #[derive(Clone, Debug)]
 pub struct Timeline {
+    /// For each file the clock that its counter is read with.
     clocks: Vec<Clock>,
     same: bool,
+    set_by: u64,
 }
 
 impl Timeline {
-    /// The most by which the same raw timestamp may stand at different times in files of one
-    /// machine: what setting the clock changes, and reading two clocks one after the other.
-    const SKEW: i64 = FILETIME_PER_SECOND / 10;
+    /// The most by which the same raw timestamp stands at different times in files of one machine
+    /// without a change of its clock: by reading two clocks one after the other.
+    const SKEW: u64 = FILETIME_PER_SECOND.unsigned_abs() / 10;
 
-    /// A timeline for files with these clocks.
+    /// A timeline for files of one machine, with these clocks.
     #[must_use]
     pub fn new(clocks: Vec<Clock>) -> Self {
-        let same = clocks.split_first().is_none_or(|(first, rest)| {
-            rest.iter().all(|c| {
-                let apart = c.filetime(first.start_timestamp).abs_diff(first.start_time);
-                c.kind == first.kind
-                    && c.frequency == first.frequency
-                    && apart <= Self::SKEW.unsigned_abs()
-            })
-        });
-        Timeline { clocks, same }
+        Timeline::of_machines(&clocks.into_iter().map(|clock| (0, clock)).collect::<Vec<_>>())
+    }
+
+    /// A timeline for files with these clocks, of the machines with these numbers.
+    #[must_use]
+    pub fn of_machines(files: &[(usize, Clock)]) -> Self {
+        let is_same = |(machine, clock): &(usize, Clock), first: &(usize, Clock)| {
+            machine == &first.0 && clock.is_same_counter(&first.1)
+        };
+        let mut firsts: Vec<(usize, Clock)> = Vec::new();
+        let mut by_start = files.to_vec();
+        by_start.sort_by_key(|(_, clock)| clock.start_timestamp);
+        for file in by_start {
+            if !firsts.iter().any(|first| is_same(&file, first)) {
+                firsts.push(file);
+            }
+        }
+        let clock = |file: &(usize, Clock)| {
+            firsts.iter().find(|first| is_same(file, first)).map_or(file.1, |first| first.1)
+        };
+        let clocks: Vec<Clock> = files.iter().map(clock).collect();
+        let same = clocks.windows(2).all(|pair| matches!(pair, [one, other] if one == other));
+        let apart =
+            clocks.iter().zip(files).filter_map(|(c, (_, own))| c.zeros_apart(own, Self::SKEW));
+        let set_by = apart.max().unwrap_or(0);
+        Timeline { same, set_by, clocks }
     }
 
     /// Whether all files have the same clock.
@@ -258,7 +282,14 @@ impl Timeline {
         self.same
     }
 
-    /// The clock of the timeline.
+    /// The most, in FILETIME units, by which the time of day was set between the starts of files on
+    /// one counter; 0 if by their headers it was not.
+    #[must_use]
+    pub fn set_by(&self) -> u64 {
+        self.set_by
+    }
+
+    /// The clock of the timeline. It starts when the file starts that began first.
     #[must_use]
     pub fn clock(&self) -> Clock {
         let first = self.clocks.first().copied();
@@ -280,16 +311,25 @@ impl Timeline {
         self.clocks.get(source).map_or(raw, |clock| clock.filetime(raw))
     }
 
-    /// Where a FILETIME stands.
+    /// The clock by which raw timestamps of a file become times of the calendar, as those of the
+    /// other files do. Its start may be that of another file.
     #[must_use]
-    pub fn timestamp_of_filetime(&self, filetime: i64) -> i64 {
-        self.clock().timestamp_at(filetime)
+    pub fn clock_of(&self, source: usize) -> Clock {
+        self.clocks.get(source).copied().unwrap_or_else(|| self.clock())
+    }
+
+    /// What stands so many FILETIME units after a timestamp of the timeline.
+    #[must_use]
+    pub fn after(&self, timestamp: i64, units: i64) -> i64 {
+        let clock = self.clock();
+        clock.timestamp_at(clock.filetime(timestamp).saturating_add(units))
     }
 }
 
 fn session(header: &FileHeader, from: i64, timeline: &Timeline) -> Session {
-    let to = (header.end_time > header.start_time)
-        .then(|| timeline.timestamp_of_filetime(header.end_time));
+    // The time of day may have been set between the starts of two sessions.
+    let lasted = header.end_time.saturating_sub(header.start_time);
+    let to = (lasted > 0).then(|| timeline.after(from, lasted));
     let &FileHeader { events_lost, buffers_lost, .. } = header;
     Session { name: text(&header.logger_name), from, to, events_lost, buffers_lost }
 }
@@ -325,9 +365,60 @@ mod tests {
         let one = Timeline::new(vec![clock(0, 0, 1_000), clock(5_000, 5 * second + 7, 1_000)]);
         assert!(one.is_one_clock());
         assert_eq!(one.timestamp(1, 6_000), 6_000);
-        let two = Timeline::new(vec![clock(0, 0, 1_000), clock(5_000, 9 * second, 1_000)]);
+        let two = Timeline::new(vec![clock(0, 0, 1_000), clock(5_000, 99 * second, 1_000)]);
         assert!(!two.is_one_clock());
-        assert_eq!(two.timestamp(1, 6_000), 10 * second);
+        assert_eq!(two.timestamp(1, 6_000), 100 * second);
         assert_eq!(two.clock().filetime(10 * second), 10 * second);
+    }
+
+    #[test]
+    fn machines_are_told_apart_by_what_headers_state() {
+        let header = |change: fn(&mut FileHeader)| {
+            let mut header =
+                FileHeader { start_time: 132_000_000_000_000_000, ..FileHeader::new() };
+            (header.processors, header.boot_time) = (4, header.start_time - 10_000_000_000);
+            change(&mut header);
+            header
+        };
+        let headers = [
+            header(|_| {}),
+            header(|h| h.boot_time += 10_000),
+            header(|h| (h.clock_type, h.timestamp) = (ClockType::SYSTEM_TIME, h.start_time)),
+            // Without buffers of their own.
+            header(|h| h.processors = 1),
+            header(|h| h.build += 1),
+            header(|h| h.boot_time -= 36_000_000_000),
+            // The same counter values an hour later.
+            header(|h| (h.start_time, h.boot_time) = (h.start_time + 36_000_000_000, 0)),
+        ];
+        assert_eq!(machines(&headers), [0, 0, 0, 0, 1, 2, 3]);
+        let differences = machine_differences(&headers[0], &headers[6]);
+        assert_eq!(differences, ["started 3600 seconds apart"]);
+    }
+
+    #[test]
+    fn timeline_starts_with_the_first_file_in_any_order() {
+        let second = FILETIME_PER_SECOND;
+        let (early, late) = (clock(0, 0, 1_000), clock(5_000, 5 * second, 1_000));
+        for files in [vec![early, late], vec![late, early]] {
+            assert_eq!(Timeline::new(files).clock(), early);
+        }
+    }
+
+    #[test]
+    fn timeline_relates_files_on_one_counter_by_it_if_the_time_was_set() {
+        let second = FILETIME_PER_SECOND;
+        let (early, set) = (clock(0, 0, 1_000), clock(5_000, 14 * second, 1_000));
+        let one = Timeline::new(vec![set, early]);
+        assert!(one.is_one_clock());
+        assert_eq!((one.clock(), one.set_by()), (early, 9 * second.unsigned_abs()));
+        // Beside a file with another clock.
+        let system = Clock::new(ClockType::SYSTEM_TIME, second, second, 0, 0);
+        let several = Timeline::new(vec![set, early, system]);
+        assert!(!several.is_one_clock());
+        assert_eq!(several.timestamp(0, 5_000), several.timestamp(1, 5_000));
+        // Another machine that started at the same time.
+        let two = Timeline::of_machines(&[(0, early), (1, set)]);
+        assert_eq!(two.timestamp(1, 5_000), 14 * second);
     }
 }

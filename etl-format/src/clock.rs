@@ -6,6 +6,13 @@ use crate::constants::{ClockType, FILETIME_PER_SECOND};
 /// since version 10, release 1809.
 pub const ASSUMED_FREQUENCY: i64 = 10_000_000;
 
+/// The most, in FILETIME units, by which the time of day is set while a machine runs. Starts of a
+/// machine are farther apart.
+const MAX_SET: u64 = 10 * FILETIME_PER_SECOND.unsigned_abs();
+
+/// A counter may drift from the time of day by one in this many units: 200 ppm.
+const DRIFT: u64 = 5_000;
+
 /// How the raw timestamps of a trace relate to the calendar.
 ///
 /// `filetime = start_time + floor((timestamp - start_timestamp) * 10^7 / frequency)`. Raw
@@ -49,6 +56,38 @@ impl Clock {
     #[must_use]
     pub fn assumed(start_timestamp: i64) -> Self {
         Clock::new(ClockType::RAW, 0, start_timestamp, ASSUMED_FREQUENCY, 0)
+    }
+
+    /// Whether both read one counter since the same start of the machine, so that their raw
+    /// timestamps can be compared: kind and frequency are the same, and by their starts the counter
+    /// began at one time, apart from drift and from a change of the time of day.
+    #[must_use]
+    pub fn is_same_counter(&self, other: &Clock) -> bool {
+        self.counts_like(other) && self.zeros_apart(other, MAX_SET).is_none()
+    }
+
+    /// How far apart the starts of the machine are by which both count, in FILETIME units. `None`
+    /// if it may be the same one, or if they count differently.
+    #[must_use]
+    pub fn restarted_after(&self, other: &Clock) -> Option<u64> {
+        self.zeros_apart(other, MAX_SET).filter(|_| self.counts_like(other))
+    }
+
+    /// How far apart both state the zero of their counter, in FILETIME units, if farther than
+    /// `tolerance` and the drift between their starts.
+    #[must_use]
+    pub fn zeros_apart(&self, other: &Clock, tolerance: u64) -> Option<u64> {
+        let ticks = i128::from(self.start_timestamp) - i128::from(other.start_timestamp);
+        let counted =
+            (ticks * i128::from(FILETIME_PER_SECOND)).div_euclid(self.frequency.max(1).into());
+        let apart = i128::from(self.start_time) - i128::from(other.start_time);
+        let off = u64::try_from((apart - counted).unsigned_abs()).unwrap_or(u64::MAX);
+        let drift = self.start_time.abs_diff(other.start_time) / DRIFT;
+        (off > drift.saturating_add(tolerance)).then_some(off)
+    }
+
+    fn counts_like(&self, other: &Clock) -> bool {
+        (self.kind, self.frequency) == (other.kind, other.frequency)
     }
 
     /// Units of `per_second` since the session's start, rounded down.
@@ -140,6 +179,23 @@ mod tests {
         assert_eq!(at(ClockType::QPC, -5, 0).frequency, 1);
         // Timestamps before the start floor towards the past.
         assert_eq!(at(ClockType::QPC, 3, 0).filetime(49), 1_000 - 3_333_334);
+    }
+
+    #[test]
+    fn counters_are_the_same_apart_from_drift_and_a_changed_time() {
+        let second = FILETIME_PER_SECOND;
+        let at = |ticks, time| Clock::new(ClockType::QPC, time, ticks, 1_000, 0);
+        let first = at(0, 0);
+        // An hour of 200 ppm is 0.72 s.
+        for (time, is_same) in [(3_600, true), (3_610, true), (3_590, true), (3_611, false)] {
+            let other = at(3_600_000, time * second);
+            assert_eq!(first.is_same_counter(&other), is_same, "{time}");
+            assert_eq!(other.restarted_after(&first).is_none(), is_same, "{time}");
+        }
+        let other = at(3_600_000, 3_600 * second + second / 2);
+        assert_eq!(first.zeros_apart(&other, 0), None);
+        let faster = Clock { frequency: 1_001, ..first };
+        assert_eq!((first.is_same_counter(&faster), first.restarted_after(&faster)), (false, None));
     }
 
     #[test]

@@ -47,6 +47,7 @@ mod pool;
 pub mod read;
 mod refusal;
 pub mod rewrite;
+pub mod same_machine;
 pub mod write;
 
 pub use clock::Clock;

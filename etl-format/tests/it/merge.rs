@@ -529,6 +529,11 @@ fn merge_refuses_unrelated_traces_unless_allowed() {
     let booted = FileHeader { boot_time: START - 99_000_000_000, ..slower() };
     let (reason, _) = refused([header(), booted]);
     assert_eq!(reason.name(), "boot");
+    // A counter that went on when the machine was started again.
+    let booted = FileHeader { boot_time: header().boot_time + 99_000_000_000, ..header() };
+    let (reason, allowed) = refused([header(), booted]);
+    assert_eq!(reason, Reason::Boot { seconds: 9_900 });
+    assert_eq!(allowed.unwrap().inputs[1].relation, Relation::Same);
     for lame in [
         FileHeader { clock_type: ClockType(0), ..header() },
         FileHeader { perf_freq: 0, ..header() },

@@ -18,20 +18,27 @@ pub(super) const DIFFERENT_CLOCKS: Rule = Rule {
     severity: Severity::Warning,
     source: "merging",
     protocol: &["M1"],
-    meaning: "The timestamps of the files cannot be compared exactly: their clocks differ, or the \
-              machine's time was set between them. They were aligned by time of day.",
+    meaning: "The clocks of the files differ: they were aligned by time of day, which is not \
+              exact. Or they have one counter, but the machine's time was set between their \
+              starts: they were aligned by the counter, and times of day are those of the file \
+              that began first.",
     remedy: "Start all sessions of a recording with the same clock:",
     commands: &[RUNTIME_CLOCK],
     check: different_clocks,
 };
 
 fn different_clocks(check: &mut Check<'_>) {
-    let facts = check.facts;
-    if facts.files().len() < 2 || facts.timeline().is_one_clock() {
-        return;
+    let timeline = check.facts.timeline();
+    let set_by = timeline.set_by() as f64 / FILETIME_PER_SECOND as f64;
+    if !timeline.is_one_clock() {
+        let message = "the clocks of the files differ; their events were ordered by time of day";
+        check.find(message.to_owned());
+    } else if set_by > 0.0 {
+        check.find(format!(
+            "the time was set by {set_by:.3} s between the files, or the timestamps of one are \
+             wrong; their events were ordered by the counter"
+        ));
     }
-    let message = "the clocks of the files differ; their events were ordered by time of day";
-    check.find(message.to_owned());
 }
 
 pub(super) const DIFFERENT_MACHINES: Rule = Rule {
@@ -40,8 +47,8 @@ pub(super) const DIFFERENT_MACHINES: Rule = Rule {
     severity: Severity::Error,
     source: "merging",
     protocol: &["M1"],
-    meaning: "Boot time, number of processors or version of Windows differ: process ids and \
-              addresses of one file mean nothing in the other.",
+    meaning: "Start of the machine, number or speed of processors, or version of Windows differ: \
+              process ids and addresses of one file mean nothing in the other.",
     remedy: "Name only files that belong together, or check each one alone:",
     commands: &["etlverify clr1.etl clr2.etl"],
     check: different_machines,

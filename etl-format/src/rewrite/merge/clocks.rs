@@ -6,14 +6,9 @@ use crate::Clock;
 use crate::constants::{ClockType, FILETIME_PER_SECOND};
 use crate::headers::FileHeader;
 use crate::refusal::{Reason, Refusal};
+use crate::same_machine::{other_boot, other_machine, unrelatable};
 
-use super::refusal::{Allow, other_boot, other_machine, unrelatable};
-
-/// The largest difference, in FILETIME units, between the boot times that two headers on one
-/// counter imply, apart from drift: the system time of a session's start may have been adjusted.
-const SAME_ZERO: u64 = 10 * FILETIME_PER_SECOND.unsigned_abs();
-/// A counter may drift from the wall clock by one in this many units: 200 ppm.
-const DRIFT: u64 = 5_000;
+use super::refusal::Allow;
 
 /// How the timestamps of an input become those of the merged trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,8 +111,13 @@ impl Clocks {
         let mut same = Vec::new();
         for (input, header) in headers.iter().enumerate() {
             if input != with {
-                if let Some(reason) = other_machine(header, target) {
+                for reason in other_machine(header, target) {
                     allow.check(input, with, reason)?;
+                }
+                let [one, other] = [header, target].map(|h| h.pointer_size);
+                if one != other {
+                    let [one, other] = [one, other].map(|size| size.bytes() as u64);
+                    allow.check(input, with, Reason::PointerSize { one, other })?;
                 }
                 same.push(Self::is_same(input, header, with, target, allow)?);
             } else {
@@ -182,29 +182,13 @@ impl Clocks {
         target: &FileHeader,
         allow: Allow,
     ) -> Result<bool, Refusal> {
-        let (one, other) = (header.clock(), target.clock());
         if let Some(why) = unrelatable(header).or_else(|| unrelatable(target)) {
             allow.check(input, with, Reason::Clock { why })?;
             return Ok(true);
         }
-        if one.kind != other.kind || one.frequency != other.frequency {
-            if let Some(reason) = other_boot(header, target) {
-                allow.check(input, with, reason)?;
-            }
-            return Ok(false);
+        if let Some(reason) = other_boot(header, target) {
+            allow.check(input, with, reason)?;
         }
-        let ticks = i128::from(one.start_timestamp) - i128::from(other.start_timestamp);
-        let counted = ticks
-            .saturating_mul(FILETIME_PER_SECOND.into())
-            .div_euclid(i128::from(one.frequency).max(1));
-        let apart = i128::from(one.start_time) - i128::from(other.start_time);
-        let off = u64::try_from((apart - counted).unsigned_abs()).unwrap_or(u64::MAX);
-        let most = one.start_time.abs_diff(other.start_time) / DRIFT + SAME_ZERO;
-        if off > most {
-            let seconds = off / FILETIME_PER_SECOND.unsigned_abs();
-            allow.check(input, with, Reason::Boot { seconds })?;
-            return Ok(false);
-        }
-        Ok(true)
+        Ok(header.clock().is_same_counter(&target.clock()))
     }
 }
