@@ -104,6 +104,9 @@ pub struct FileFacts {
     pub name: String,
     /// Which of the files of the recording it is.
     pub index: usize,
+    /// The index of the first of the files that hold its session: its own, unless it is one of
+    /// several.
+    pub session: usize,
     /// Its header event.
     pub header: FileHeader,
     /// Notes of the reader.
@@ -174,6 +177,7 @@ impl FileFacts {
         FileFacts {
             name: name.to_owned(),
             index: source,
+            session: source,
             header,
             notes: trace.notes().to_vec(),
             noted,
@@ -211,7 +215,8 @@ impl FileFacts {
         let (from, to, what) = (Some(session.from), session.to, LossKind::EventsLost);
         let is_lost = session.events_lost > 0 && self.header.events_lost == 0;
         self.sessions.push(session);
-        is_lost.then_some(Loss { from, to, processor: None, what, source })
+        let session = self.session;
+        is_lost.then_some(Loss { from, to, processor: None, what, source, session })
     }
 
     /// Whether a program read another trace and wrote the events that it chose (`ITraceRelogger`).

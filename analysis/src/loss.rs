@@ -55,14 +55,17 @@ pub struct Loss {
     pub what: LossKind,
     /// Which of the files.
     pub source: usize,
+    /// The first of the files of its session.
+    pub session: usize,
 }
 
 impl Loss {
-    /// Whether records of a file may be missing by it: those of a processor, or of any.
+    /// Whether records of a session may be missing by it: those of a processor, or of any. The
+    /// session is that of [`Machine::session_of`](crate::Machine::session_of).
     #[must_use]
-    pub fn is_of(&self, file: usize, processor: Option<u16>) -> bool {
+    pub fn is_of(&self, session: usize, processor: Option<u16>) -> bool {
         let is_other = self.processor.zip(processor).is_some_and(|(lost, of)| lost != of);
-        self.source == file && !is_other
+        self.session == session && !is_other
     }
 
     /// Whether it may have happened within a span.
@@ -98,14 +101,19 @@ impl Passed {
     }
 }
 
-/// The losses that a file reports, with timestamps as they are mapped by `at`.
+/// The losses that a file reports, of a session that begins in `session`, with timestamps as they
+/// are mapped by `at`.
 #[must_use]
-pub fn of_file<S: Source>(trace: &Trace<S>, source: usize, at: impl Fn(i64) -> i64) -> Vec<Loss> {
+pub fn of_file<S: Source>(
+    trace: &Trace<S>,
+    (source, session): (usize, usize),
+    at: impl Fn(i64) -> i64,
+) -> Vec<Loss> {
     let mut streams: Vec<&BufferEntry> = trace.buffers().iter().filter(|b| !b.rebuilt).collect();
     streams.sort_by_key(|b| (b.processor, b.first_timestamp, b.sequence_number));
     let mut losses = Vec::new();
     let mut add = |what, processor, (from, to)| {
-        losses.push(Loss { from, to, processor, what, source });
+        losses.push(Loss { from, to, processor, what, source, session });
     };
     let indices: HashMap<u64, usize> =
         streams.iter().enumerate().map(|(index, b)| (b.offset, index)).collect();
@@ -199,7 +207,7 @@ impl Surroundings {
 pub fn of_damage(
     damage: &Damage,
     buffers: &Surroundings,
-    source: usize,
+    (source, session): (usize, usize),
     at: impl Fn(i64) -> i64,
 ) -> Loss {
     let Surroundings { by_place, by_time } = buffers;
@@ -222,6 +230,7 @@ pub fn of_damage(
         processor: processor.map(|b| b.processor),
         what: LossKind::FileDamaged,
         source,
+        session,
     }
 }
 
@@ -289,8 +298,8 @@ mod tests {
 
     #[test]
     fn touches_spans_that_share_a_time() {
-        let loss =
-            |from, to| Loss { from, to, processor: None, what: LossKind::EventsLost, source: 0 };
+        let (processor, what) = (None, LossKind::EventsLost);
+        let loss = |from, to| Loss { from, to, processor, what, source: 0, session: 0 };
         assert!(loss(Some(10), Some(20)).touches(Some(20), None));
         assert!(!loss(Some(10), Some(20)).touches(Some(21), None));
         assert!(loss(Some(10), Some(20)).touches(None, Some(10)));

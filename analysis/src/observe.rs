@@ -176,6 +176,8 @@ pub struct EventRef {
     pub number: u64,
     /// Index of its file.
     pub file: usize,
+    /// The first of the files of its session: one session may have written several.
+    pub session: usize,
     /// Time in ticks of the recording's clock.
     pub time: i64,
     /// What kind of event it is.

@@ -278,7 +278,8 @@ impl Analysis {
             }
             for damage in reader.damage() {
                 let at = |raw| timeline.timestamp(source, raw);
-                let loss = loss::of_damage(damage, buffers, source, at);
+                let file = (source, machine.session_of(source));
+                let loss = loss::of_damage(damage, buffers, file, at);
                 let processor = loss.processor;
                 machine.losses.push(loss);
                 if let Some(file) = machine.files.get_mut(source) {

@@ -205,8 +205,8 @@ struct Collector {
     ended: Option<usize>,
     allocated: u64,
     other: OtherPauses,
-    /// The file of its events.
-    file: usize,
+    /// The session of its events.
+    session: usize,
 }
 
 /// Collects the collections of a recording.
@@ -358,7 +358,7 @@ impl Collections {
         }
         let index = self.list.len();
         let since = latest.map(|latest| event.time.saturating_sub(latest.started));
-        (collector.latest, collector.file) = (Some(index), event.file);
+        (collector.latest, collector.session) = (Some(index), event.session);
         self.list.push(Collection {
             process,
             clr,
@@ -517,7 +517,7 @@ impl Observer for Collections {
                 let reason = fields.uint(1).unwrap_or(1);
                 let collector = self.collectors.entry((process, clr)).or_default();
                 (collector.suspended, collector.started) = (Some((event.time, reason)), None);
-                collector.file = event.file;
+                collector.session = event.session;
             }
             ALLOCATED => self.allocated(process, record),
             _ => {}
@@ -527,7 +527,7 @@ impl Observer for Collections {
     /// Collections end by their numbers; what belongs to the suspension or to the collection before
     /// may belong to a later one, which is missing.
     fn loss(&mut self, loss: &Loss) {
-        for collector in self.collectors.values_mut().filter(|c| loss.is_of(c.file, None)) {
+        for collector in self.collectors.values_mut().filter(|c| loss.is_of(c.session, None)) {
             self.given_up += u64::from(collector.suspended.take().is_some());
             (collector.started, collector.ended) = (None, None);
         }

@@ -46,12 +46,12 @@ impl Compilation {
     }
 }
 
-/// A compilation that has not ended: when it began, bytes of IL, and the file of the recording.
+/// A compilation that has not ended: when it began, bytes of IL, and the session.
 #[derive(Clone, Copy, Debug)]
 struct Started {
     at: i64,
     il_size: u32,
-    file: usize,
+    session: usize,
 }
 
 /// Collects the methods of a recording that were compiled at run time.
@@ -136,8 +136,8 @@ impl Observer for Compilations {
             let (Some(method), size) = (fields.uint(0), fields.uint(1).unwrap_or(0)) else {
                 return;
             };
-            let (at, file) = (event.time, event.file);
-            let started = Started { at, il_size: size as u32, file };
+            let (at, session) = (event.time, event.session);
+            let started = Started { at, il_size: size as u32, session };
             self.started.insert((process, event.tid, method), started);
         } else if let Some(clr::Event::Method(clr::Change::Load, method)) =
             clr::decode(record).map(|decoded| decoded.event)
@@ -149,7 +149,7 @@ impl Observer for Compilations {
 
     fn loss(&mut self, loss: &Loss) {
         let before = self.started.len();
-        self.started.retain(|_, started| !loss.is_of(started.file, None));
+        self.started.retain(|_, started| !loss.is_of(started.session, None));
         self.given_up += (before - self.started.len()) as u64;
     }
 

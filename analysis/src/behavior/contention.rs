@@ -35,12 +35,12 @@ pub struct LockWaits {
     pub longest: Option<(u64, i64)>,
 }
 
-/// A wait that has not ended: when it began, the number of this event, and its file.
+/// A wait that has not ended: when it began, the number of this event, and its session.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     since: i64,
     number: u64,
-    file: usize,
+    session: usize,
 }
 
 /// What an event says of a wait.
@@ -104,7 +104,7 @@ impl Contention {
         let flags = self.fields.read(record).and_then(|fields| fields.uint(0));
         let kind = flags.unwrap_or(0) & NATIVE;
         if id == START {
-            let began = Open { since: event.time, number: event.number, file: event.file };
+            let began = Open { since: event.time, number: event.number, session: event.session };
             if let Some(unended) = self.open.insert((process, tid, kind), began) {
                 self.add_unended((process, tid), unended.since, event.time);
             }
@@ -131,7 +131,7 @@ impl Contention {
 
     fn give_up(&mut self, loss: &Loss) {
         let before = self.open.len();
-        self.open.retain(|_, open| !loss.is_of(open.file, None));
+        self.open.retain(|_, open| !loss.is_of(open.session, None));
         self.given_up += (before - self.open.len()) as u64;
     }
 

@@ -95,7 +95,7 @@ impl Actor {
 /// Who, the index of a file, and an operation.
 type Key = (Actor, Option<usize>, Operation);
 
-/// An operation that has not ended: what, when it began, and in which file of the recording.
+/// An operation that has not ended: what, when it began, and in which session.
 type Open = (Key, i64, usize);
 
 /// Collects the reads and writes of a recording.
@@ -264,7 +264,7 @@ impl Io {
             && (self.open.len() < MAX_OPEN || self.open.contains_key(&request))
         {
             // A packet that is used again replaces the operation whose end is missing.
-            self.open.insert(request, (key, event.time, event.file));
+            self.open.insert(request, (key, event.time, event.session));
         }
     }
 
@@ -305,7 +305,7 @@ impl Observer for Io {
     fn loss(&mut self, loss: &Loss) {
         let before = self.open.len();
         // Any processor may have ended an operation.
-        self.open.retain(|_, (.., file)| !loss.is_of(*file, None));
+        self.open.retain(|_, (.., session)| !loss.is_of(*session, None));
         self.given_up += (before - self.open.len()) as u64;
     }
 

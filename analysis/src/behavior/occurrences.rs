@@ -66,7 +66,7 @@ pub struct Occurrences {
     list: Vec<Occurrence>,
     texts: IndexSet<Box<str>, RandomState>,
     /// Events with which waits began, by process, thread, and whether the lock is native: their
-    /// numbers, times and files.
+    /// numbers, times and sessions.
     waits: HashMap<(usize, u32, bool), (u64, i64, usize)>,
     thrown: FieldReader<2>,
     contention: FieldReader<1>,
@@ -127,7 +127,7 @@ impl Occurrences {
         let flags = self.contention.read(record).and_then(|fields| fields.uint(0));
         let is_native = flags.unwrap_or(0) & contention::NATIVE != 0;
         if id == contention::START {
-            let begun = (event.number, event.time, event.file);
+            let begun = (event.number, event.time, event.session);
             self.waits.insert((process, tid, is_native), begun);
         } else if let Some((number, since, _)) = self.waits.remove(&(process, tid, is_native)) {
             self.add(process, event, (number, since), Occurred::LockWait { is_native });
@@ -170,7 +170,7 @@ impl Observer for Occurrences {
     }
 
     fn loss(&mut self, loss: &Loss) {
-        self.waits.retain(|_, (.., file)| !loss.is_of(*file, None));
+        self.waits.retain(|_, (.., session)| !loss.is_of(*session, None));
     }
 
     fn restart(&mut self) {

@@ -68,7 +68,7 @@ impl ThreadTimes {
 struct Seen {
     key: ThreadKey,
     state: State,
-    file: usize,
+    session: usize,
     processor: u16,
 }
 
@@ -206,7 +206,7 @@ impl Waits {
 
     /// A thread is in another state. Returns that before.
     fn see(&mut self, tid: u32, key: ThreadKey, state: State, event: &EventRef) -> Option<State> {
-        let seen = Seen { key, state, file: event.file, processor: event.processor };
+        let seen = Seen { key, state, session: event.session, processor: event.processor };
         self.states.insert(tid, seen).map(|before| before.state)
     }
 
@@ -235,7 +235,7 @@ impl Waits {
         let before = self.states.len();
         self.states.retain(|_, seen| {
             let is_running = matches!(seen.state, State::Running { .. });
-            !loss.is_of(seen.file, is_running.then_some(seen.processor))
+            !loss.is_of(seen.session, is_running.then_some(seen.processor))
         });
         self.given_up += (before - self.states.len()) as u64;
         match loss.processor {
@@ -248,11 +248,13 @@ impl Waits {
     /// as far as they ever are.
     fn close(&mut self, machine: &Machine) {
         let end = machine.kernel_span().map_or(i64::MIN, |(_, last)| last);
-        for Seen { key, state, file, processor } in std::mem::take(&mut self.states).into_values() {
+        for Seen { key, state, session, processor } in
+            std::mem::take(&mut self.states).into_values()
+        {
             let State::Running { since } = state else { continue };
             let is_lost = |loss: &Loss| {
                 let is_open = loss.from.is_some() && loss.to.is_none();
-                is_open && loss.is_of(file, Some(processor))
+                is_open && loss.is_of(session, Some(processor))
             };
             if machine.losses().iter().any(is_lost) {
                 self.given_up += 1;

@@ -66,10 +66,12 @@ impl Held {
         }
     }
 
-    pub fn event(&self, kinds: &Kinds) -> EventRef {
+    /// The event, of a session.
+    pub fn event(&self, kinds: &Kinds, session: usize) -> EventRef {
         EventRef {
             number: self.number,
             file: self.file(),
+            session,
             time: self.time,
             kind: kinds.0.get_index(self.kind as usize).map_or(EventKind::Other, |(kind, _)| *kind),
             process: wide(self.process),
@@ -340,11 +342,12 @@ mod tests {
         let (mut stacks, mut kinds) = (JoinedStacks::default(), Kinds::default());
         let kind = EventKind::Kernel { hook: 0x0f2e };
         let (number, time, process, tid) = (7, -3, Some(2), Some(8));
-        let event = EventRef { number, file: 1, time, kind, process, tid, processor: 3 };
+        let (file, session, processor) = (1, 0, 3);
+        let event = EventRef { number, file, session, time, kind, process, tid, processor };
         let (kind, _) = kinds.count(kind, 1);
         let mut held = Held::new(&event, kind, Some(0x1000), false);
         assert_eq!(
-            (held.event(&kinds), held.sample(), held.lacks_stack()),
+            (held.event(&kinds, 0), held.sample(), held.lacks_stack()),
             (event, Some(0x1000), true)
         );
         stacks.change(&mut held, |stack| stack.add(&[1, 2, 3], 3));
@@ -352,7 +355,7 @@ mod tests {
         stacks.release(&held);
         let mut next =
             Held::new(&EventRef { process: None, tid: None, ..event }, kind, None, false);
-        assert_eq!(next.event(&kinds), EventRef { process: None, tid: None, ..event });
+        assert_eq!(next.event(&kinds, 0), EventRef { process: None, tid: None, ..event });
         stacks.change(&mut next, |stack| stack.add_key(9, true));
         assert_eq!((stacks.list.len(), stacks.addresses, stacks.is_complete(&next)), (1, 0, false));
     }

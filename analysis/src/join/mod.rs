@@ -76,13 +76,14 @@ pub(crate) struct Joiner {
     shown: u64,
     stacks: JoinedStacks,
     kinds: Kinds,
-    /// Stacks by file and key, as long as the key is in use.
+    /// Stacks by session and key, as long as the key is in use. A session may write a stack into
+    /// another file than its event.
     keys: HashMap<(usize, u64), Defined>,
     /// Places of the events whose stacks have a key that is not defined yet.
     undefined: HashMap<(usize, u64), Vec<u64>>,
     /// Place of the last event of one of the CLR's providers, by thread.
     clr: HashMap<(u32, bool), u64>,
-    /// Place of the event with the first part of a stack, by file and match id.
+    /// Place of the event with the first part of a stack, by session and match id.
     matches: HashMap<(usize, u64), u64>,
     /// The last events that are not held, all of one time.
     passed: Vec<EventRef>,
@@ -117,7 +118,8 @@ pub(crate) fn event_of(
         EventKind::Other
     };
     process = process.or_else(|| machine.process_of_thread(tid?));
-    EventRef { number, file, time, kind, process, tid, processor: record.processor() }
+    let (session, processor) = (machine.session_of(file), record.processor());
+    EventRef { number, file, session, time, kind, process, tid, processor }
 }
 
 impl Joiner {
@@ -130,10 +132,9 @@ impl Joiner {
         machine: &Machine,
         observer: &mut O,
     ) {
-        let file = event.file;
         match event.kind {
             EventKind::Kernel { hook } if hook >> 8 == hook::STACK >> 8 => {
-                self.kernel_stack(record, file, timeline, machine);
+                self.kernel_stack(record, &event, timeline, machine);
             }
             // Their stacks are apart from those of the kernel.
             EventKind::Event { .. } if !O::JOINS.has(Joins::All) => {}
@@ -143,7 +144,7 @@ impl Joiner {
                 }
                 rundown => {
                     let place = self.hold(event, None, machine);
-                    self.extended(record, file, place);
+                    self.extended(record, event.session, place);
                     if let (Some(rundown), Some(tid)) = (rundown, event.tid)
                         && (self.clr.len() < MAX_THREADS || self.clr.contains_key(&(tid, rundown)))
                     {
@@ -202,7 +203,7 @@ impl Joiner {
     fn kernel_stack(
         &mut self,
         record: &Record<'_>,
-        file: usize,
+        &EventRef { file, session, .. }: &EventRef,
         timeline: &Timeline,
         machine: &Machine,
     ) {
@@ -214,32 +215,32 @@ impl Joiner {
                 addresses.extend(frames.iter());
                 let user = addresses.iter().any(|&address| address < kernel);
                 let time = timeline.timestamp(file, at);
-                if let Some(index) = self.find((file, time, tid), user, record, machine) {
-                    self.attach(index, Part::Addresses(&addresses), kernel);
+                if let Some(index) = self.find((session, time, tid), user, record, machine) {
+                    self.attach(session, index, Part::Addresses(&addresses), kernel);
                 }
             }
             Some(kernel::Event::StackKey { at, tid, key, user, .. }) => {
                 let time = timeline.timestamp(file, at);
-                let user = self.keys.get(&(file, key)).map_or(user, |(addresses, kernel)| {
+                let user = self.keys.get(&(session, key)).map_or(user, |(addresses, kernel)| {
                     addresses.iter().any(|address| address < kernel)
                 });
-                if let Some(index) = self.find((file, time, tid), user, record, machine) {
-                    self.attach(index, Part::Key(key, user), kernel);
+                if let Some(index) = self.find((session, time, tid), user, record, machine) {
+                    self.attach(session, index, Part::Key(key, user), kernel);
                 }
             }
             Some(kernel::Event::StackDefinition { key, last, frames }) => {
                 addresses.extend(frames.iter());
-                self.define((file, key), &addresses, kernel, last);
+                self.define((session, key), &addresses, kernel, last);
             }
             _ => {}
         }
         self.space = addresses;
     }
 
-    /// The event of a file, time and thread, that has no such part yet.
+    /// The event of a session, time and thread, that has no such part yet.
     fn find(
         &mut self,
-        (file, time, tid): (usize, i64, u32),
+        (session, time, tid): (usize, i64, u32),
         user: bool,
         record: &Record<'_>,
         machine: &Machine,
@@ -252,7 +253,7 @@ impl Joiner {
         let there = self.held.range(first..).take_while(|held| held.time == time);
         let rank = |held: &Held| {
             let free = u8::from(!self.stacks.has_part(held, user));
-            if held.file() != file {
+            if machine.session_of(held.file()) != session {
                 None
             } else if held.tid() == Some(tid) {
                 Some((3, free))
@@ -289,14 +290,14 @@ impl Joiner {
         }
     }
 
-    fn attach(&mut self, index: usize, part: Part<'_>, kernel: u64) {
+    fn attach(&mut self, session: usize, index: usize, part: Part<'_>, kernel: u64) {
         let Some(held) = self.held.get_mut(index) else { return };
         let key = match part {
             Part::Addresses(addresses) => {
                 self.stacks.change(held, |stack| stack.add(addresses, kernel));
                 None
             }
-            Part::Key(key, user) => match self.keys.get(&(held.file(), key)) {
+            Part::Key(key, user) => match self.keys.get(&(session, key)) {
                 Some((addresses, kernel)) => {
                     self.stacks.change(held, |stack| stack.add(addresses, *kernel));
                     None
@@ -309,7 +310,7 @@ impl Joiner {
         };
         if let Some(key) = key {
             let place = self.shown + index as u64;
-            self.undefined.entry((held.file(), key)).or_default().push(place);
+            self.undefined.entry((session, key)).or_default().push(place);
         }
         self.kinds.has_stack(held);
     }
@@ -334,7 +335,7 @@ impl Joiner {
     }
 
     /// Stacks in extended data of a record, whose event is at a place.
-    fn extended(&mut self, record: &Record<'_>, file: usize, place: u64) {
+    fn extended(&mut self, record: &Record<'_>, session: usize, place: u64) {
         let mut addresses = std::mem::take(&mut self.space);
         for item in record.extended() {
             let (match_id, part, is_wide) = match item {
@@ -350,16 +351,16 @@ impl Joiner {
             };
             let mut of = place;
             if match_id != 0 {
-                match self.matches.remove(&(file, match_id)) {
+                match self.matches.remove(&(session, match_id)) {
                     Some(first) => of = first,
                     None if self.matches.len() < MAX_KEYS => {
-                        self.matches.insert((file, match_id), place);
+                        self.matches.insert((session, match_id), place);
                     }
                     None => {}
                 }
             }
             if let Some(index) = self.index_of(of) {
-                self.attach(index, part, kernel_begins(is_wide));
+                self.attach(session, index, part, kernel_begins(is_wide));
             }
         }
         self.space = addresses;
@@ -377,7 +378,8 @@ impl Joiner {
             let mut addresses = std::mem::take(&mut self.space);
             addresses.clear();
             addresses.extend(frames.iter());
-            self.attach(index, Part::Addresses(&addresses), kernel_begins(is_wide(record)));
+            let kernel = kernel_begins(is_wide(record));
+            self.attach(event.session, index, Part::Addresses(&addresses), kernel);
             self.space = addresses;
         }
     }
@@ -413,7 +415,7 @@ impl Joiner {
         }
         let tid = held.tid();
         held.belongs_to(|| machine.process_of_thread(tid?));
-        let event = held.event(&self.kinds);
+        let event = held.event(&self.kinds, machine.session_of(held.file()));
         let stack = self.stacks.get(&held);
         let frames = stack.map_or(Frames::default(), |stack| Frames {
             kernel: &stack.kernel,

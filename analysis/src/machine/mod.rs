@@ -391,23 +391,39 @@ impl Machine {
     pub(crate) fn add_file<S: Source>(&mut self, trace: &Trace<S>, name: &str) {
         let source = self.files.len();
         let at = |raw| self.timeline.timestamp(source, raw);
-        self.losses.extend(loss::of_file(trace, source, at));
+        let mut file = FileFacts::new(trace, source, name, &self.timeline);
+        let is_part_of = |first: &&FileFacts| {
+            let parts = first.part.as_ref().zip(file.part.as_ref());
+            parts.is_some_and(|(first, part)| part.is_of_session_of(first))
+        };
+        file.session = self.files.iter().find(is_part_of).map_or(source, |first| first.index);
+        self.losses.extend(loss::of_file(trace, (source, file.session), at));
         if trace.header().pointer_size == PointerSize::P4 {
             self.kernel_begins = 1 << 31;
         }
-        self.files.push(FileFacts::new(trace, source, name, &self.timeline));
+        self.files.push(file);
     }
 
     /// Adds what is missing between the files, once all are added.
     pub(crate) fn add_gaps(&mut self) {
-        let lost = files::gaps_between(&self.files).into_iter().filter(|gap| gap.is_loss);
-        self.losses.extend(lost.map(|gap| Loss {
-            from: Some(self.timeline.timestamp(gap.before, gap.from)),
-            to: Some(self.timeline.timestamp(gap.after, gap.to)),
-            processor: None,
-            what: LossKind::BuffersLost,
-            source: gap.after,
-        }));
+        let gaps = files::gaps_between(&self.files);
+        for gap in gaps.iter().filter(|gap| gap.is_loss) {
+            self.losses.push(Loss {
+                from: Some(self.timeline.timestamp(gap.before, gap.from)),
+                to: Some(self.timeline.timestamp(gap.after, gap.to)),
+                processor: None,
+                what: LossKind::BuffersLost,
+                source: gap.after,
+                session: self.session_of(gap.after),
+            });
+        }
+    }
+
+    /// The index of the first of the files that hold the session of a file: a session may have
+    /// written several.
+    #[must_use]
+    pub fn session_of(&self, file: usize) -> usize {
+        self.files.get(file).map_or(file, |file| file.session)
     }
 
     /// Sets what was counted where records were read: how many, and the spans of the kernel's and
@@ -500,9 +516,8 @@ impl Machine {
     /// A record that says that something was lost.
     #[cold]
     fn lost(&mut self, opcode: u8, timestamp: i64, source: usize) {
-        let Some(records) = self.files.get_mut(source).map(|file| &mut file.loss_records) else {
-            return;
-        };
+        let Some(file) = self.files.get_mut(source) else { return };
+        let (session, records) = (file.session, &mut file.loss_records);
         let (counted, what) = match opcode {
             lost::EVENT => (&mut records.events, LossKind::EventsLost),
             lost::BUFFER => (&mut records.buffers, LossKind::BuffersLost),
@@ -513,7 +528,7 @@ impl Machine {
         // Beyond this many, they may have happened at any time.
         let from = Some(timestamp).filter(|_| counted.count < MAX_LOSS_RECORDS);
         if counted.count <= MAX_LOSS_RECORDS {
-            self.losses.push(Loss { from, to: from, processor: None, what, source });
+            self.losses.push(Loss { from, to: from, processor: None, what, source, session });
         }
     }
 

@@ -162,8 +162,9 @@ mod tests {
         let mut costs = StackCosts::new();
         let mut expect = |number| {
             let (kind, process) = (EventKind::Other, Some(0));
-            let time = number as i64;
-            let of = EventRef { number, file: 0, time, kind, process, tid: Some(8), processor: 0 };
+            let (time, tid) = (number as i64, Some(8));
+            let (file, session, processor) = (0, 0, 0);
+            let of = EventRef { number, file, session, time, kind, process, tid, processor };
             let before = costs.pending.len();
             costs.expect(&of, (process, 8));
             // As a wait that ended just now: it is counted, and makes little space.

@@ -12,7 +12,7 @@ use etl_analysis::{
     Analysis, Change, EventKind, EventRef, Joins, Life, Machine, Observer, OwnerCounts, Recording,
     Sample, Stack,
 };
-use etl_format::constants::{PointerSize, group_guid};
+use etl_format::constants::{BufferFlags, LogFileMode, PointerSize, group_guid};
 use etl_format::read::Order;
 use etl_format::write::record::{Full, PerfInfo, System};
 use etl_format::write::{File, FileHeader, Session, SessionConfig};
@@ -28,10 +28,16 @@ struct Trace {
 
 impl Trace {
     fn new() -> Self {
+        Trace::with_mode(LogFileMode::SEQUENTIAL)
+    }
+
+    fn with_mode(mode: LogFileMode) -> Self {
         let header = FileHeader {
             timestamp: 1_000,
             perf_freq: 10_000_000,
             start_time: 132_000_000_000_000_000,
+            mode,
+            maximum_file_size: 100,
             ..FileHeader::new()
         };
         let file = File::new(Cursor::new(Vec::new()));
@@ -85,6 +91,18 @@ impl Trace {
         self.event(0x1823, 2, timestamp, &[&words]);
     }
 
+    /// A read of a file, by the packet of its request, and its end.
+    fn read(&mut self, timestamp: i64, request: u64) {
+        let [size, thread, key] = [100, TID, 7].map(u32::to_le_bytes);
+        let (request, zero) = (request.to_le_bytes(), [0; 4]);
+        let parts = [&[0; 8][..], &request, &[1; 8], &key, &zero, &thread, &size, &[0; 8]];
+        self.event(0x0443, 3, timestamp, &parts);
+    }
+
+    fn read_ended(&mut self, timestamp: i64, request: u64) {
+        self.event(0x044c, 3, timestamp, &[&request.to_le_bytes(), &[0; 12]]);
+    }
+
     fn finish(self) -> Vec<u8> {
         self.session.close(None).unwrap().0.into_inner().into_inner()
     }
@@ -94,12 +112,17 @@ impl Trace {
     }
 
     fn analyze_for<O: Observer + Default>(self) -> (Machine, O) {
-        let bytes = self.finish();
-        let mut observer = O::default();
-        let mut recording = Recording::open([(bytes.as_slice(), "made")]).unwrap();
-        let machine = Analysis::new().names(true).run(&mut recording, &mut observer).unwrap();
-        (machine, observer)
+        analyze_together([self])
     }
+}
+
+fn analyze_together<O: Observer + Default, const N: usize>(traces: [Trace; N]) -> (Machine, O) {
+    let files = traces.map(Trace::finish);
+    let mut observer = O::default();
+    let named = files.iter().map(|bytes| (bytes.as_slice(), "made"));
+    let mut recording = Recording::open(named).unwrap();
+    let machine = Analysis::new().names(true).run(&mut recording, &mut observer).unwrap();
+    (machine, observer)
 }
 
 /// What an observer is shown.
@@ -306,6 +329,39 @@ fn keyed_parts_wait_for_their_definitions() {
 }
 
 #[test]
+fn stacks_are_joined_across_the_files_of_one_session() {
+    // Other sessions know nothing of each other's events and keys.
+    for (mode, of_one) in [(LogFileMode::NEWFILE, true), (LogFileMode::SEQUENTIAL, false)] {
+        let mut files = [Trace::with_mode(mode), Trace::with_mode(mode)];
+        files[0].thread(0x0501, TID, 2_000);
+        files[0].sample(3_000, 0x1000, TID);
+        files[0].sample(3_100, KERNEL + 1, TID);
+        files[0].stack(0x1825, 3_101, 3_100, TID, &[77]);
+        files[1].stack(0x1820, 3_200, 3_000, TID, &[0x1000, 0x2000]);
+        files[1].definition(9_000, &[77, KERNEL + 1]);
+        let (_, seen): (_, Seen) = analyze_together(files);
+        let first = (3_000, vec![], vec![0x1000, 0x2000], false);
+        let second = (3_100, vec![KERNEL + 1], vec![], true);
+        assert_eq!(seen.samples.len(), 2);
+        assert_eq!(seen.stacks == [first, second], of_one, "{:?}", seen.stacks);
+    }
+}
+
+#[test]
+fn losses_between_the_files_of_one_session_leave_the_ends_of_operations_open() {
+    for (mode, given_up) in [(LogFileMode::NEWFILE, 1), (LogFileMode::SEQUENTIAL, 0)] {
+        let mut files = [Trace::with_mode(mode), Trace::with_mode(mode)];
+        files[0].read(3_000, 5);
+        files[1].session.carry_losses(0, BufferFlags::BUFFER_LOST).unwrap();
+        files[1].sample(4_000, 0x1000, TID);
+        files[1].read_ended(5_000, 5);
+        let (_, io): (_, Io) = analyze_together(files);
+        let ended: u64 = io.totals().map(|(.., total)| total.latency.count()).sum();
+        assert_eq!((io.given_up(), ended), (given_up, 1 - given_up));
+    }
+}
+
+#[test]
 fn events_without_a_thread_are_found_by_time() {
     let mut trace = Trace::new();
     trace.thread(0x0501, TID, 2_000);
@@ -400,20 +456,14 @@ fn process_names_keep_bytes_that_are_no_utf8_apart() {
 
 #[test]
 fn reads_of_a_packet_that_is_used_again_count_from_their_own_start() {
-    let read = |trace: &mut Trace, timestamp, request: u64| {
-        let [size, thread, key] = [100, TID, 7].map(u32::to_le_bytes);
-        let (request, zero) = (request.to_le_bytes(), [0; 4]);
-        let parts = [&[0; 8][..], &request, &[1; 8], &key, &zero, &thread, &size, &[0; 8]];
-        trace.event(0x0443, 3, timestamp, &parts);
-    };
     // As many reads without an end as are awaited, or one less; then one of a millisecond.
     for requests in [(1 << 16) - 1, 1 << 16] {
         let mut trace = Trace::new();
         for request in 0..requests {
-            read(&mut trace, 10_000_000, request);
+            trace.read(10_000_000, request);
         }
-        read(&mut trace, 990_000_000, 5);
-        trace.event(0x044c, 3, 990_010_000, &[&5u64.to_le_bytes(), &[0; 12]]);
+        trace.read(990_000_000, 5);
+        trace.read_ended(990_010_000, 5);
         let (_, io): (_, Io) = trace.analyze_for();
         let times: Vec<u64> = io.totals().map(|(.., total)| total.latency.total()).collect();
         assert_eq!(times, [10_000]);

@@ -91,6 +91,12 @@ impl Part {
         })
     }
 
+    /// Whether both are files of one session.
+    #[must_use]
+    pub fn is_of_session_of(&self, other: &Self) -> bool {
+        self.session == other.session
+    }
+
     /// What is missing between files, which have these indices, in the order of their sessions.
     #[must_use]
     pub fn gaps<'p>(parts: impl IntoIterator<Item = (usize, &'p Part)>) -> Vec<PartGap> {
@@ -99,7 +105,7 @@ impl Part {
         let mut gaps = Vec::new();
         let mut known: Option<(usize, &Part)> = None;
         for (after, part) in parts {
-            if let Some((before, last)) = known.filter(|(_, last)| last.session == part.session) {
+            if let Some((before, last)) = known.filter(|(_, last)| last.is_of_session_of(part)) {
                 let next = last.numbers.1.saturating_add(1);
                 let count = part.numbers.0.saturating_sub(next);
                 if let Ok(count) = u64::try_from(count)
@@ -112,7 +118,7 @@ impl Part {
             }
             // A file that is named twice does not end before itself.
             let ends_later = |(_, last): &(usize, &Part)| {
-                last.session == part.session && last.numbers.1 > part.numbers.1
+                last.is_of_session_of(part) && last.numbers.1 > part.numbers.1
             };
             known = known.filter(ends_later).or(Some((after, part)));
         }

@@ -26,7 +26,7 @@ type Wait = (u32, u32, u64);
 pub(super) struct Behavior {
     collections: Collections,
     compilations: Compilations,
-    /// When waits began, and in which file.
+    /// When waits began, and in which session.
     waits: HashMap<Wait, (i64, usize)>,
     contended: FieldReader<1>,
     thrown: FieldReader<3>,
@@ -65,7 +65,7 @@ impl Behavior {
                 let flags = self.contended.read(record).and_then(|fields| fields.uint(0));
                 let key = (pid, tid, flags.unwrap_or(0) & contention::NATIVE);
                 if id == contention::START {
-                    self.waits.insert(key, (event.time, event.file));
+                    self.waits.insert(key, (event.time, event.session));
                 } else if let Some((since, _)) = self.waits.remove(&key) {
                     let span = (time.nanos(since), Some(time.nanos(event.time)));
                     let row = (owner, Row::Contention);
@@ -117,7 +117,7 @@ impl Behavior {
     pub fn loss(&mut self, loss: &Loss) {
         self.collections.loss(loss);
         self.compilations.loss(loss);
-        self.waits.retain(|_, (_, file)| !loss.is_of(*file, None));
+        self.waits.retain(|_, (_, session)| !loss.is_of(*session, None));
     }
 
     /// Writes what is complete only now.
