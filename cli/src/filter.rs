@@ -135,7 +135,18 @@ impl FilterArgs {
 
     /// The selection for a trace with this clock; `processes` has the processes of the trace.
     pub fn filter(&self, clock: &Clock, processes: &Filter) -> Result<Filter, Failure> {
-        let (from, to) = span(self.from.as_deref(), self.to.as_deref(), clock)?;
+        self.filter_since(clock.start_time, clock, processes)
+    }
+
+    /// The same for one of several traces: the seconds of --from and --to count from `start`, a
+    /// FILETIME.
+    pub fn filter_since(
+        &self,
+        start: i64,
+        clock: &Clock,
+        processes: &Filter,
+    ) -> Result<Filter, Failure> {
+        let (from, to) = span_since(start, self.from.as_deref(), self.to.as_deref(), clock)?;
         Ok(Filter {
             ids: self.id.clone(),
             opcodes: self.opcode.clone(),
@@ -180,8 +191,18 @@ pub(crate) fn span(
     to: Option<&str>,
     clock: &Clock,
 ) -> Result<(Option<i64>, Option<i64>), Failure> {
-    let from = from.map(|t| timestamp("--from", t, clock)).transpose()?;
-    let to = to.map(|t| timestamp("--to", t, clock)).transpose()?;
+    span_since(clock.start_time, from, to, clock)
+}
+
+/// The same, where seconds count from `start`, a FILETIME.
+fn span_since(
+    start: i64,
+    from: Option<&str>,
+    to: Option<&str>,
+    clock: &Clock,
+) -> Result<(Option<i64>, Option<i64>), Failure> {
+    let from = from.map(|t| timestamp("--from", t, start, clock)).transpose()?;
+    let to = to.map(|t| timestamp("--to", t, start, clock)).transpose()?;
     match (from, to) {
         (Some(from), Some(to)) if from >= to => Err(Failure::new("--to", "must be after --from")
             .hint("an example: --from 1.5 --to 2 selects half a second")),
@@ -190,7 +211,7 @@ pub(crate) fn span(
 }
 
 /// The raw timestamp of a time as the user writes it with an option.
-fn timestamp(option: &str, text: &str, clock: &Clock) -> Result<i64, Failure> {
+fn timestamp(option: &str, text: &str, start: i64, clock: &Clock) -> Result<i64, Failure> {
     if let Ok(seconds) = text.trim_end_matches('s').parse::<f64>()
         && seconds.is_finite()
     {
@@ -203,7 +224,7 @@ fn timestamp(option: &str, text: &str, clock: &Clock) -> Result<i64, Failure> {
         }
         // Rounded to the 100 ns of a FILETIME.
         let since = (seconds * 1e7).round() as i64;
-        return Ok(clock.timestamp_at(clock.start_time.saturating_add(since)));
+        return Ok(clock.timestamp_at(start.saturating_add(since)));
     }
     let time: Timestamp = text.parse().map_err(|_| {
         Failure::new(option, format!("{text:?} is not a time"))

@@ -5,6 +5,9 @@ use etl_test_support::needs;
 use crate::common::{BUFFER, directory, etlkit, etlkit_piped, trace};
 use crate::provider_names::{made_up, trace_of};
 
+/// When the sessions of made-up traces start.
+const START: i64 = 133_000_000_000_000_000;
+
 const HTTP: &str = "tx/HTTP_Server.etl";
 
 fn dump(args: &[&str]) -> (i32, String, String) {
@@ -189,6 +192,44 @@ fn merged_traces_are_printed_in_time_order() {
     let rows = "file,timestamp\na.etl,1010\nb.etl,1020\na.etl,1030\nb.etl,1030\n";
     assert_eq!(merged(&[]), rows);
     assert_eq!(merged(&["--limit", "2"]).lines().count(), 3);
+}
+
+/// The trace of a session on the same counter that started so many ticks of 100 ns later. By then
+/// the time of day was set by `set`.
+fn later(mut trace: Vec<u8>, by: i64, set: i64) -> Vec<u8> {
+    for (before, after) in [(1_000, 1_000 + by), (START, START + by + set)] {
+        let at = trace.windows(8).position(|bytes| bytes == i64::to_le_bytes(before)).unwrap();
+        trace[at..at + 8].copy_from_slice(&i64::to_le_bytes(after));
+    }
+    trace
+}
+
+#[test]
+fn times_of_merged_traces_count_from_the_earliest_start() {
+    const SECOND: i64 = 10_000_000;
+    let events = |times: [i64; 2]| trace_of(&times.map(|time| made_up(1_000 + time, 7, &[])));
+    let first = events([SECOND, 3 * SECOND]);
+    for set in [0, 3_000_000] {
+        let second = later(events([2 * SECOND + 1, 4 * SECOND]), 2 * SECOND, set);
+        let here = directory(&[("a.etl", &first), ("b.etl", &second)]);
+        for files in [["a.etl", "b.etl"], ["b.etl", "a.etl"]] {
+            let merged = |more: &[&str]| {
+                let args = [&["dump", "--merge", "--id", "7"], more, &files[..]].concat();
+                let said = etlkit(here.path(), &args);
+                assert_eq!((said.code, said.err.as_str()), (0, ""));
+                said.out
+            };
+            assert_eq!(merged(&["--from", "2", "--to", "4", "--count"]).trim(), "2");
+            let rows = merged(&["--relative", "--format", "csv", "--columns", "time,file"]);
+            let times: Vec<_> = rows.lines().skip(1).collect();
+            let expected = ["1.0000000,a", "2.0000001,b", "3.0000000,a", "4.0000000,b"];
+            assert_eq!(times, expected.map(|row| format!("{row}.etl")), "{set}");
+            let rows = merged(&["--format", "csv", "--columns", "time"]);
+            let utc = |time: i64| etl_format::clock::iso_utc(START + time);
+            let expected = [SECOND, 2 * SECOND + 1, 3 * SECOND, 4 * SECOND].map(utc);
+            assert_eq!(rows.lines().skip(1).collect::<Vec<_>>(), expected, "{set}");
+        }
+    }
 }
 
 #[test]

@@ -182,6 +182,14 @@ impl<'c> RowWriter<'c> {
         self
     }
 
+    /// The time that the seconds of [`RowWriter::relative_times`] count from, as FILETIME: for rows
+    /// of several traces. Default: the start of the trace.
+    #[must_use]
+    pub fn start(mut self, filetime: i64) -> Self {
+        self.model.start = filetime;
+        self
+    }
+
     /// The schemas that are known so far.
     #[must_use]
     pub fn store(&self) -> &SchemaStore {

@@ -16,6 +16,8 @@ use crate::header_fields::HeaderFields;
 #[derive(Clone, Debug)]
 pub(super) struct RowModel<'c> {
     clock: Clock,
+    /// The time that seconds count from.
+    pub(super) start: i64,
     pub(super) store: SchemaStore,
     pub(super) context: Option<&'c Context<'c>>,
     /// The last second that was formatted.
@@ -39,6 +41,7 @@ impl<'c> RowModel<'c> {
     pub(super) fn new(clock: Clock, store: SchemaStore) -> Self {
         RowModel {
             clock,
+            start: clock.start_time,
             store,
             context: None,
             second: i64::MIN,
@@ -97,7 +100,7 @@ impl<'c> RowModel<'c> {
         const PER_SECOND: i64 = 10_000_000;
         let filetime = self.clock.filetime(timestamp);
         if self.relative {
-            let since = filetime.saturating_sub(self.clock.start_time);
+            let since = filetime.saturating_sub(self.start);
             let (whole, rest) = (
                 since.unsigned_abs() / PER_SECOND as u64,
                 since.unsigned_abs() % PER_SECOND as u64,

@@ -50,6 +50,10 @@ pub(super) fn expand<'p>(session: &Session<'_>, paths: impl Iterator<Item = &'p 
         drop(records);
         let mut rows = session.frame.borrow().for_trace(clock, None).schemas(store);
         let Ok(mut filter) = args.filter.filter(&clock, &processes) else { continue };
+        if args.merge {
+            // Seconds count from the start of the first trace.
+            (filter.from, filter.to) = (None, None);
+        }
         filter.learn_names(rows.store());
         let Ok(mut records) = trace.records(Order::File) else { continue };
         while let Ok(Some(record)) = records.next_record() {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::PathBuf;
 
-use etl_format::Clock;
+use etl_analysis::files::{self, Timeline};
 use etl_format::read::{Options, Order, OrderCheck, Records, Source};
 use etl_tools::filter::Filter;
 
@@ -23,19 +23,20 @@ use crate::symbols::Functions;
 struct Next<'s, S: Source> {
     records: Records<S>,
     printer: Printer<'s>,
-    clock: Clock,
+    /// Which of the files it is.
+    file: usize,
     row: Vec<u8>,
 }
 
 impl<S: Source> Next<'_, S> {
     /// Formats the next selected record; returns its time, and `None` after the last one.
-    fn advance(&mut self) -> Result<Option<i64>, etl_format::Error> {
+    fn advance(&mut self, timeline: &Timeline) -> Result<Option<i64>, etl_format::Error> {
         self.row.clear();
         while let Some(record) = self.records.next_record()? {
             self.printer.progress.pass(record.bytes().len());
             self.printer.rows.learn(&record);
             if self.printer.rows.write_if(&self.printer.filter, &mut self.row, &record) {
-                return Ok(Some(self.clock.filetime(record.timestamp())));
+                return Ok(Some(timeline.timestamp(self.file, record.timestamp())));
             }
         }
         Ok(None)
@@ -43,23 +44,26 @@ impl<S: Source> Next<'_, S> {
 }
 
 /// Which traces are of one machine since one start of it, so that they name each other's processes:
-/// for each trace the number of its machine, and its place among the traces of that machine.
-fn together(inputs: &mut [Input], options: &Options) -> Result<Vec<(usize, usize)>, Failure> {
-    let (mut starts, mut places) = (Vec::new(), Vec::new());
+/// for each trace the number of its machine, and its place among the traces of that machine. With
+/// how their times relate.
+fn relate(
+    inputs: &mut [Input],
+    options: &Options,
+) -> Result<(Vec<(usize, usize)>, Timeline), Failure> {
+    let (mut headers, mut clocks) = (Vec::new(), Vec::new());
     for input in inputs {
         let (trace, _) =
             input.trace(&Options { order_check: OrderCheck::Lookahead, ..*options })?;
-        let header = trace.header();
-        let start = (header.boot_time, header.perf_freq, header.clock_type);
-        let known = starts.iter().position(|known| *known == start && header.boot_time != 0);
-        let group = known.unwrap_or(starts.len());
-        if known.is_none() {
-            starts.push(start);
-        }
-        let before = places.iter().filter(|(other, _)| *other == group).count();
-        places.push((group, before));
+        headers.push(trace.header().clone());
+        clocks.push(trace.clock());
     }
-    Ok(places)
+    let machines = files::machines(&headers);
+    let place = |(at, machine): (usize, &usize)| {
+        (*machine, machines.iter().take(at).filter(|before| *before == machine).count())
+    };
+    let places = machines.iter().enumerate().map(place).collect();
+    let clocks: Vec<_> = machines.iter().copied().zip(clocks).collect();
+    Ok((places, Timeline::of_machines(&clocks)))
 }
 
 /// The selected processes in each trace. One that does not name them has those of another trace of
@@ -95,7 +99,8 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
     let share = args.input.share(paths.len());
     let mut inputs = paths.iter().map(|p| Input::open(p, &share)).collect::<Result<Vec<_>, _>>()?;
     let options = options(args);
-    let together = together(&mut inputs, &options)?;
+    let (together, timeline) = relate(&mut inputs, &options)?;
+    let start = timeline.clock().start_time;
     let selected = processes(&mut inputs, &together, session)?;
     let mut befores = Vec::new();
     for group in 0..=together.iter().map(|place| place.0).max().unwrap_or(0) {
@@ -119,23 +124,23 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
         traces.push(input.trace(&with_order(options, before_of(group)))?.0);
     }
     let (mut rows, mut names) = (Vec::new(), Vec::new());
-    let with = selected.iter().zip(&contexts).zip(&together);
-    for ((trace, ((processes, context), place)), path) in traces.iter_mut().zip(with).zip(paths) {
-        let (name, clock) = (input::display(path), trace.clock());
+    let with = selected.iter().zip(&contexts).zip(&together).zip(paths).enumerate();
+    for (trace, (file, (((processes, context), place), path))) in traces.iter_mut().zip(with) {
+        let (name, clock) = (input::display(path), timeline.clock_of(file));
         let progress = Progress::of_trace(trace, 1, true);
         let schemas = before_of(place.0).and_then(|before| before.schemas(place.1));
-        let (file, schemas) = (Some(name.as_str()), schemas.as_ref());
-        let printer = Printer::new(session, file, schemas, processes, &clock, progress)?;
+        let (of, times) = ((Some(name.as_str()), schemas.as_ref()), (start, &clock));
+        let printer = Printer::new(session, of, processes, times, progress)?;
         let mut printer = printer.with_context(context.as_ref());
         printer.learn_names(trace).map_err(|error| Failure::trace(&name, &error))?;
         printer.flush()?;
         let records = trace.records(Order::Time).map_err(|e| Failure::trace(&name, &e))?;
-        rows.push(Next { records, printer, clock, row: Vec::new() });
+        rows.push(Next { records, printer, file, row: Vec::new() });
         names.push(name);
     }
     let mut waiting = BinaryHeap::new();
     for (at, (next, name)) in rows.iter_mut().zip(&names).enumerate() {
-        let time = next.advance().map_err(|e| Failure::trace(name, &e))?;
+        let time = next.advance(&timeline).map_err(|e| Failure::trace(name, &e))?;
         waiting.extend(time.map(|time| Reverse((time, at))));
     }
     let mut out = Output::new();
@@ -146,7 +151,7 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
         out.buffer.extend(&next.row);
         out.flush_if_large()?;
         session.add(1);
-        let time = next.advance().map_err(|e| Failure::trace(name, &e))?;
+        let time = next.advance(&timeline).map_err(|e| Failure::trace(name, &e))?;
         waiting.extend(time.map(|time| Reverse((time, at))));
     }
     out.flush()?;

@@ -253,8 +253,8 @@ struct Dump<'a> {
 
 impl<'a> Dump<'a> {
     fn printer(&self, clock: &Clock, progress: Progress) -> Result<Printer<'a>, Failure> {
-        let (file, schemas) = (self.file, self.schemas.as_ref());
-        let printer = Printer::new(self.session, file, schemas, &self.processes, clock, progress)?;
+        let (of, times) = ((self.file, self.schemas.as_ref()), (clock.start_time, clock));
+        let printer = Printer::new(self.session, of, &self.processes, times, progress)?;
         Ok(printer.with_context(self.context))
     }
 

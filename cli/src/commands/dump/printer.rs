@@ -125,21 +125,21 @@ pub(super) struct Printer<'s> {
 }
 
 impl<'s> Printer<'s> {
+    /// For a trace with this clock. Seconds count from `start`, a FILETIME.
     pub(super) fn new(
         session: &'s Session<'s>,
-        file: Option<&str>,
-        schemas: Option<&SchemaStore>,
+        (file, schemas): (Option<&str>, Option<&SchemaStore>),
         processes: &Filter,
-        clock: &Clock,
+        (start, clock): (i64, &Clock),
         progress: Progress,
     ) -> Result<Self, Failure> {
         let args = session.args;
-        let mut rows = session.frame.borrow().for_trace(*clock, file);
+        let mut rows = session.frame.borrow().for_trace(*clock, file).start(start);
         let has_schemas = schemas.is_some();
         if let Some(schemas) = schemas {
             rows = rows.schemas(schemas.clone());
         }
-        let mut filter = args.filter.filter(clock, processes)?;
+        let mut filter = args.filter.filter_since(start, clock, processes)?;
         filter.learn_names(rows.store());
         let mut out = Output::new();
         session.begin(&mut out);
