@@ -279,7 +279,7 @@ mod tests {
         let unplaced = |mode, name, buffers_lost| {
             let file = lossy(mode, name, buffers_lost);
             let trace = Trace::open(&file[..], &Options::default()).unwrap();
-            let losses = of_file(&trace, 0, |at| at);
+            let losses = of_file(&trace, (0, 0), |at| at);
             let unplaced = losses.iter().filter(|loss| (loss.from, loss.to) == (None, None));
             (losses.len(), unplaced.map(|loss| loss.what).collect::<Vec<_>>())
         };

@@ -308,7 +308,7 @@ mod tests {
             names.zip(counts).collect::<Vec<_>>()
         };
         let quick = counts.finish(&recording).map(named);
-        (quick, named(Analysis::new().owners(&mut recording, true).unwrap()))
+        (quick, named(Analysis::new().owners(&mut recording, &mut (), true).unwrap()))
     }
 
     #[test]

@@ -227,7 +227,8 @@ fn times_of_merged_traces_count_from_the_earliest_start() {
             let rows = merged(&["--format", "csv", "--columns", "time"]);
             let utc = |time: i64| etl_format::clock::iso_utc(START + time);
             let expected = [SECOND, 2 * SECOND + 1, 3 * SECOND, 4 * SECOND].map(utc);
-            assert_eq!(rows.lines().skip(1).collect::<Vec<_>>(), expected, "{set}");
+            let times = rows.lines().skip(1).map(|row| row.split_once(',').unwrap().1);
+            assert_eq!(times.collect::<Vec<_>>(), expected, "{set}");
         }
     }
 }

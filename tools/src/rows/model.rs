@@ -83,6 +83,7 @@ impl<'c> RowModel<'c> {
             thread_id,
             context: *context,
             clock,
+            start: self.start,
             time: &self.time,
             seconds: self.relative.then_some(&*self.seconds),
             file: self.file.as_deref(),

@@ -18,6 +18,8 @@ pub(super) struct Row<'a> {
     pub(super) thread_id: Option<u32>,
     pub(super) context: Option<&'a Context<'a>>,
     pub(super) clock: &'a Clock,
+    /// What seconds count from, as FILETIME.
+    pub(super) start: i64,
     /// UTC, ISO 8601 with 100 ns.
     pub(super) time: &'a [u8],
     /// Seconds since the start of the session, where they were asked for.

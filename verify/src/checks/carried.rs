@@ -111,6 +111,7 @@ mod tests {
                     processor: None,
                     what: LossKind::EventsLost,
                     source: 0,
+                    session: 0,
                 }
             };
             let mut losses: Vec<Loss> = losses.into_iter().zip(open).map(loss).collect();

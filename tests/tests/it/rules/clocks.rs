@@ -50,7 +50,7 @@ process "App.exe" pid=100 threads=2 {
 }
 at "2s" { session "clr" file="clr1.etl" { enable "runtime" keywords=0x98 level=5 } }
 at "4s" { session "end" file="clr2.etl" { enable "rundown" keywords=0x138 level=5 } }
-at "5s" { stop "clr" "end" }
+at "5s" { stop "end"; stop "clr" }
 "#;
     let mut files = files_of("set", script);
     let files = ["clr1.etl", "clr2.etl"].map(|name| files.remove(name).unwrap());

@@ -138,7 +138,7 @@ impl Comparison {
             Cell::Hook(n) => self.operand.order_of(n.into()),
             _ if column == Column::Time => {
                 let filetime = row.clock.filetime(row.record.timestamp());
-                self.operand.order_of_time(filetime, row.clock.start_time)
+                self.operand.order_of_time(filetime, row.start)
             }
             _ => None,
         };
