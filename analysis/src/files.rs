@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_are_told_apart_by_what_headers_state() {
+    fn machines_differ_by_what_headers_state() {
         let header = |change: fn(&mut FileHeader)| {
             let mut header =
                 FileHeader { start_time: 132_000_000_000_000_000, ..FileHeader::new() };

@@ -86,7 +86,8 @@ impl Options {
         Options { threads, ..self }
     }
 
-    /// Whether rows have the names of processes and threads, and the drives of volumes. Default: on.
+    /// Whether rows have the names of processes and threads, and the drives of volumes. Default:
+    /// on.
     #[must_use]
     pub fn names(self, names: bool) -> Self {
         Options { names, ..self }

@@ -138,7 +138,7 @@ impl FilterArgs {
         self.filter_since(clock.start_time, clock, processes)
     }
 
-    /// The same for one of several traces: the seconds of --from and --to count from `start`, a
+    /// The same for traces that are read together: the seconds of --from and --to count from `start`, a
     /// FILETIME.
     pub fn filter_since(
         &self,

@@ -43,7 +43,7 @@ impl Progress {
             Ok((trace, _)) => used(&trace),
             Err(_) => 0,
         };
-        // Nobody sees it elsewhere, and the headers of all buffers are read for it.
+        // It is not seen elsewhere, and the headers of all buffers are read for it.
         let is_shown = std::io::stderr().is_terminal();
         Progress::new(if is_shown { inputs.into_iter().map(size).sum() } else { 0 }, false)
     }

@@ -118,8 +118,8 @@ impl<'m> Context<'m> {
         self.machine.thread_at(tid, self.time(timestamp))
     }
 
-    /// Name of the thread that had an id at a timestamp, in this process if one is given; "" where it
-    /// has none.
+    /// Name of the thread that had an id at a timestamp, in this process if one is given; "" where
+    /// it has none.
     #[must_use]
     pub fn thread_name(&self, pid: Option<u32>, tid: u32, timestamp: i64) -> &'m str {
         if !self.named.1 {

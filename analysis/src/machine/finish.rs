@@ -65,7 +65,7 @@ impl Machine {
         self.is_finished = true;
     }
 
-    /// Gives images the identities that were stated while they were there.
+    /// Sets the identities of images that were stated while they were there.
     fn identify_images(&mut self) {
         let Machine { processes, images, .. } = self;
         for process in processes {

@@ -161,7 +161,7 @@ impl Images {
         }
     }
 
-    /// Gives an image the identity that was stated while it was there.
+    /// Sets the identity of an image that was stated while it was there.
     pub(crate) fn identify(&mut self, index: u64, span: (i64, i64)) {
         let Images { list, ids, links, .. } = self;
         let image = usize::try_from(index).ok().and_then(|index| list.get_mut(index));

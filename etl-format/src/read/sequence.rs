@@ -21,8 +21,8 @@ pub(super) fn sequence_notes(buffers: &mut [BufferEntry], mode: LogFileMode) -> 
 /// Numbers further apart than this are not of one session.
 const FAR: u64 = 1 << 20;
 
-/// Corrects the number of a buffer where a single number is missing at its place, or in all. Its own
-/// has to be apart from all others: the kernel also leaves numbers out.
+/// Corrects the number of a buffer where a single number is missing at its place, or in all. Its
+/// own has to be apart from all others: the kernel also leaves numbers out.
 fn correct(session: &mut [BufferEntry], notes: &mut Vec<Note>) {
     let numbers = session.iter().filter(|b| !b.rebuilt).map(|b| b.sequence_number);
     let nexts: Vec<_> = numbers.clone().skip(1).collect();
@@ -52,8 +52,8 @@ fn correct(session: &mut [BufferEntry], notes: &mut Vec<Note>) {
     }
 }
 
-/// A number that is far from all others, of which a single one is missing, and that one. None is
-/// missing where the last buffer has the stray number.
+/// A number that is far from all others, and the single one that these lack. They lack none where
+/// the last buffer has the stray number.
 fn stray(sorted: &[i64]) -> Option<(i64, i64)> {
     let (stray, others) = match sorted {
         [stray, others @ ..] if *stray < 0 => (*stray, others),

@@ -50,13 +50,15 @@ const fn left(why: Option<LeaveReason>) -> (u8, i8, u8) {
 impl Etw<'_> {
     /// Logs a context switch.
     pub fn log_switch(&mut self, s: &ContextSwitch, origin: &Origin) -> Result<()> {
-        // All versions have the same layout.
-        let version = match self.os() {
-            (..=6, ..=1, _) => 2,
-            (..=6, ..) => 3,
-            _ => 4,
+        // Since version 3, the mode is one of several flags.
+        let (version, layout) = match self.os() {
+            (..=6, ..=1, _) => (2, 2),
+            (..=6, ..) => (3, 3),
+            _ => (4, 3),
         };
         let (reason, mode, state) = left(s.why);
+        let mode: OwnedValue =
+            if layout == 2 { mode.into() } else { mode.cast_unsigned().into() };
         let (new, new_priority) = (s.new.tid, s.new.priority);
         let SwitchThread { tid: old, priority: old_priority, ideal } = s.old;
         let (ideal, waited) = (u8::try_from(ideal).unwrap_or(u8::MAX), s.waited);
@@ -74,7 +76,7 @@ impl Etw<'_> {
             waited,
             0i32
         ];
-        self.log_event(KernelEvent::ContextSwitch, (THREAD, 36, 2, version), &values, origin)
+        self.log_event(KernelEvent::ContextSwitch, (THREAD, 36, layout, version), &values, origin)
     }
 
     /// Logs that a waiting thread is ready because a timer expired.

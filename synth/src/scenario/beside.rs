@@ -1,4 +1,4 @@
-//! The files beside a script, of which no more is read than a script can use.
+//! The files beside a script: no more of them is read than a script can use.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Take};

@@ -568,7 +568,7 @@ edit "s.etl" { move "ExceptionThrown" after="ContentionStop" of-pid=4004 }"#,
         r#"<<process>>; at "2s" { contend 4; throw } }
 <<session>>
 edit "s.etl" { header "events-lost" set=33; header "build" raise=2; buffer 2 "sequence" set=99; damage -1 }"#,
-        &[("events_lost: 33", 1), ("build: 19047", 1), ("buffer 99 of", 1)],
+        &[("events_lost: 33", 1), ("build: 19047", 1), ("number: 99, expected:", 1)],
     ),
     (
         "fault lost-events, fault lost-events.every, fault lost-buffers, fault lost-buffers.every",

@@ -83,6 +83,7 @@ fn outcome(script: &str, set: &[(&str, &str)]) -> Result<String, String> {
                 let (number, cpu) = (buffer.sequence_number, buffer.processor);
                 writeln!(out, "buffer {number} of {cpu} in {name}").unwrap();
             }
+            writeln!(out, "notes {:?}", trace.notes()).unwrap();
             let mut trace = trace;
             let Ok(mut records) = trace.records(Order::File) else { continue };
             while let Ok(Some(r)) = records.next_record() {

@@ -438,5 +438,5 @@ fn traces_of_two_machines_are_a_warning() {
     };
     assert_eq!(said([&kernel, &clr]), "");
     let warning = said([&kernel, &other]);
-    assert!(warning.contains("are not of one recording: build "), "{warning}");
+    assert!(warning.contains("are not of one recording: Windows build "), "{warning}");
 }

@@ -321,8 +321,8 @@ impl Collections {
         if last.is_none_or(|(before, _)| before != number) {
             self.rate.collection(timestamp);
         }
-        // A number that is not larger is that of another process, whose start the trace may lack, or
-        // of another session's event.
+        // A number that is not larger is that of another process, whose start the trace may lack,
+        // or of another session's event.
         let Some((before, at)) = last.filter(|(before, _)| *before < number) else {
             if last.is_none_or(|(before, _)| before != number) {
                 self.open = (!is_beside).then_some((number, timestamp));

@@ -75,8 +75,8 @@ pub(crate) struct Args {
     /// drives
     #[arg(long)]
     raw_paths: bool,
-    /// Print ids and paths as they are, without the names of processes and threads and the drives of
-    /// volumes. With --file-order, the trace is then not read before
+    /// Print ids and paths as they are, without the names of processes and threads and the drives
+    /// of volumes. With --file-order, the trace is then not read before
     #[arg(long, conflicts_with = "resolve")]
     no_names: bool,
     /// Print what is at addresses: a method of a module, or an image; with --symbols the function
