@@ -56,6 +56,8 @@ struct Request {
     match_all_keyword: String,
     #[serde(default)]
     ignore_keyword_0: bool,
+    #[serde(default)]
+    old_rule: bool,
     ids: Option<Vec<u16>>,
     not_ids: Option<Vec<u16>>,
     #[serde(default)]
@@ -68,7 +70,8 @@ impl Request {
     fn enabled(self) -> Result<Enabled, String> {
         let provider = guid(&self.provider_guid)?;
         let mut with = Enablement::new(self.level, mask(&self.match_any_keyword)?);
-        with.all = mask(&self.match_all_keyword)?;
+        let all = mask(&self.match_all_keyword)?;
+        with.all = if self.old_rule && with.any == 0 { 0 } else { all };
         with.ignore_keyword_0 = self.ignore_keyword_0;
         with.ids = match (self.ids, self.not_ids) {
             (Some(ids), _) => IdFilter::In(ids),
@@ -138,8 +141,8 @@ impl Truth {
         self.enabled.iter_mut().filter(own).for_each(|e| e.until = Some(filetime));
     }
 
-    /// What the sessions of a file enabled, those of the files that it was merged from included;
-    /// `None` for an unknown file.
+    /// What the sessions of a file enabled, those of the files that it was merged from included,
+    /// and what other sessions had providers raise; `None` for an unknown file.
     #[must_use]
     pub fn of(&self, file: &str) -> Option<Vec<Enabled>> {
         let mut sessions: BTreeSet<&str> = BTreeSet::new();
@@ -156,8 +159,9 @@ impl Truth {
         if sessions.is_empty() {
             return None;
         }
-        let own = |e: &&Enabled| e.session.as_deref().is_some_and(|s| sessions.contains(s));
-        Some(self.enabled.iter().filter(own).cloned().collect())
+        let is_own = |e: &Enabled| e.session.as_deref().is_some_and(|s| sessions.contains(s));
+        let enabled = self.enabled.iter();
+        Some(enabled.map(|e| Enabled { is_elsewhere: !is_own(e), ..e.clone() }).collect())
     }
 
     /// The files of the simulation.
@@ -192,15 +196,31 @@ mod tests {
     #[test]
     fn of_finds_the_sessions_of_a_file() {
         let truth = Truth::read(LINES.as_bytes()).unwrap();
-        let [clr] = &truth.of("clr.etl").unwrap()[..] else { panic!("one session") };
+        let own = |file| -> Vec<_> {
+            truth.of(file).unwrap().into_iter().filter(|e| !e.is_elsewhere).collect()
+        };
+        let [clr] = &own("clr.etl")[..] else { panic!("one session") };
         assert_eq!(clr.with, Some(Enablement::new(5, 0x98)));
         assert_eq!((clr.since, clr.limited), (Some(130_000_000_000_000_000), false));
-        let [other] = &truth.of("other.etl").unwrap()[..] else { panic!("one session") };
+        let [other] = &own("other.etl")[..] else { panic!("one session") };
         assert!(other.limited);
         assert_eq!(truth.of("part2.etl"), truth.of("part1.etl"));
-        assert_eq!(truth.of("part2.etl").unwrap().len(), 1);
-        assert_eq!(truth.of("all.etl").unwrap().len(), 2);
+        assert_eq!((own("part2.etl").len(), own("all.etl").len()), (1, 2));
+        assert_eq!(truth.of("part2.etl").unwrap().len(), 2, "the other session, too");
         assert_eq!(truth.of("unknown.etl"), None);
+    }
+
+    #[test]
+    fn match_all_does_not_count_beside_0_by_the_old_rule() {
+        let all = LINES.replace(r#""match_all_keyword":"0x0""#, r#""match_all_keyword":"0x4""#);
+        let old = all.replace("\"0x4\"}", "\"0x4\",\"old_rule\":true}");
+        let all_of = |lines: &str| {
+            let truth = Truth::read(lines.as_bytes()).unwrap();
+            truth.of("clr.etl").unwrap()[0].with.as_ref().unwrap().all
+        };
+        assert_eq!((all_of(&all), all_of(&old)), (4, 4));
+        let zero = |lines: &str| lines.replace("0x98", "0x0");
+        assert_eq!((all_of(&zero(&all)), all_of(&zero(&old))), (4, 0));
     }
 
     #[test]
@@ -209,7 +229,10 @@ mod tests {
             LINES.lines().next().unwrap().replace("130000000000000000", "130000000000000007");
         let disable = r#"{"kind":"disable","session":"clr","at_ns":9,"filetime":130000000000000009,"provider_guid":"e13c0d23-ccbc-4e12-931b-d9cc2eee27e4"}"#;
         let truth = Truth::read(format!("{LINES}{again}\n{disable}\n").as_bytes()).unwrap();
-        let untils = |file| -> Vec<_> { truth.of(file).unwrap().iter().map(|e| e.until).collect() };
+        let untils = |file| -> Vec<_> {
+            let own = truth.of(file).unwrap().into_iter().filter(|e| !e.is_elsewhere);
+            own.map(|e| e.until).collect()
+        };
         let [first, second] = [7, 9].map(|tick| Some(130_000_000_000_000_000 + tick));
         assert_eq!((untils("clr.etl"), untils("other.etl")), (vec![first, second], vec![None]));
     }

@@ -53,6 +53,9 @@ pub struct Enabled {
     pub(crate) until: Option<i64>,
     /// Whether it holds for some processes or ids only: a missing event proves nothing then.
     pub(crate) limited: bool,
+    /// Whether its session wrote none of the files: it says what the provider raised, and not which
+    /// events are in the trace.
+    pub(crate) is_elsewhere: bool,
     /// The session, where it is recorded.
     pub(crate) session: Option<String>,
 }
@@ -148,6 +151,7 @@ impl Enabled {
             end: None,
             until: None,
             limited: false,
+            is_elsewhere: false,
             session: None,
         }
     }
@@ -156,6 +160,12 @@ impl Enabled {
     fn span(&self) -> (i64, i64) {
         (self.at.unwrap_or(i64::MIN), self.end.unwrap_or(i64::MAX))
     }
+}
+
+/// Masks and level in words.
+pub(crate) fn words(with: &Enablement) -> String {
+    let all = if with.all == 0 { String::new() } else { format!(" and all of {:#x}", with.all) };
+    format!("{:#x}{all} at level {}", with.any, with.level)
 }
 
 /// When the known enablements of a provider admit something.
@@ -258,6 +268,8 @@ pub struct Admission {
     indexes: HashMap<Key, usize>,
     /// Enablements, declared ones first, in the order in which they appeared.
     pub enabled: Vec<Enabled>,
+    /// Those of sessions that wrote none of the files.
+    elsewhere: Vec<Enabled>,
     /// Whether PerfView's rundown has begun: then it enables the rundown provider.
     rundown: bool,
     /// Names of sessions, as the trace records them.
@@ -268,15 +280,17 @@ impl Admission {
     /// No events yet, with what the user declared.
     #[must_use]
     pub fn new(declared: &[Enabled], clock: &Clock) -> Self {
-        let mut enabled = declared.to_vec();
-        for e in &mut enabled {
+        let timed = declared.iter().cloned().map(|mut e| {
             e.at = e.since.map(|since| clock.timestamp_at(since)).or(e.at);
             e.end = e.until.map(|until| clock.timestamp_at(until)).or(e.end);
-        }
+            e
+        });
+        let (elsewhere, enabled) = timed.partition(|e| e.is_elsewhere);
         Admission {
             seen: Vec::new(),
             indexes: HashMap::default(),
             enabled,
+            elsewhere,
             rundown: false,
             sessions: Vec::new(),
         }
@@ -339,6 +353,7 @@ impl Admission {
                 end: None,
                 until: None,
                 limited: false,
+                is_elsewhere: false,
                 session,
             });
         }
@@ -403,6 +418,14 @@ impl Admission {
         own.filter_map(|e| e.with.as_ref().map(|with| (e, with)))
     }
 
+    /// The enablements by which a provider raised events: the known ones, and those of sessions that
+    /// wrote none of the files.
+    pub fn raising(&self, provider: Guid) -> impl Iterator<Item = &Enablement> + Clone {
+        let elsewhere = self.elsewhere.iter().filter(move |e| e.provider == provider);
+        let elsewhere = elsewhere.filter_map(|e| e.with.as_ref());
+        self.of(provider).map(|(_, with)| with).chain(elsewhere)
+    }
+
     /// Kinds of events that no known enablement of their provider admits; none for providers
     /// without a known enablement.
     #[must_use]
@@ -436,9 +459,7 @@ impl Admission {
 
     /// When events of a keyword and a level of a provider were enabled.
     fn on(&self, provider: Guid, keyword: u64, level: u8) -> On {
-        let admits = |with: &Enablement| {
-            with.admits_level(level) && (with.any == 0 || with.any & keyword != 0)
-        };
+        let admits = |with: &Enablement| with.admits_level(level) && with.admits_keyword(keyword);
         // Only this keyword admits it, and only this level or a higher one.
         let shows = |key: &Key| {
             let is_own = key.keyword != 0 && key.keyword & !keyword == 0;
@@ -514,6 +535,17 @@ mod tests {
     }
 
     #[test]
+    fn on_needs_the_keywords_of_which_all_must_be_there() {
+        let since = |all| {
+            let with = Enablement { all, ..Enablement::new(5, 0x98) };
+            let declared = Enabled::declared(CLR_RUNTIME, with);
+            let admission = Admission::new(&[declared], &Clock::assumed(1_000));
+            admission.on(CLR_RUNTIME, 0x10, INFORMATIONAL).since(9)
+        };
+        assert_eq!((since(0), since(0x10), since(0x8)), (Some(i64::MIN), Some(i64::MIN), None));
+    }
+
+    #[test]
     fn on_needs_the_level_of_the_events() {
         let clock = Clock::assumed(1_000);
         let since = |level, event_level| {
@@ -536,6 +568,10 @@ mod tests {
         assert_eq!(runtime.provider, CLR_RUNTIME);
         assert_eq!(runtime.with, Some(Enablement::new(5, 0x1ccbd)));
         assert_eq!(runtime.session.as_deref(), Some("clr"));
+        let all = "tracelog -enableex clr -guid #e13c0d23-ccbc-4e12-931b-d9cc2eee27e4 \
+                   -matchanykw 0x98 -matchallkw 0x10 -level 5";
+        let [all] = &Enabled::parse(all).unwrap()[..] else { panic!("one provider") };
+        assert_eq!(words(all.with.as_ref().unwrap()), "0x98 and all of 0x10 at level 5");
         assert!(Enabled::parse("xperf -stop clr").is_err());
         assert!(Enabled::parse("logman").is_err());
     }

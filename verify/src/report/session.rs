@@ -106,6 +106,8 @@ pub struct EnabledReport {
     /// Match-any keyword mask, hexadecimal; null if only the fact is recorded. 0 enables all
     /// keywords.
     pub mask: Option<String>,
+    /// Match-all keyword mask, hexadecimal, if there is one: events must have all of it, too.
+    pub match_all: Option<String>,
     /// Names of the mask's keywords, if the provider is known.
     pub keywords: Vec<String>,
     /// `declared`, `recorded` or `inferred`.
@@ -136,6 +138,7 @@ impl EnabledReport {
             provider_guid: guid.to_string(),
             level: with.map(|(level, _)| level),
             mask: with.map(|(_, any)| format!("{any:#x}")),
+            match_all: None,
             keywords: keywords.into_iter().map(str::to_owned).collect(),
             source: knowledge.name(),
             time: None,
@@ -153,6 +156,8 @@ pub(super) fn enabled(facts: &Facts) -> Vec<EnabledReport> {
         let mut report = EnabledReport::new(facts, e.provider, with, e.knowledge);
         report.time = e.at.map(|timestamp| utc(facts.clock(), timestamp));
         report.session.clone_from(&e.session);
+        let all = e.with.as_ref().map_or(0, |with| with.all);
+        report.match_all = (all != 0).then(|| format!("{all:#x}"));
         out.push(report);
     }
     for (provider, kinds) in facts.admission.providers() {

@@ -113,13 +113,17 @@ pub(super) fn time_of_day(iso: &str) -> String {
 }
 
 impl EnabledReport {
-    /// How the enablement is known.
+    /// What is beside mask and level: the match-all mask, and how the enablement is known.
     pub(super) fn knowledge(&self) -> String {
-        match &self.time {
+        let known = match &self.time {
             Some(time) if self.source == Knowledge::Recorded.name() => {
                 format!("recorded at {}", time_of_day(time))
             }
             _ => self.source.to_owned(),
+        };
+        match &self.match_all {
+            Some(all) => format!("{known}, and all of {all}"),
+            None => known,
         }
     }
 }

@@ -9,7 +9,7 @@ use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 use super::commands::RUNTIME_LARGE;
 use super::{Check, Found, Rule, plural, recorded_start};
-use crate::facts::enable::{Enabled, Knowledge};
+use crate::facts::enable::{self, Enabled, Knowledge};
 use crate::facts::raised::Raised;
 use crate::facts::{Bracket, Carried, Clr, Facts, Item, Process, Range, Tag};
 use crate::finding::Severity;
@@ -33,11 +33,8 @@ pub(super) const NOT_ENABLED: Rule = Rule {
 fn not_enabled(check: &mut Check<'_>) {
     let facts = check.facts;
     for (provider, event, counted, knowledge) in facts.admission.not_admitted() {
-        let known: Vec<_> = facts
-            .admission
-            .of(provider)
-            .map(|(_, with)| format!("{:#x} at level {}", with.any, with.level))
-            .collect();
+        let known: Vec<_> =
+            facts.admission.of(provider).map(|(_, with)| enable::words(with)).collect();
         let message = format!(
             "{} of {} (id {}, level {}, keywords {:#x}) that no {} enablement requests: {}",
             plural(counted.count, "event", "events"),
@@ -106,12 +103,11 @@ fn not_requested(check: &mut Check<'_>, process: &Process, bracket: &Bracket) {
         return;
     }
     let message = format!(
-        "the {} rundown of CLR {} holds what the enablement recorded last before it, {:#x} at \
-         level {}, does not request: {}",
+        "the {} rundown of CLR {} holds what the enablement recorded last before it, {}, does not \
+         request: {}",
         bracket.kind.name(),
         bracket.instance,
-        with.any,
-        with.level,
+        enable::words(with),
         beyond.join(", "),
     );
     check.find(message).of(process, Some(opened)).undecided(OTHER_SESSION);
@@ -132,7 +128,7 @@ fn not_raised(check: &mut Check<'_>, provider: Guid) {
     let facts = check.facts;
     let own = || facts.admission.of(provider);
     let Some(knowledge) = own().map(|(e, _)| e.knowledge).min() else { return };
-    let masks = own().map(|(_, with)| with);
+    let masks = facts.admission.raising(provider);
     let Some(raised) = Raised::of(provider == CLR_RUNDOWN, masks.clone()) else { return };
     // The CLR logs the same when it starts and when its state is requested.
     let states = facts.processes().iter().flat_map(|process| process.clrs().values());
@@ -154,7 +150,7 @@ fn not_raised(check: &mut Check<'_>, provider: Guid) {
     if found.len() > MAX_LISTED {
         listed.push(format!("{} more", found.len() - MAX_LISTED));
     }
-    let masks: Vec<_> = masks.map(|w| format!("{:#x} at level {}", w.any, w.level)).collect();
+    let masks: Vec<_> = masks.map(enable::words).collect();
     let message = format!(
         "{} of {} that the CLR does not raise for the {} enablement {}: {}",
         plural(sum, "event", "events"),

@@ -144,6 +144,25 @@ at "1.5s" { stop "other" }"#,
     assert_eq!(of("runtime:0x98:4+runtime:0x98:5"), [""; 0]);
     // What does not pass the session's own filter is wrong.
     assert_eq!(of("runtime:0x8:4"), ["filter.not-enabled"]);
+    let truth = |truth: &Truth| truth.of("merged.etl").unwrap();
+    assert_eq!(broken(&script, "merged.etl", truth), [""; 0], "the truth has the other session");
+}
+
+#[test]
+fn events_that_the_old_rule_of_match_all_admits_are_not_called_wrong() {
+    let script = r#"
+scenario "old" seed=5
+provider "My-Prov" kind="manifest" { event "A" id=1 level=2 keywords=0x1 }
+process "Host.exe" { every "100ms" from="2s" until="3s" { raise "My-Prov" "A" } }
+at "1s" {
+    session "s" file="old.etl" {
+        enable "My-Prov" keywords=0 all=0x4 level=0 old-rule=#true
+    }
+}
+at "4s" { stop "s" }
+"#;
+    let truth = |truth: &Truth| truth.of("old.etl").unwrap();
+    assert_eq!(broken(script, "old.etl", truth), [""; 0]);
 }
 
 #[test]
