@@ -1,6 +1,6 @@
 //! The smallest enablement that explains what was seen of a provider.
 
-use etl_control::clr::{Code, Method, VERBOSE};
+use etl_control::clr::{Code, INFORMATIONAL, Method, Rundown, Runtime, VERBOSE};
 use etl_control::enable::{Enablement, EventKey};
 use etl_schema::clr::keyword::{
     END_ENUMERATION, END_RUNDOWN, JIT, NGEN, STACK, START_ENUMERATION, START_RUNDOWN,
@@ -8,11 +8,11 @@ use etl_schema::clr::keyword::{
 
 use etl_analysis::machine::Process;
 use etl_format::Guid;
-use etl_schema::clr::Enumeration;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::views::clr::Change;
 
-/// Bits and level that events prove although they do not carry them: enumerations, verbosity.
+/// Bits and level that method events prove although they do not carry them: enumerations,
+/// verbosity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Demands {
     /// Bits that must be on.
@@ -27,14 +27,6 @@ impl Demands {
         let is_rundown = provider == CLR_RUNDOWN;
         if !is_rundown && provider != CLR_RUNTIME {
             return demands;
-        }
-        if is_rundown {
-            for bracket in processes.iter().flat_map(Process::brackets) {
-                demands.bits |= match bracket.kind {
-                    Enumeration::Start => START_RUNDOWN,
-                    Enumeration::End => END_RUNDOWN,
-                };
-            }
         }
         for (sign, _) in processes.iter().flat_map(Process::signs) {
             if matches!(sign.change, Change::Rundown(_)) != is_rundown {
@@ -57,6 +49,33 @@ impl Demands {
     }
 }
 
+/// Sets of bits of which one each must be on for the CLR to raise an event: those of its keywords
+/// that make the CLR raise it, and in a rundown those that request it.
+fn choices(provider: Guid, event: &EventKey) -> [u64; 2] {
+    let is_rundown = provider == CLR_RUNDOWN;
+    if !is_rundown && provider != CLR_RUNTIME {
+        return [event.keyword, 0];
+    }
+    let raises = |mask| {
+        [INFORMATIONAL, VERBOSE].iter().any(|&level| match is_rundown {
+            true => Rundown::new(mask, level).raises_event(*event),
+            false => Runtime::new(mask, level).raises_event(*event),
+        })
+    };
+    let raising = |bits: u64, with: u64| {
+        let each = (0..u64::BITS).map(|bit| 1 << bit & bits);
+        each.filter(|&bit| bit != 0 && raises(bit | with)).fold(0, |all, bit| all | bit)
+    };
+    let enumerations = START_RUNDOWN | END_RUNDOWN | START_ENUMERATION | END_ENUMERATION;
+    let own = match raising(event.keyword, enumerations) {
+        // The rules do not know the event.
+        0 => event.keyword,
+        own => own,
+    };
+    let requests = if is_rundown { raising(START_RUNDOWN | END_RUNDOWN, own) } else { 0 };
+    [own, requests]
+}
+
 /// The smallest level and mask that admit all the events and, for the CLR, have them raised.
 ///
 /// Fewest bits, and of several choices the lowest ones. If no event has a keyword, the mask is the
@@ -65,7 +84,8 @@ impl Demands {
 pub fn smallest(provider: Guid, events: &[EventKey], processes: &[Process]) -> Enablement {
     let demands = Demands::of(provider, processes);
     let level = events.iter().map(|e| e.level).max().unwrap_or(0).max(demands.level);
-    let mut sets: Vec<u64> = events.iter().map(|e| e.keyword).filter(|&k| k != 0).collect();
+    let sets = events.iter().flat_map(|event| choices(provider, event));
+    let mut sets: Vec<u64> = sets.filter(|&set| set != 0).collect();
     sets.sort_unstable();
     sets.dedup();
     let mut any = demands.bits;
@@ -132,7 +152,43 @@ mod tests {
         assert_eq!(explained(&[(4, 0x2000_0008)]), (4, 8));
     }
 
+    #[test]
+    fn smallest_requests_the_rundown_that_lists_the_events() {
+        let of = |keys: &[(u16, u64)]| {
+            let keys = keys.iter().map(|&(id, keyword)| EventKey { id, level: 4, keyword });
+            smallest(CLR_RUNDOWN, &keys.collect::<Vec<_>>(), &[]).any
+        };
+        // Only Threading lists threads; their event has another keyword, too.
+        assert_eq!(of(&[(159, 0x1_0800)]), 0x1_0040);
+        assert_eq!(of(&[(159, 0x1_0800), (158, 8)]), 0x1_0108);
+        // Ranges and modules for PerfTrack come without Init and Complete.
+        assert_eq!(of(&[(154, 0x2000_0008), (160, 0x2000_0000)]), 0x2000_0140);
+        assert_eq!(of(&[(187, 0)]), 0x40);
+        assert_eq!(of(&[(145, 0x2_0038), (157, 8)]), 0x48);
+    }
+
     proptest! {
+        #[test]
+        fn smallest_lets_the_clr_raise_each_event(mask: u64, picked in 0usize..1_000) {
+            // Keywords of events of the rundown.
+            let kinds = [
+                (145, 0x2_0038), (146, 0x2_0038), (151, 8), (152, 8), (153, 0x2000_0008),
+                (154, 0x2000_0008), (155, 8), (156, 8), (157, 8), (158, 8), (159, 0x1_0800),
+                (160, 0x2000_0000), (161, 0x2000_0000), (187, 0),
+            ];
+            let key = |(id, keyword)| EventKey { id, level: 4, keyword };
+            let session = Rundown::new(mask | 1 << 63, 4);
+            let raised: Vec<_> = kinds.into_iter().map(key).enumerate()
+                .filter(|(at, event)| picked >> at & 1 == 0 && session.raises_event(*event))
+                .map(|(_, event)| event)
+                .collect();
+            let found = smallest(CLR_RUNDOWN, &raised, &[]);
+            for event in &raised {
+                let again = Rundown::new(found.any, found.level).raises_event(*event);
+                prop_assert!(again && found.admits(event), "{:?} {:?}", event, found);
+            }
+        }
+
         #[test]
         fn smallest_admits_every_event(
             keys in proptest::collection::vec((0u8..7, any::<u16>().prop_map(u64::from)), 1..20),
