@@ -355,6 +355,7 @@ impl Process {
             id,
             last_load: self.last_load.get(&jitting.tid).copied(),
             is_listed: jitting.is_listed,
+            unloaded: jitting.unloaded,
         })
     }
 }
@@ -370,6 +371,8 @@ pub struct UnfinishedJit {
     pub last_load: Option<i64>,
     /// Whether a rundown lists it later.
     pub is_listed: bool,
+    /// When code of it was unloaded that was never loaded or listed.
+    pub unloaded: Option<i64>,
 }
 
 /// A method that is being compiled.
@@ -381,4 +384,6 @@ pub(crate) struct Jitting {
     is_shared: bool,
     /// Whether a rundown listed it since.
     is_listed: bool,
+    /// When unknown code of it was unloaded.
+    unloaded: Option<i64>,
 }

@@ -260,6 +260,8 @@ with_accessors! {
             is_listed: bool,
             /// Unloads of modules, assemblies and domains that were never loaded or listed.
             unloads_unknown: Counted,
+            /// The same of compiled methods.
+            method_unloads_unknown: Counted,
         }
         borrow {
             /// Modules.

@@ -99,7 +99,8 @@ impl Process {
             }
             clr::Event::JitStart(id) => {
                 let is_shared = self.jitting.contains_key(&id);
-                let jitting = Jitting { since: timestamp, tid, is_shared, is_listed: false };
+                let (is_listed, unloaded) = (false, None);
+                let jitting = Jitting { since: timestamp, tid, is_shared, is_listed, unloaded };
                 self.jitting.insert(id, jitting);
                 self.listing = self.listing.filter(|listing| *listing != tid);
             }
@@ -226,6 +227,12 @@ impl Process {
                     None if size > 0 => {
                         self.unloads_unknown.add(timestamp);
                         self.methods += 1;
+                        if method.is_jitted() {
+                            clr.method_unloads_unknown.add(timestamp);
+                        }
+                        if let Some(jitting) = self.jitting.get_mut(&method.id) {
+                            jitting.unloaded = Some(timestamp);
+                        }
                     }
                     _ => {}
                 }

@@ -11,4 +11,5 @@ mod ring;
 mod rundowns;
 mod seam;
 mod sessions;
+mod unloads;
 mod used_again;

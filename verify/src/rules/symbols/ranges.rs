@@ -82,7 +82,8 @@ pub(in crate::rules) const UNLOAD_UNKNOWN: Rule = Rule {
     source: "symbol resolution",
     protocol: &["S1"],
     meaning: "The method was there since before the recording, and no start rundown lists it. Its \
-              addresses resolve all the same.",
+              addresses resolve all the same. If its CLR started during the recording, the load \
+              event is missing, which is a warning.",
     remedy: "If the order of loads matters, request a start rundown (0x40), too:",
     commands: START_RUNDOWN,
     check: unload_unknown,
@@ -94,30 +95,50 @@ fn unload_unknown(check: &mut Check<'_>) {
         let pieces = plural(count, "piece of code was", "pieces of code were");
         format!("{pieces} unloaded under the id of another method than loaded")
     });
-    for process in check.facts.processes() {
+    let facts = check.facts;
+    for process in facts.processes() {
         for (instance, clr) in process.clrs() {
             // What was there before the recording has no load.
-            let (started, unknown) = (recorded_start(process, clr), clr.unloads_unknown());
-            if started.is_none() || unknown.count == 0 {
-                continue;
-            }
-            let message = format!(
-                "CLR {instance} started during the recording, and unloaded {} that it never loaded",
-                plural(
-                    unknown.count,
-                    "module, assembly or domain",
-                    "modules, assemblies or domains"
+            let Some(started) = recorded_start(process, clr) else { continue };
+            let (item, items) = ("module, assembly or domain", "modules, assemblies or domains");
+            let unloads = [
+                (clr.unloads_unknown(), item, items, &facts.runtime_on.loader),
+                (
+                    clr.method_unloads_unknown(),
+                    "compiled method",
+                    "compiled methods",
+                    &facts.runtime_on.jit,
                 ),
-            );
-            let found = check.find(message).of(process, unknown.first);
-            found.unless_lost(started, unknown.first);
+            ];
+            for (unknown, one, many, on) in unloads {
+                let Some(first) = unknown.first else { continue };
+                let message = format!(
+                    "CLR {instance} started during the recording, and unloaded {} that it never \
+                     loaded",
+                    plural(unknown.count, one, many),
+                );
+                let found = check.find(message).of(process, Some(first));
+                let found = found.unless_lost(Some(started), Some(first));
+                // Without known enablements, what is logged of unloads was logged of loads.
+                let known = on.known.knowledge.is_some();
+                if !known || on.since(first).is_some_and(|on| on <= started) {
+                    found.severity(Severity::Warning);
+                }
+            }
         }
     }
 }
 
 /// One finding for the whole trace: without a start rundown most traces have such methods.
 fn code_unload_unknown(check: &mut Check<'_>) {
-    let unknown = check.facts.processes().iter().map(|p| (p, p.unloads_unknown()));
+    let unknown = check.facts.processes().iter().map(|process| {
+        // Those of a CLR that started during the recording have a finding of their own.
+        let clrs = process.clrs().values();
+        let started = clrs.filter(|clr| recorded_start(process, clr).is_some());
+        let reported = started.map(|clr| clr.method_unloads_unknown().count).sum();
+        let all = process.unloads_unknown();
+        (process, Counted { count: all.count.saturating_sub(reported), ..all })
+    });
     let unknown: Vec<_> = unknown.filter(|(_, counted)| counted.count > 0).collect();
     let Some(&(process, Counted { first, .. })) = unknown.iter().min_by_key(|(_, c)| c.first)
     else {
@@ -209,6 +230,8 @@ fn jit_without_load(check: &mut Check<'_>) {
             let is_done = jit.last_load.is_some_and(|load| load > jit.since);
             // What a rundown lists was compiled by then, perhaps after the runtime session ended.
             let is_over = jit.is_listed && end.saturating_sub(began) > LONG / 2;
+            let unloaded = jit.unloaded.map(|at| facts.clock().filetime(at));
+            let is_over = is_over || unloaded.is_some_and(|at| at.saturating_sub(began) > LONG / 2);
             since > 4 * LONG || (is_done && since > LONG) || is_over
         });
         let stuck: Vec<_> = stuck.map(|jit| (jit.since, jit.id)).collect();
