@@ -138,8 +138,8 @@ impl FilterArgs {
         self.filter_since(clock.start_time, clock, processes)
     }
 
-    /// The same for traces that are read together: the seconds of --from and --to count from `start`, a
-    /// FILETIME.
+    /// The same for traces that are read together: the seconds of --from and --to count from
+    /// `start`, a FILETIME.
     pub fn filter_since(
         &self,
         start: i64,

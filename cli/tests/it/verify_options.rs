@@ -76,7 +76,7 @@ fn min_named_methods_and_min_pdb_identity() {
     let (named, managed) = (sum("named"), sum("managed"));
     assert!(named < managed, "{named} of {managed}");
     let share = named as f64 / managed as f64 * 100.0;
-    let floor = (share * 1000.0).floor() / 1000.0;
+    let floor = (share * 100.0).floor() / 100.0;
     gate(
         here.path(),
         &["clr.etl"],
@@ -84,7 +84,7 @@ fn min_named_methods_and_min_pdb_identity() {
         &format!("{:.2}", (share - 0.1).max(0.0)),
         &format!("{:.2}", share + 0.1),
         &format!(
-            "{named} of {managed} addresses in managed code have a method name ({floor:.3} %)"
+            "{named} of {managed} addresses in managed code have a method name ({floor:.2} %)"
         ),
     );
 
@@ -96,7 +96,7 @@ fn min_named_methods_and_min_pdb_identity() {
     let tables = report["coverage"].as_object().unwrap().values();
     let image: u64 = tables.map(|t| t["image"].as_u64().unwrap()).sum();
     assert!(image > 0);
-    let message = format!("0 of {image} addresses in images have a PDB identity (0.000 %)");
+    let message = format!("0 of {image} addresses in images have a PDB identity (0.00 %)");
     gate(here.path(), &[&file], "--min-pdb-identity", "0", "0.5", &message);
 }
 

@@ -77,7 +77,7 @@ impl Flagged {
         flagged
     }
 
-    /// Processors of which a buffer was lost before the first one.
+    /// Processors that lost a buffer before their first one.
     pub fn first_lost(&self) -> impl Iterator<Item = u16> {
         let first = |place: &&Place| place.is_first && place.flags.has(BufferFlags::BUFFER_LOST);
         self.0.values().filter(first).map(|place| place.processor)
@@ -102,7 +102,7 @@ impl Flagged {
         if self.0.is_empty() { None } else { self.0.remove(&offset) }
     }
 
-    /// The places at buffers of which no record was read.
+    /// The places at buffers without a record that was read.
     pub fn take_rest(&mut self) -> impl Iterator<Item = Place> + use<> {
         std::mem::take(&mut self.0).into_values()
     }

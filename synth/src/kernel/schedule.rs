@@ -57,8 +57,7 @@ impl Etw<'_> {
             _ => (4, 3),
         };
         let (reason, mode, state) = left(s.why);
-        let mode: OwnedValue =
-            if layout == 2 { mode.into() } else { mode.cast_unsigned().into() };
+        let mode: OwnedValue = if layout == 2 { mode.into() } else { mode.cast_unsigned().into() };
         let (new, new_priority) = (s.new.tid, s.new.priority);
         let SwitchThread { tid: old, priority: old_priority, ideal } = s.old;
         let (ideal, waited) = (u8::try_from(ideal).unwrap_or(u8::MAX), s.waited);

@@ -418,8 +418,8 @@ impl Admission {
         own.filter_map(|e| e.with.as_ref().map(|with| (e, with)))
     }
 
-    /// The enablements by which a provider raised events: the known ones, and those of sessions that
-    /// wrote none of the files.
+    /// The enablements by which a provider raised events: the known ones, and those of sessions
+    /// that wrote none of the files.
     pub fn raising(&self, provider: Guid) -> impl Iterator<Item = &Enablement> + Clone {
         let elsewhere = self.elsewhere.iter().filter(move |e| e.provider == provider);
         let elsewhere = elsewhere.filter_map(|e| e.with.as_ref());

@@ -49,8 +49,8 @@ impl Demands {
     }
 }
 
-/// Sets of bits of which one each must be on for the CLR to raise an event: those of its keywords
-/// that make the CLR raise it, and in a rundown those that request it.
+/// Sets of bits. The CLR raises an event if one of each set is on: of the event's keywords that
+/// make the CLR raise it, and in a rundown of those that request it.
 fn choices(provider: Guid, event: &EventKey) -> [u64; 2] {
     let is_rundown = provider == CLR_RUNDOWN;
     if !is_rundown && provider != CLR_RUNTIME {

@@ -1,6 +1,6 @@
 //! Times at which something held.
 
-/// Spans of time in order, of which no two overlap or touch. Both ends belong to a span.
+/// Spans of time in order; no two of them overlap or touch. Both ends belong to a span.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Times(Vec<(i64, i64)>);
 

@@ -254,7 +254,7 @@ impl<S: Source> Inputs<S> {
         }
     }
 
-    /// The inputs and processors of which a buffer was lost before the first one.
+    /// The inputs and processors that lost a buffer before their first one.
     pub fn first_lost(&self) -> Vec<(usize, u16)> {
         let waiting = self.waiting.iter().enumerate();
         let flagged = waiting

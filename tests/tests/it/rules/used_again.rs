@@ -91,7 +91,7 @@ const FIRST: u32 = 3_000;
 /// No other four bytes of the traces are those of this number.
 const SECOND: u32 = 311_108;
 
-/// A trace of two processes in turn, the second of which has the id of the first.
+/// A trace of two processes in turn: the second one has the id of the first.
 fn one_id(second: &str, keywords: &str) -> Vec<u8> {
     let script = format!(
         r#"
