@@ -86,7 +86,7 @@ fn wrong_sequence_number_is_no_gap() {
     // One after all others, and ones that cannot be.
     for number in [700i64, 1 << 44, i64::MIN + 3] {
         for buffer in [3, 6] {
-            if buffer == 6 && number < 1 << 20 && number >= 0 {
+            if buffer == 6 && (0..1 << 20).contains(&number) {
                 continue;
             }
             let bytes = broken(|b| patch(b, buffer * SIZE + 0x18, &number.to_le_bytes()));
