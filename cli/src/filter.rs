@@ -118,6 +118,7 @@ impl FilterArgs {
     }
 
     /// Whether threads are selected.
+    #[cfg(feature = "parquet")]
     pub fn has_threads(&self) -> bool {
         !self.tid.is_empty()
     }

@@ -33,12 +33,14 @@ const TMF: &str = "name a TMF file; tracepdb extracts them from a PDB";
 
 impl SchemaArgs {
     /// The tables of the CLR's events, where others than by default are named.
+    #[cfg(feature = "parquet")]
     pub fn other_tables(&self) -> Option<&'static str> {
         let mut others = EVENT_TABLES.iter().filter(|(.., tables)| *tables != TableSet::default());
         others.find(|(.., tables)| *tables == self.event_tables).map(|(name, ..)| *name)
     }
 
     /// The files with definitions, and the option of each.
+    #[cfg(feature = "parquet")]
     pub fn files(&self) -> Result<Vec<(&'static str, PathBuf)>, Failure> {
         let of = |option, named: &[PathBuf], extensions: &[&str], hint| {
             let found = files(named, extensions, hint)?;
