@@ -38,7 +38,9 @@ impl Gaps {
         self.open.iter().any(|&(other, of)| other != input && of == processor)
     }
 
-    /// Writes such a record.
+    /// Writes such a record. Few are: the code for all others stays small.
+    #[cold]
+    #[inline(never)]
     pub fn write<O: Output>(
         &self,
         session: &mut Session<O>,
