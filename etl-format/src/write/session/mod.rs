@@ -195,16 +195,18 @@ impl<O: Output> Session<O> {
             self.tick(timestamp)?;
         }
         let index = self.lane_index(processor)?;
-        match (timestamp, record.effective_timestamp()) {
-            (None, Some(read)) => return self.write_moved(index, record, read),
-            (Some(timestamp), _) => self.release(index, timestamp)?,
-            (None, None) => {}
+        let Some(timestamp) = timestamp else {
+            return match record.effective_timestamp() {
+                Some(read) => self.write_moved(index, record, read),
+                None => self.put(index, record),
+            };
+        };
+        if self.lanes.get(index).is_none_or(|lane| lane.waiting.is_empty()) {
+            return self.put(index, record);
         }
+        self.release(index, timestamp)?;
         self.put(index, record)?;
-        match timestamp {
-            Some(timestamp) => self.join(index, timestamp),
-            None => Ok(()),
-        }
+        self.join(index, timestamp)
     }
 
     /// Appends a record to the buffer of a processor, or begins the next buffer with it.
@@ -258,8 +260,17 @@ impl<O: Output> Session<O> {
     ///
     /// # Errors
     /// Errors of the output.
+    #[inline]
     pub fn tick(&mut self, now: i64) -> Result<()> {
-        let Some(due) = self.next_timer.filter(|due| now >= *due) else { return Ok(()) };
+        match self.next_timer {
+            Some(due) if now >= due => self.expire(due, now),
+            _ => Ok(()),
+        }
+    }
+
+    /// The flush timer, which was due at `due`, has expired.
+    #[cold]
+    fn expire(&mut self, due: i64, now: i64) -> Result<()> {
         let ticks = i64::try_from(self.config.flush_ticks).unwrap_or(i64::MAX).max(1);
         let periods = now.saturating_sub(due) / ticks;
         self.next_timer = Some(due.saturating_add(ticks.saturating_mul(periods.saturating_add(1))));
