@@ -7,10 +7,8 @@ use etl_format::constants::PointerSize;
 use etl_format::write::record::EventDescriptor;
 use etl_schema::EventSchema;
 use etl_schema::encode::OwnedValue;
-use serde::ser::SerializeMap as _;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
-use super::report::{as_text, as_text_if_any};
 use crate::time::Nanos;
 
 /// What a session did with an event.
@@ -76,7 +74,8 @@ impl RecordFormat {
         }
     }
 
-    const fn name(self) -> &'static str {
+    /// Its name in `truth.jsonl`.
+    pub(super) const fn name(self) -> &'static str {
         match self {
             RecordFormat::Event => "event",
             RecordFormat::Full => "full",
@@ -88,13 +87,12 @@ impl RecordFormat {
 }
 
 /// An event that was raised, with its fields and its outcome in every session.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct RaisedEvent<'a> {
     /// Position in the order in which events are raised, from 0.
     pub number: u64,
     /// Simulated time.
-    #[serde(rename = "at_ns")]
     pub at: Nanos,
     /// The performance counter at that time.
     pub timestamp: i64,
@@ -105,73 +103,25 @@ pub struct RaisedEvent<'a> {
     /// The thread id.
     pub tid: u32,
     /// The record format.
-    #[serde(flatten, serialize_with = "record_format")]
     pub format: RecordFormat,
     /// The provider, or the class of a classic event.
-    #[serde(rename = "provider_guid", serialize_with = "as_text")]
     pub provider: Guid,
     /// Id, version, level and so on. A classic event has its type as opcode.
-    #[serde(flatten, with = "DescriptorFields")]
     pub descriptor: EventDescriptor,
     /// The activity id, or zero.
-    #[serde(serialize_with = "as_text", skip_serializing_if = "is_zero")]
     pub activity: Guid,
     /// The activity from which this one was started.
-    #[serde(serialize_with = "as_text_if_any", skip_serializing_if = "Option::is_none")]
     pub related_activity: Option<Guid>,
     /// Name of the event; names and types of its fields.
-    #[serde(rename = "event", serialize_with = "event_name")]
     pub schema: &'a EventSchema,
     /// Values of the fields, in the order of the schema.
-    #[serde(skip)]
     pub values: &'a [OwnedValue],
     /// Width of pointers in the payload.
-    #[serde(skip)]
     pub pointer_size: PointerSize,
     /// The stack of the event, innermost frame first.
-    #[serde(skip_serializing_if = "<[u64]>::is_empty")]
     pub stack: &'a [u64],
     /// Sessions whose record of the event contains the stack.
-    #[serde(skip)]
     pub stack_sessions: &'a [usize],
     /// The outcome in each session that enables, or has enabled, the provider.
-    #[serde(skip)]
     pub outcomes: &'a [(usize, EventOutcome)],
-}
-
-/// The keys of a descriptor in `truth.jsonl`.
-#[derive(Serialize)]
-#[serde(remote = "EventDescriptor")]
-struct DescriptorFields {
-    id: u16,
-    version: u8,
-    #[serde(skip)]
-    #[allow(dead_code, reason = "a remote type is listed in full")]
-    channel: u8,
-    level: u8,
-    opcode: u8,
-    task: u16,
-    #[serde(serialize_with = "as_hex")]
-    keyword: u64,
-}
-
-fn record_format<S: Serializer>(format: &RecordFormat, serializer: S) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_map(None)?;
-    map.serialize_entry("record_format", format.name())?;
-    if let Some(hook) = format.hook() {
-        map.serialize_entry("hook", &format_args!("{hook:#06x}"))?;
-    }
-    map.end()
-}
-
-fn event_name<S: Serializer>(schema: &&EventSchema, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&schema.name)
-}
-
-fn as_hex<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&format_args!("{number:#x}"))
-}
-
-fn is_zero(guid: &Guid) -> bool {
-    guid.is_zero()
 }

@@ -4,14 +4,12 @@ use std::io::Write;
 
 use etl_control::enable::{IdFilter, Variant};
 use etl_format::Guid;
-use etl_schema::EventSchema;
-use etl_schema::encode::OwnedValue;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
+use super::event_line;
 use super::report::as_text;
 use super::{
-    BufferReport, CommandReport, EventOutcome, Fact, FileRange, ImageIdentity, Observer,
-    RaisedEvent, Refusal, SessionReport,
+    BufferReport, CommandReport, Fact, FileRange, ImageIdentity, Observer, Refusal, SessionReport,
 };
 use crate::error::Result;
 use crate::model::{EnablePlan, KernelEvent, KernelFlags};
@@ -38,14 +36,6 @@ enum Line<'a> {
         schema_version: u32,
         scenario: &'a str,
         seed: u64,
-    },
-    Event {
-        #[serde(flatten)]
-        event: &'a RaisedEvent<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        stack_sessions: Option<Vec<&'a str>>,
-        fields: Fields<'a>,
-        sessions: Outcomes<'a>,
     },
     Buffer {
         session: &'a str,
@@ -114,62 +104,6 @@ enum Line<'a> {
     },
 }
 
-/// The fields of an event, by name.
-struct Fields<'a>(&'a EventSchema, &'a [OwnedValue]);
-
-impl Serialize for Fields<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let named = self.0.fields.iter().zip(self.1);
-        serializer.collect_map(named.map(|(field, value)| (&*field.name, Value(value))))
-    }
-}
-
-/// The outcomes of an event, by session.
-struct Outcomes<'a>(&'a [(usize, EventOutcome)], &'a [String]);
-
-impl Serialize for Outcomes<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(session, o)| (name(self.1, *session), o)))
-    }
-}
-
-/// The value of a field. Integers are written in full: some are above 2^53.
-struct Value<'a>(&'a OwnedValue);
-
-impl Serialize for Value<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            // The encoder computes the value.
-            OwnedValue::Auto => serializer.serialize_u8(0),
-            OwnedValue::Null => serializer.serialize_unit(),
-            OwnedValue::Bool(v) => serializer.serialize_bool(*v),
-            OwnedValue::Int(v) => serializer.serialize_i64(*v),
-            OwnedValue::UInt(v) | OwnedValue::Pointer(v) | OwnedValue::FileTime(v) => {
-                serializer.serialize_u64(*v)
-            }
-            // Infinities and NaN become null.
-            OwnedValue::Float(v) => serializer.serialize_f32(*v),
-            OwnedValue::Double(v) => serializer.serialize_f64(*v),
-            OwnedValue::Char(v) => serializer.serialize_u16(*v),
-            OwnedValue::Guid(v) => serializer.collect_str(v),
-            OwnedValue::SystemTime(v) => v.serialize(serializer),
-            OwnedValue::Text(v) => serializer.serialize_str(v),
-            OwnedValue::Utf16(v) => serializer.serialize_str(&String::from_utf16_lossy(v)),
-            OwnedValue::Ansi(v) | OwnedValue::Utf8(v) => {
-                serializer.serialize_str(&String::from_utf8_lossy(v))
-            }
-            OwnedValue::Sid(v) | OwnedValue::Binary(v) => {
-                serializer.serialize_str(&v.iter().map(|b| format!("{b:02x}")).collect::<String>())
-            }
-            OwnedValue::Ipv4(v) => serializer.collect_str(v),
-            OwnedValue::Ipv6(v) => serializer.collect_str(v),
-            OwnedValue::Struct(list) | OwnedValue::Array(list) => {
-                serializer.collect_seq(list.iter().map(Value))
-            }
-        }
-    }
-}
-
 fn name(sessions: &[String], session: usize) -> &str {
     sessions.get(session).map_or("", String::as_str)
 }
@@ -206,15 +140,13 @@ impl<W: Write> Observer for JsonlWriter<W> {
                 scenario: &scenario.name,
                 seed: scenario.seed,
             }),
-            Fact::Event(event) => self.write(|sessions| {
-                let stacks = event.stack_sessions.iter().map(|session| name(sessions, *session));
-                Line::Event {
-                    event,
-                    stack_sessions: (!event.stack.is_empty()).then(|| stacks.collect()),
-                    fields: Fields(event.schema, event.values),
-                    sessions: Outcomes(event.outcomes, sessions),
-                }
-            }),
+            Fact::Event(event) => {
+                self.line.clear();
+                event_line::write(&mut self.line, event, &self.sessions)
+                    .map_err(std::io::Error::from)?;
+                self.line.push(b'\n');
+                Ok(self.out.write_all(&self.line)?)
+            }
             Fact::SessionStarted { session, name, .. } => {
                 self.sessions.resize(self.sessions.len().max(session + 1), String::new());
                 // A name that was used before gets the index of the session.

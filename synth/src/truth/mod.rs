@@ -5,6 +5,7 @@
 //! JSON lines, [`InMemoryTruth`] keeps them, [`Timeline`] prints them for people.
 
 mod event;
+mod event_line;
 mod expected;
 mod in_memory;
 mod io;

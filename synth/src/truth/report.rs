@@ -409,16 +409,6 @@ pub(super) fn as_text<S: Serializer>(
     serializer.collect_str(text)
 }
 
-pub(super) fn as_text_if_any<S: Serializer>(
-    text: &Option<impl fmt::Display>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match text {
-        Some(text) => serializer.collect_str(text),
-        None => serializer.serialize_none(),
-    }
-}
-
 fn clock<S: Serializer>(clock: &ClockType, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(match *clock {
         ClockType::SYSTEM_TIME => "system",
