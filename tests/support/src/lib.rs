@@ -25,6 +25,7 @@
 //! compiled; a change of one of these variables compiles the test again.
 #![allow(clippy::panic)] // Tests fail by panicking.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 pub use etl_test_macros::needs;
@@ -44,12 +45,23 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+std::thread_local! {
+    static TRACES_DECLARED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Says that the test of this thread needs real traces; `#[needs(..)]` calls it.
+pub fn declare_traces() {
+    TRACES_DECLARED.set(true);
+}
+
 /// The directory of the real traces.
 ///
 /// # Panics
-/// When it is missing.
+/// When it is missing, and in a test that does not declare its need: it would fail where there are
+/// no real traces, in place of being ignored.
 #[must_use]
 pub fn traces() -> PathBuf {
+    assert!(TRACES_DECLARED.get(), "a test with real traces lacks #[needs(traces)]");
     let directory = find::traces_directory(&root());
     assert!(directory.is_dir(), "the real traces are missing: {}", directory.display());
     directory

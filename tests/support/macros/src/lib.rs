@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use proc_macro::{Delimiter, TokenStream, TokenTree};
+use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 
 #[path = "../../src/find.rs"]
 mod find;
@@ -62,6 +62,10 @@ impl Need {
         Ok(Need { missing: (!present).then_some(what), demand })
     }
 
+    fn is_of_traces(&self) -> bool {
+        self.demand == "ETLKIT_REQUIRE_SHARED"
+    }
+
     fn is_demanded(&self) -> bool {
         std::env::var_os(self.demand).is_some_and(|value| value == "1")
     }
@@ -72,15 +76,31 @@ impl Need {
 pub fn needs(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let expanded = needs_of(arguments).and_then(|needs| {
         if has_test_attribute(item.clone()) {
-            Ok(attributes(&needs))
+            Ok(needs)
         } else {
             Err("`#[needs(..)]` stands above `#[test]`".to_owned())
         }
     });
     match expanded {
-        Ok(attributes) => attributes.parse::<TokenStream>().into_iter().chain([item]).collect(),
+        Ok(needs) => {
+            let item = if needs.iter().any(Need::is_of_traces) { declaring(item) } else { item };
+            attributes(&needs).parse::<TokenStream>().into_iter().chain([item]).collect()
+        }
         Err(message) => format!("compile_error!({message:?});").parse().unwrap_or_default(),
     }
+}
+
+/// The test, which first declares that it needs real traces.
+fn declaring(item: TokenStream) -> TokenStream {
+    let mut tokens: Vec<TokenTree> = item.into_iter().collect();
+    if let Some(TokenTree::Group(body)) = tokens.last_mut() {
+        let declaration = "::etl_test_support::declare_traces();".parse::<TokenStream>();
+        let content = declaration.into_iter().chain([body.stream()]).collect();
+        let span = body.span();
+        *body = Group::new(Delimiter::Brace, content);
+        body.set_span(span);
+    }
+    tokens.into_iter().collect()
 }
 
 fn needs_of(arguments: TokenStream) -> Result<Vec<Need>, String> {
