@@ -10,9 +10,12 @@ use etl_schema::{EventSchema, SchemaSource, render};
 /// Link type ETW.
 pub(super) const LINK: u16 = 290;
 
-/// Size of `EVENT_HEADER`, and where its time is.
+/// Size of `EVENT_HEADER`, and where its flags and its time are.
 const HEADER: usize = 80;
+const FLAGS: usize = 4;
 const TIME: usize = 16;
+/// Bytes to which records are aligned.
+const ALIGNMENT: u8 = 8;
 
 /// Appends the event of a record.
 pub(super) fn put(out: &mut Vec<u8>, store: &SchemaStore, clock: &Clock, record: &Record<'_>) {
@@ -24,8 +27,7 @@ pub(super) fn put(out: &mut Vec<u8>, store: &SchemaStore, clock: &Clock, record:
     if let Some(field) = out.get_mut(TIME..TIME + 8) {
         field.copy_from_slice(&time.to_le_bytes());
     }
-    // ETW_BUFFER_CONTEXT: the processor, alignment, and the session.
-    out.extend([record.processor() as u8, 8, 0, 0]);
+    put_context(out, record.processor());
     let schema = store.decoder(record).map(|decoder| &**decoder.schema());
     let message = utf16(&text(store, schema, record));
     let provider = utf16(&provider_name(store, schema, record));
@@ -37,6 +39,20 @@ pub(super) fn put(out: &mut Vec<u8>, store: &SchemaStore, clock: &Clock, record:
         out.extend_from_slice(part);
         out.resize(out.len().next_multiple_of(4), 0);
     }
+}
+
+/// Appends `ETW_BUFFER_CONTEXT` to a header: the processor, the alignment, and the session. Where
+/// the processor does not fit into a byte, its index takes the place of both, and a flag of the
+/// header says so.
+fn put_context(out: &mut Vec<u8>, processor: u16) {
+    const INDEX: EventFlags = EventFlags::PROCESSOR_INDEX;
+    let number = u8::try_from(processor);
+    if let Some(field) = out.get_mut(FLAGS..).and_then(<[u8]>::first_chunk_mut) {
+        let flags = EventFlags(u16::from_le_bytes(*field)).without(INDEX);
+        *field = if number.is_ok() { flags } else { flags | INDEX }.0.to_le_bytes();
+    }
+    out.extend(number.map_or(processor.to_le_bytes(), |number| [number, ALIGNMENT]));
+    out.extend([0, 0]);
 }
 
 /// The header of an event that is recorded with another one.
@@ -93,4 +109,27 @@ fn provider_name(store: &SchemaStore, schema: Option<&EventSchema>, record: &Rec
 /// Text as UTF-16 with a zero at the end.
 fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The flags of the header, and `ETW_BUFFER_CONTEXT`.
+    fn context(flags: u16, processor: u16) -> (u16, [u8; 4]) {
+        let mut out = vec![0; HEADER];
+        out[FLAGS..FLAGS + 2].copy_from_slice(&flags.to_le_bytes());
+        put_context(&mut out, processor);
+        let flags = u16::from_le_bytes([out[FLAGS], out[FLAGS + 1]]);
+        (flags, out[HEADER..].try_into().unwrap())
+    }
+
+    /// By evntcons.h: `ProcessorNumber` and `Alignment` are one byte each, and with the flag 0x200
+    /// `ProcessorIndex` is there, of two bytes.
+    #[test]
+    fn processors_above_255_have_an_index_of_two_bytes() {
+        assert_eq!(context(0x40, 255), (0x40, [255, 8, 0, 0]));
+        assert_eq!(context(0x40, 0x1ff), (0x240, [0xff, 1, 0, 0]));
+        assert_eq!(context(0x240, 3), (0x40, [3, 8, 0, 0]), "a flag of the trace does not mislead");
+    }
 }
