@@ -6,7 +6,7 @@ use crate::common::{BUFFER, directory, etlkit, etlkit_piped, trace};
 use crate::provider_names::{made_up, trace_of};
 
 /// When the sessions of made-up traces start.
-const START: i64 = 133_000_000_000_000_000;
+pub const START: i64 = 133_000_000_000_000_000;
 
 const HTTP: &str = "tx/HTTP_Server.etl";
 
@@ -196,7 +196,7 @@ fn merged_traces_are_printed_in_time_order() {
 
 /// The trace of a session on the same counter that started so many ticks of 100 ns later. By then
 /// the time of day was set by `set`.
-fn later(mut trace: Vec<u8>, by: i64, set: i64) -> Vec<u8> {
+pub fn later(mut trace: Vec<u8>, by: i64, set: i64) -> Vec<u8> {
     for (before, after) in [(1_000, 1_000 + by), (START, START + by + set)] {
         let at = trace.windows(8).position(|bytes| bytes == i64::to_le_bytes(before)).unwrap();
         trace[at..at + 8].copy_from_slice(&i64::to_le_bytes(after));

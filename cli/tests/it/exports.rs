@@ -1,6 +1,8 @@
 //! Exports through pipes.
 
-use crate::common::{etlkit, etlkit_bytes};
+use crate::common::{directory, etlkit, etlkit_bytes};
+use crate::dump_selection::{START, later};
+use crate::provider_names::{made_up, trace_of};
 
 const SCRIPT: &str = r#"
 process "App.exe" { clr "core" version="6.0.100" { assembly "A" { module "C:\\A.dll" { methods 9 } } }
@@ -56,5 +58,40 @@ fn packets_are_selected_by_time() {
         let said = etlkit(here.path(), &[&["export", "pcapng"], &span[..], &files[..]].concat());
         assert!(said.code == 2 && said.err.contains(expected), "{}", said.err);
         assert!(!here.path().join("none").exists());
+    }
+}
+
+/// Times of the packets of a capture that hold an event with id 7, in FILETIME units.
+fn times_of_events(capture: &[u8]) -> Vec<i64> {
+    const ENHANCED_PACKET: u32 = 6;
+    const UNIX_EPOCH: u64 = 116_444_736_000_000_000;
+    let number = |at: usize| u32::from_le_bytes(capture[at..at + 4].try_into().unwrap());
+    let (mut at, mut times) = (0, Vec::new());
+    while at < capture.len() {
+        // The event is after seven numbers of the block; its id is at 40.
+        if number(at) == ENHANCED_PACKET && number(at + 28 + 40) & 0xffff == 7 {
+            let time = u64::from(number(at + 12)) << 32 | u64::from(number(at + 16));
+            times.push((time + UNIX_EPOCH).try_into().unwrap());
+        }
+        at += number(at + 4) as usize;
+    }
+    times
+}
+
+/// The time of day was set between the starts of two sessions on one counter.
+#[test]
+fn packets_of_several_traces_stand_on_one_timeline() {
+    const SECOND: i64 = 10_000_000;
+    let events = |times: [i64; 2]| trace_of(&times.map(|time| made_up(1_000 + time, 7, &[])));
+    let first = events([SECOND, 3 * SECOND]);
+    let second = later(events([2 * SECOND + 1, 4 * SECOND]), 2 * SECOND, 3_000_000);
+    let here = directory(&[("a.etl", &first), ("b.etl", &second)]);
+    for files in [["a.etl", "b.etl"], ["b.etl", "a.etl"]] {
+        let export = ["export", "pcapng", "--events", "-o", "out", "--force"];
+        let said = etlkit(here.path(), &[&export[..], &files].concat());
+        assert_eq!((said.code, said.err.as_str()), (0, ""));
+        let times = times_of_events(&std::fs::read(here.path().join("out")).unwrap());
+        let expected = [SECOND, 2 * SECOND + 1, 3 * SECOND, 4 * SECOND];
+        assert_eq!(times, expected.map(|time| START + time));
     }
 }

@@ -3,9 +3,10 @@
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
+use etl_analysis::files::{self, Timeline};
 use etl_export::pcapng::{Interfaces, PacketOptions, PacketWriter, Written};
 use etl_format::Clock;
-use etl_format::read::{Options, Order, OrderCheck, Records, Source};
+use etl_format::read::{FileHeader, Options, Order, OrderCheck, Records, Source};
 use etl_schema::store::SchemaStore;
 
 use crate::Outcome;
@@ -66,14 +67,8 @@ struct Reader<'s, S: Source> {
 
 impl Args {
     /// The selected time as FILETIMEs. Seconds count from the start of the first trace.
-    fn span(
-        &self,
-        clocks: impl Iterator<Item = Clock>,
-    ) -> Result<(Option<i64>, Option<i64>), Failure> {
-        let Some(clock) = clocks.min_by_key(|clock| clock.start_time) else {
-            return Ok((None, None));
-        };
-        let (from, to) = filter::span(self.from.as_deref(), self.to.as_deref(), &clock)?;
+    fn span(&self, clock: &Clock) -> Result<(Option<i64>, Option<i64>), Failure> {
+        let (from, to) = filter::span(self.from.as_deref(), self.to.as_deref(), clock)?;
         let filetime = |time: Option<i64>| time.map(|time| clock.filetime(time));
         Ok((filetime(from), filetime(to)))
     }
@@ -115,13 +110,18 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut writer = PacketWriter::new(&mut out, &interfaces, wanted).map_err(failed)?;
     let used = traces.iter().flat_map(|t| t.buffers()).map(|b| u64::from(b.fill)).sum();
     let mut progress = Progress::new(used, false);
+    let headers: Vec<FileHeader> = traces.iter().map(|trace| trace.header().clone()).collect();
+    let clocks = traces.iter().map(|trace| trace.clock());
+    let clocks: Vec<_> = files::machines(&headers).into_iter().zip(clocks).collect();
+    let timeline = Timeline::of_machines(&clocks);
     let mut readers = Vec::new();
-    for ((trace, store), name) in traces.iter_mut().zip(&stores).zip(&names) {
-        let clock = trace.clock();
+    let with = stores.iter().zip(&names).enumerate();
+    for (trace, (file, (store, name))) in traces.iter_mut().zip(with) {
+        let clock = timeline.clock_of(file);
         let records = trace.records(Order::Time).map_err(|e| Failure::trace(name, &e))?;
         readers.push(Reader { records: records.without_stale_records(), clock, store, name });
     }
-    let (from, to) = args.span(readers.iter().map(|reader| reader.clock))?;
+    let (from, to) = args.span(&timeline.clock())?;
     while let Some(at) = next_of(&mut readers)? {
         let Some(Reader { records, clock, store, name: trace }) = readers.get_mut(at) else {
             break;
