@@ -133,7 +133,9 @@ impl Table {
             return Err(PyValueError::new_err("batch_rows must be at least 1"));
         }
         let conditions = selection.conditions()?;
-        let (filters, unknown) = py.detach(|| selection.filters(&files))?;
+        // The rows of each trace have the times of its own clock.
+        let clocks = files.inputs.iter().map(|input| input.clock);
+        let (filters, unknown) = py.detach(|| selection.filters(&files, clocks))?;
         crate::select::warn(py, &unknown)?;
         let name = name.to_owned();
         let table = Table { name, files, columns, names, batch_rows, filters, conditions };

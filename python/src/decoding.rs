@@ -37,6 +37,7 @@ self_cell!(
 pub struct Decoding {
     /// Name of the trace.
     pub name: String,
+    /// The clock of the timeline of all traces.
     pub clock: Clock,
     pub data: Arc<Data>,
     /// The traces that were opened, and its place among them.
@@ -89,7 +90,7 @@ impl Decoding {
         stale: bool,
     ) -> Option<Self> {
         let input = files.inputs.get(file)?;
-        let clock = input.clock;
+        let clock = files.timeline.clock_of(file);
         let store = names.as_ref().map_or_else(files::store, Names::schemas);
         let rows = NamedRows::new(names.clone(), |names| {
             RowWriter::new(Format::JsonLines, clock, store)

@@ -1,9 +1,11 @@
 //! The traces of one `open`, and what they say of their machines.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use etl_format::ErrorKind;
+use etl_analysis::files::{Timeline, machines};
 use etl_format::read::{Limits, Options};
+use etl_format::{Clock, ErrorKind};
 use etl_schema::store::SchemaStore;
 use etl_tools::context::{self, Context, Machine};
 use etl_tools::schemas::SchemasOfTraces;
@@ -46,6 +48,11 @@ impl Names {
 /// Opened traces, read as one recording.
 pub struct Files {
     pub inputs: Vec<Input>,
+    /// For each trace the number of its machine: those of one machine since one start of it name each
+    /// other's processes.
+    machines: Vec<usize>,
+    /// How their times relate.
+    pub timeline: Timeline,
     /// Threads that read.
     pub threads: usize,
     /// Bounds on memory.
@@ -57,7 +64,17 @@ pub struct Files {
 
 impl Files {
     pub fn new(inputs: Vec<Input>, threads: usize, limits: Limits) -> Self {
-        Files { inputs, threads, limits, names: OnceLock::new(), reading: Mutex::new(()) }
+        let machines = machines(inputs.iter().map(|input| &input.header));
+        let clocks = inputs.iter().map(|input| input.clock);
+        let clocks: Vec<_> = machines.iter().copied().zip(clocks).collect();
+        let timeline = Timeline::of_machines(&clocks);
+        let (names, reading) = (OnceLock::new(), Mutex::new(()));
+        Files { inputs, machines, timeline, threads, limits, names, reading }
+    }
+
+    /// The clock of each trace by which its times stand on one timeline with those of the others.
+    pub fn clocks(&self) -> impl Iterator<Item = Clock> {
+        (0..self.inputs.len()).map(|file| self.timeline.clock_of(file))
     }
 
     /// How a trace is read.
@@ -86,15 +103,11 @@ impl Files {
 
     fn read_names(&self) -> Result<Vec<Option<Names>>, Fault> {
         let mut all: Vec<Option<Names>> = self.inputs.iter().map(|_| None).collect();
-        let mut left: Vec<usize> = (0..self.inputs.len()).collect();
-        while let Some(&first) = left.first() {
-            // Traces of one machine since one start of it name each other's processes.
-            let of = |file: usize| self.inputs.get(file).map(|input| input.machine);
-            let same = |file: &usize| {
-                *file == first || of(*file) == of(first) && of(first).is_some_and(|m| m.0 != 0)
-            };
-            let group: Vec<usize> = left.iter().copied().filter(same).collect();
-            left.retain(|file| !group.contains(file));
+        let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (file, &machine) in self.machines.iter().enumerate() {
+            groups.entry(machine).or_default().push(file);
+        }
+        for group in groups.into_values() {
             let traces = group.iter().filter_map(|&file| self.inputs.get(file));
             let traces = traces.map(|input| (input.source(), input.name.clone()));
             let mut schemas = SchemasOfTraces::new(store());

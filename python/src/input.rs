@@ -5,7 +5,7 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use etl_format::read::{Limits, Options, Spooled, Trace};
+use etl_format::read::{FileHeader, Limits, Options, Spooled, Trace};
 use etl_format::{Clock, ErrorKind};
 use etl_tools::input::{Bytes, Head, Unpacker};
 use pyo3::exceptions::{PyOSError, PyTypeError};
@@ -23,10 +23,9 @@ pub struct Input {
     pub name: String,
     /// Its bytes, unpacked.
     pub data: Arc<Data>,
-    /// Its clock.
+    /// Its clock, by its own header.
     pub clock: Clock,
-    /// What shows whether traces are of one machine since one start of it.
-    pub machine: (i64, i64, u32),
+    pub header: FileHeader,
     /// Bytes of all records, for progress.
     pub used: u64,
 }
@@ -181,12 +180,11 @@ fn checked(data: Data, head: &Head, name: String, opening: &Opening) -> PyResult
             }
         })?;
     head.ensure_records(source(), limits).map_err(|e| Fault::input(&name, &e))?;
-    let header = trace.header();
-    let machine = (header.boot_time, header.perf_freq, header.clock_type.0);
+    let header = trace.header().clone();
     let used = trace.buffers().iter().map(|buffer| u64::from(buffer.fill)).sum();
     let clock = trace.clock();
     drop(trace);
-    Ok(Input { name, data, clock, machine, used })
+    Ok(Input { name, data, clock, header, used })
 }
 
 impl Input {

@@ -37,7 +37,7 @@ pub struct Selection {
 /// A time of the user.
 #[derive(Clone, Copy)]
 pub enum TimeArgument {
-    /// 100 ns since the start of the trace.
+    /// 100 ns since the start of the recording.
     SinceStart(i64),
     FileTime(i64),
 }
@@ -73,9 +73,10 @@ impl TimeArgument {
         Ok(TimeArgument::FileTime(micros.saturating_mul(10).saturating_add(FILETIME_UNIX_EPOCH)))
     }
 
-    fn timestamp(self, clock: &Clock) -> i64 {
+    /// The same in ticks of a clock; `start` is that of the recording, a FILETIME.
+    fn timestamp(self, start: i64, clock: &Clock) -> i64 {
         clock.timestamp_at(match self {
-            TimeArgument::SinceStart(since) => clock.start_time.saturating_add(since),
+            TimeArgument::SinceStart(since) => start.saturating_add(since),
             TimeArgument::FileTime(filetime) => filetime,
         })
     }
@@ -151,21 +152,26 @@ impl Selection {
             .map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    /// The filter for each of the traces, and names of providers that nothing defines. Call it
-    /// without holding the interpreter.
-    pub fn filters(&self, files: &Files) -> Result<(Vec<Filter>, Vec<String>), Fault> {
+    /// The filter for each of the traces, with the clock that its times are of, and names of
+    /// providers that nothing defines. Call it without holding the interpreter.
+    pub fn filters(
+        &self,
+        files: &Files,
+        clocks: impl IntoIterator<Item = Clock>,
+    ) -> Result<(Vec<Filter>, Vec<String>), Fault> {
+        let start = files.timeline.clock().start_time;
         let (mut filters, mut unknown) = (Vec::new(), Vec::new());
         let (mut missing, mut found) = (None, false);
         let selector = ProcessSelector::new(&self.processes);
-        for input in &files.inputs {
+        for (input, clock) in files.inputs.iter().zip(clocks) {
             let mut filter = Filter {
                 ids: self.ids.clone(),
                 opcodes: self.opcodes.clone(),
                 enablement: Enablement::new(self.level, self.keyword),
                 processes: self.pids.clone(),
                 threads: self.threads.clone(),
-                from: self.start.map(|time| time.timestamp(&input.clock)),
-                to: self.end.map(|time| time.timestamp(&input.clock)),
+                from: self.start.map(|time| time.timestamp(start, &clock)),
+                to: self.end.map(|time| time.timestamp(start, &clock)),
                 ..Filter::of_providers(&self.providers)
             };
             let (source, name) = (input.source(), &input.name);

@@ -235,7 +235,7 @@ impl Trace {
         let conditions = selection.conditions()?;
         let with_names = names || selection.needs_names();
         let (reader, unknown) = py.detach(|| {
-            let (filters, unknown) = selection.filters(&files)?;
+            let (filters, unknown) = selection.filters(&files, files.clocks())?;
             let all = if with_names { files.names()?.to_vec() } else { Vec::new() };
             let decodings = filters.into_iter().enumerate().filter_map(|(file, filter)| {
                 let names = all.get(file).cloned().flatten();

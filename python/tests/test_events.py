@@ -155,3 +155,47 @@ def test_several_traces_are_read_in_time_order(made, cli):
         assert times == sorted(times)
     with etwkit.open(paths[0]) as trace:
         assert len(times) == len(paths) * sum(1 for _ in trace.events()) or len(set(paths)) > 1
+
+
+# Two sessions on one machine; only the first one's trace has the process.
+TWO_SESSIONS = """
+process "App.exe" { clr "core" version="6.0.100"; every "50ms" from="1.1s" until="3s" { throw 1 } }
+at "1s" { session "kernel" file="a.etl" { kernel "processes threads images" } }
+at "1.5s" { session "s" file="b.etl" { enable "runtime" keywords=0x8019 level=5 } }
+at "3s" { stop "s"; stop "kernel" }
+"""
+
+
+def filetime(text):
+    """A time of a report in units of 100 ns."""
+    since = datetime.fromisoformat(text[:19] + "+00:00") - datetime(1601, 1, 1, tzinfo=timezone.utc)
+    return since // timedelta(seconds=1) * 10**7 + int(text[20:27])
+
+
+def with_time(trace, name, change):
+    """The bytes of a trace whose header states another time."""
+    with etwkit.open(trace) as opened:
+        time = filetime(opened.info()[name])
+    before, after = (time.to_bytes(8, "little", signed=True) for time in (time, change(time)))
+    assert before in trace
+    return trace.replace(before, after)
+
+
+def test_traces_of_one_machine_are_read_as_the_command_line_does(tmp_path, cli):
+    (tmp_path / "two.kdl").write_text(TWO_SESSIONS)
+    etwkit.synth(tmp_path / "two.kdl", tmp_path)
+    first, second = tmp_path / "a.etl", tmp_path / "b.etl"
+    # The time of day was set between the starts, and boot times are inexact.
+    changed = with_time(second.read_bytes(), "start_time", lambda time: time + 3_000_000)
+    second.write_bytes(with_time(changed, "boot_time", lambda time: time + 3_000_000))
+    for paths in [first, second], [second, first]:
+        merged = cli("dump", "--merge", "--format", "jsonl", *paths)
+        expected = [json.loads(line) for line in merged.splitlines()]
+        named = {event.pop("file") for event in expected if "process_name" in event}
+        assert named == {str(first), str(second)}
+        for event in expected:
+            event.pop("file", None)
+        with etwkit.open(paths) as trace:
+            assert [e.to_dict() for e in trace.events(names=True)] == expected
+            late = sum(1 for _ in trace.events(start=1))
+        assert late == int(cli("dump", "--merge", "--count", "--from", "1", *paths))
