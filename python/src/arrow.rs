@@ -7,7 +7,7 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, SchemaRef};
-use etl_arrow::{Options, Reader};
+use etl_arrow::{Options, Reader, tables};
 use etl_tools::filter::Filter;
 use etl_tools::rows::Conditions;
 use pyo3::exceptions::{PyKeyError, PyValueError};
@@ -131,6 +131,13 @@ impl Table {
         let Reading { columns, names, batch_rows } = reading;
         if batch_rows == 0 {
             return Err(PyValueError::new_err("batch_rows must be at least 1"));
+        }
+        let is_of_events = tables::Table::named(name).is_none_or(|table| table.name == "events");
+        if let Some(argument) = selection.of_events().filter(|_| !is_of_events) {
+            return Err(PyValueError::new_err(format!(
+                "{argument}: the rows of the table {name} are no events; select with process, start \
+                 or end, or read the table events"
+            )));
         }
         let conditions = selection.conditions()?;
         // The rows of each trace have the times of its own clock.

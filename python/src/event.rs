@@ -1,5 +1,6 @@
 //! One event. Everything of it is decoded when it is asked for.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use etl_format::constants::FILETIME_UNIX_EPOCH;
@@ -75,9 +76,10 @@ impl Event {
 
 #[pymethods]
 impl Event {
-    /// Time in UTC, to the microsecond.
+    /// Time in UTC, to the microsecond; None outside of the years 1 to 9999, which only a damaged
+    /// trace has.
     #[getter]
-    fn time<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn time<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         datetime(py, self.filetime()?)
     }
 
@@ -292,8 +294,9 @@ pub fn from_json<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>
     LOADS.import(py, "json", "loads")?.call1((text,))
 }
 
-/// A FILETIME as a datetime in UTC.
-fn datetime(py: Python<'_>, filetime: i64) -> PyResult<Bound<'_, PyAny>> {
+/// A FILETIME as a datetime in UTC, in the years that it has: 1 to 9999.
+fn datetime(py: Python<'_>, filetime: i64) -> PyResult<Option<Bound<'_, PyAny>>> {
+    const YEARS: RangeInclusive<i64> = -62_135_596_800_000_000..=253_402_300_799_999_999;
     static EPOCH: PyOnceLock<(Py<PyAny>, Py<PyAny>)> = PyOnceLock::new();
     let (epoch, delta) = EPOCH.get_or_try_init(py, || {
         let module = py.import("datetime")?;
@@ -302,6 +305,9 @@ fn datetime(py: Python<'_>, filetime: i64) -> PyResult<Bound<'_, PyAny>> {
         PyResult::Ok((epoch.unbind(), module.getattr("timedelta")?.unbind()))
     })?;
     let micros = (filetime.saturating_sub(FILETIME_UNIX_EPOCH)).div_euclid(10);
+    if !YEARS.contains(&micros) {
+        return Ok(None);
+    }
     let since = delta.bind(py).call1((0, 0, micros))?;
-    epoch.bind(py).add(since)
+    epoch.bind(py).add(since).map(Some)
 }

@@ -137,6 +137,18 @@ impl Selection {
         Ok(self)
     }
 
+    /// The first argument that selects by what only events have.
+    pub fn of_events(&self) -> Option<&'static str> {
+        let given = [
+            ("provider", !self.providers.is_empty()),
+            ("event", !self.events.is_empty()),
+            ("id", !self.ids.is_empty()),
+            ("level", self.level != 0),
+            ("keyword", self.keyword != 0),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
+
     /// Whether a trace has to be read for its processes and threads first.
     pub fn needs_names(&self) -> bool {
         !self.processes.is_empty()

@@ -199,3 +199,15 @@ def test_traces_of_one_machine_are_read_as_the_command_line_does(tmp_path, cli):
             assert [e.to_dict() for e in trace.events(names=True)] == expected
             late = sum(1 for _ in trace.events(start=1))
         assert late == int(cli("dump", "--merge", "--count", "--from", "1", *paths))
+
+
+def test_times_that_python_does_not_have_are_none(path):
+    with etwkit.open(path) as trace:
+        years = {event.time.year for event in trace.events()}
+    assert len(years) == 1
+    for start in 1 << 62, -(1 << 60):
+        with etwkit.open(with_time(path.read_bytes(), "start_time", lambda _: start)) as trace:
+            events = list(trace.events())
+            assert events and all(event.time is None for event in events)
+            assert all(abs(event.filetime - start) < 10**10 for event in events)
+            assert all(repr(event).startswith("<Event ") for event in events)

@@ -63,6 +63,21 @@ def test_wrong_names_are_key_errors(trace):
             trace.table(**wrong)
 
 
+def test_tables_without_events_refuse_what_selects_events(trace):
+    for name in etwkit.tables().keys() - {"events"}:
+        for wrong in [
+            {"provider": "PerfInfo"},
+            {"event": "Method*"},
+            {"id": 141},
+            {"level": 4},
+            {"keyword": 0x10},
+        ]:
+            with pytest.raises(ValueError, match=f"{[*wrong][0]}: the rows of the table {name}"):
+                trace.table(name, **wrong)
+    selected = trace.table("Microsoft-Windows-DotNETRuntime.MethodLoadVerbose_V1", id=143)
+    assert polars.DataFrame(selected).height > 0
+
+
 def test_pandas_and_pyarrow_take_a_table(trace):
     pyarrow = pytest.importorskip("pyarrow")
     pandas = pytest.importorskip("pandas")
