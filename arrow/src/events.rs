@@ -258,7 +258,7 @@ fn decoded(
         scratch.clear();
         let names = context.map(|context| context.names_of(record));
         let names = names.as_ref().map(|names| names as &dyn Names);
-        render::json_fields_with(scratch, &mut fields, names);
+        render::json_fields_lossy(scratch, &mut fields, names);
         builder.set(at::FIELDS, Cell::Bytes(scratch));
         let note = fields.note();
         builder.set(at::PAYLOAD_SHORT, Cell::Bool(note.is_short()));

@@ -114,12 +114,17 @@ fn dumped(bytes: &[u8]) -> Vec<Value> {
 
 /// An event, the manifest of its `EventSource`, and the event again.
 fn described_late() -> Vec<u8> {
+    described(r#"<data name="N" inType="win:UInt32"/>"#, [&[5, 0, 0, 0], &[6, 0, 0, 0]])
+}
+
+/// An event with these fields, the manifest of its `EventSource`, and another event.
+fn described(fields: &str, [before, after]: [&[u8]; 2]) -> Vec<u8> {
     let provider = Guid::new(7, 7, 7, [7; 8]);
     let text = format!(
         r#"<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events">
         <instrumentation><events><provider name="Late" guid="{{{provider}}}" symbol="L">
         <events><event value="7" symbol="Stepped" template="T"/></events>
-        <templates><template tid="T"><data name="N" inType="win:UInt32"/></template></templates>
+        <templates><template tid="T">{fields}</template></templates>
         </provider></events></instrumentation></instrumentationManifest>"#
     );
     let manifest = [&[1, 1, 0, 0x5b, 1, 0, 0, 0], text.as_bytes()].concat();
@@ -127,7 +132,7 @@ fn described_late() -> Vec<u8> {
     let file = write::File::new(Cursor::new(Vec::new()));
     let mut session = Session::create(file, SessionConfig::new(header)).unwrap();
     for (timestamp, id, payload) in
-        [(2_000, 7, &[5, 0, 0, 0][..]), (2_001, 0xfffe, &manifest), (2_002, 7, &[6, 0, 0, 0])]
+        [(2_000, 7, before), (2_001, 0xfffe, &manifest), (2_002, 7, after)]
     {
         let event = Event {
             pointer_size: PointerSize::P8,
@@ -158,6 +163,37 @@ fn events_before_their_schema_are_decoded() {
     let fields = texts(&rows("events"), "fields");
     assert_eq!(fields.iter().flatten().collect::<Vec<_>>(), [r#"{"N":5}"#, r#"{"N":6}"#]);
     assert_eq!(numbers(&rows("Late.Stepped"), "N"), [Some(5), Some(6)]);
+}
+
+/// Readers of JSON in UTF-8 refuse the escape of an unpaired surrogate, DuckDB and serde_json alike.
+#[test]
+fn fields_are_json_for_every_reader() {
+    let template = r#"
+        <data name="Status" inType="win:HexInt32" outType="win:NTSTATUS"/>
+        <struct name="S">
+          <data name="Error" inType="win:UInt32" outType="win:Win32Error"/>
+          <data name="Address" inType="win:Pointer"/>
+        </struct>
+        <data name="Text" inType="win:UnicodeString"/>"#;
+    let text = [u16::from(b'a'), 0xd800, u16::from(b'b'), 0].map(u16::to_le_bytes).concat();
+    let payload =
+        [&0xc000_0005_u32.to_le_bytes()[..], &5_u32.to_le_bytes(), &[0x10; 8], &text].concat();
+    let bytes = described(template, [&payload, &payload]);
+    let expected = json!({
+        "Status": "0xc0000005",
+        "Status_name": "STATUS_ACCESS_VIOLATION",
+        "S": {
+            "Error": "0x5",
+            "Error_name": "ERROR_ACCESS_DENIED",
+            "Address": "0x1010101010101010",
+        },
+        "Text": "a\u{fffd}b",
+    });
+    let parsed = |texts: Vec<Option<String>>| -> Vec<Value> {
+        texts.iter().flatten().map(|text| serde_json::from_str(text).unwrap()).collect()
+    };
+    let fields = parsed(texts(&all(&bytes, "events"), "fields"));
+    assert_eq!(fields.iter().filter(|fields| **fields == expected).count(), 2, "{fields:?}");
 }
 
 #[needs(trace = "perfview/net.4.5.2.x64.etl")]

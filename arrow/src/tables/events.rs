@@ -76,7 +76,7 @@ pub const TABLE: Table = Table {
         Column::new("related_activity_id", Kind::Text, "Activity that this one was started from, a GUID").or_null(),
         Column::new("stack_id", Kind::Int64, "Stack that the event carries itself, in `stacks`; those that are logged after their events are in `event_stacks`").or_null(),
         Column::new("payload_size", Kind::Int32, "Size of the payload").unit("bytes"),
-        Column::new("fields", Kind::Text, "Fields as a JSON object, as `dump --format jsonl` has them; null where the payload is not understood").or_null(),
+        Column::new("fields", Kind::Text, "Fields as a JSON object, as `dump --format jsonl` has them, with U+FFFD for unpaired surrogates; null where the payload is not understood").or_null(),
         Column::new("message", Kind::Text, "Message of the event with its fields in place").or_null(),
         Column::new("payload_text", Kind::Text, "Readable text in a payload that is not understood").or_null(),
         Column::new("payload_short", Kind::Bool, "Whether the payload ends before its last field; null where it is not understood").or_null(),

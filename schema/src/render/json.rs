@@ -31,6 +31,12 @@ pub fn json_fields_in_csv(out: &mut Vec<u8>, fields: &mut Fields<'_>, names: Opt
     fields_to(out, fields, Json { hex: true, names, csv: true, ..Json::new(out) });
 }
 
+/// As [`json_fields_with`], with U+FFFD in place of unpaired surrogates: readers of JSON that keep
+/// text as UTF-8 refuse their escapes.
+pub fn json_fields_lossy(out: &mut Vec<u8>, fields: &mut Fields<'_>, names: Option<&dyn Names>) {
+    fields_to(out, fields, Json { hex: true, names, lossy: true, ..Json::new(out) });
+}
+
 /// What the values of a payload share.
 #[derive(Clone, Copy)]
 struct Json<'n> {
@@ -41,12 +47,14 @@ struct Json<'n> {
     names: Option<&'n dyn Names>,
     /// Whether it stands in a quoted value of CSV.
     csv: bool,
+    /// Whether U+FFFD takes the place of unpaired surrogates.
+    lossy: bool,
 }
 
 impl Json<'_> {
     fn new(out: &[u8]) -> Self {
         let end = out.len().saturating_add(super::MAX_LEN);
-        Json { end, hex: false, names: None, csv: false }
+        Json { end, hex: false, names: None, csv: false, lossy: false }
     }
 
     #[inline(always)]
@@ -225,14 +233,17 @@ fn value_to(out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>, j
         Value::Float(f) => json.quoted(out, |out| drop(write!(out, "{f}"))),
         Value::Double(f) if f.is_finite() => finite(out, f, &f),
         Value::Double(f) => json.quoted(out, |out| drop(write!(out, "{f}"))),
-        Value::Char(unit) => json.text(out, |out| utf16(out, "", Utf16::new(&unit.to_le_bytes()))),
+        Value::Char(unit) => {
+            let unit = unit.to_le_bytes();
+            json.text(out, |out| utf16(out, "", Utf16::new(&unit), json.lossy));
+        }
         Value::Guid(g) => json.quoted(out, |out| out.extend(g.to_ascii())),
         Value::FileTime(t) => json.quoted(out, |out| filetime(out, t)),
         Value::SystemTime(t) => json.quoted(out, |out| system_time(out, t)),
         Value::Sid(s) => json.quoted(out, |out| sid(out, s)),
         Value::Utf16(text) => {
             let (path, rest) = split(json.names, until_nul(field, text));
-            json.text(out, |out| utf16(out, path, rest));
+            json.text(out, |out| utf16(out, path, rest, json.lossy));
         }
         Value::Ansi(bytes) | Value::Utf8(bytes) => {
             json.text(out, |out| ansi(out, shown_bytes(field, bytes)));
@@ -274,8 +285,9 @@ fn finite(out: &mut Vec<u8>, value: f64, exact: &dyn std::fmt::Debug) {
     }
 }
 
-/// UTF-16 after another text as the inside of a JSON string; a lone surrogate stays what it is.
-fn utf16(out: &mut Vec<u8>, before: &str, text: Utf16<'_>) {
+/// UTF-16 after another text as the inside of a JSON string; a lone surrogate stays what it is, or
+/// becomes U+FFFD.
+fn utf16(out: &mut Vec<u8>, before: &str, text: Utf16<'_>, lossy: bool) {
     json_text(out, before);
     // Most text is ASCII, and nearly all of it plain: then eight characters go in one piece.
     let mut rest = text.bytes();
@@ -293,6 +305,7 @@ fn utf16(out: &mut Vec<u8>, before: &str, text: Utf16<'_>) {
         match c {
             Ok(c) if c.is_ascii() && is_plain(c as u8) => out.push(c as u8),
             Ok(c) => json_char(out, c),
+            Err(_) if lossy => json_char(out, char::REPLACEMENT_CHARACTER),
             Err(lone) => drop(write!(out, "\\u{lone:04x}")),
         }
     }
