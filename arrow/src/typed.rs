@@ -69,7 +69,7 @@ impl TypedTable {
         for (field, before) in numbered(&schema.fields) {
             let key = (field.name.to_string(), before);
             self.column(key.clone(), &field.name, kind_of(field), false);
-            if field.map.is_some() && field.count == Count::One {
+            if is_named(field) && field.count == Count::One {
                 self.column(key, &format!("{}_name", field.name), Kind::Word, true);
             }
         }
@@ -139,6 +139,11 @@ fn kind_of(field: &Field) -> Kind {
         (Binary, _) => Kind::Bytes,
         _ => Kind::Text,
     }
+}
+
+/// Whether values of a field may have names of their own.
+fn is_named(field: &Field) -> bool {
+    field.map.is_some() || field.is_status()
 }
 
 /// A type that has the values of both.
@@ -340,7 +345,12 @@ fn write_name(field: &Field, value: Value<'_>, out: &mut Vec<u8>) -> bool {
         Some(InType::Int64 | InType::UInt64 | InType::HexInt64) => 8,
         _ => 4,
     };
-    let (Some(map), Some(bits)) = (&field.map, value.bits(width)) else { return false };
+    let Some(bits) = value.bits(width) else { return false };
+    let Some(map) = &field.map else {
+        let name = render::status_name(field, bits);
+        out.extend(name.unwrap_or_default().as_bytes());
+        return name.is_some();
+    };
     if let Some(name) = map.get(bits) {
         out.extend(name.as_bytes());
         return true;
@@ -397,10 +407,10 @@ fn cell<'a>(
     }
 }
 
-/// Writes a value as text: arrays and structures as JSON.
+/// Writes a value as text: arrays and structures as JSON, as in the column `fields` of `events`.
 fn write_text(field: &Field, value: Value<'_>, names: Option<&dyn Names>, out: &mut Vec<u8>) {
     if matches!(value, Value::Array(_) | Value::Struct(_)) {
-        return render::json_value(out, field, value);
+        return render::json_value_lossy(out, field, value, names);
     }
     let mut own = Vec::new();
     render::plain_value_with(field, value, names, &mut own, &mut |c| {

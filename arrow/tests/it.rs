@@ -167,7 +167,7 @@ fn events_before_their_schema_are_decoded() {
 
 /// Readers of JSON in UTF-8 refuse the escape of an unpaired surrogate, DuckDB and serde_json alike.
 #[test]
-fn fields_are_json_for_every_reader() {
+fn fields_are_json_for_every_reader_and_status_codes_have_names() {
     let template = r#"
         <data name="Status" inType="win:HexInt32" outType="win:NTSTATUS"/>
         <struct name="S">
@@ -194,6 +194,12 @@ fn fields_are_json_for_every_reader() {
     };
     let fields = parsed(texts(&all(&bytes, "events"), "fields"));
     assert_eq!(fields.iter().filter(|fields| **fields == expected).count(), 2, "{fields:?}");
+    let typed = all(&bytes, "Late.Stepped");
+    let both = |name: &str| vec![expected[name].as_str().map(str::to_owned); 2];
+    assert_eq!(numbers(&typed, "Status"), [Some(0xc000_0005); 2]);
+    assert_eq!(words(&typed, "Status_name"), both("Status_name"));
+    assert_eq!(texts(&typed, "Text"), both("Text"));
+    assert_eq!(parsed(texts(&typed, "S")), vec![expected["S"].clone(); 2]);
 }
 
 #[needs(trace = "perfview/net.4.5.2.x64.etl")]
@@ -797,7 +803,8 @@ name that differs from another column in capital letters only gets an underscore
 | text, GUIDs, SIDs, network addresses | VARCHAR |
 | arrays, structures | VARCHAR, as JSON |
 
-A field whose values have names has a column `FIELD_name` besides. The versions of an event share a
+A field whose values have names of their own, as status codes have, has a column `FIELD_name`
+besides. Arrays and structures are as in `fields` of `events`. The versions of an event share a
 table; a field that a version does not have is null. Where versions have a field in two types, the
 column has the wider one: BOOLEAN, INTEGER, BIGINT; or DOUBLE for INTEGER and DOUBLE; otherwise
 VARCHAR.

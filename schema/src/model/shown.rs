@@ -27,7 +27,7 @@ pub(crate) struct Shown {
 
 impl Shown {
     pub fn of(field: &Field) -> Self {
-        let status = is_status(field);
+        let status = field.is_status();
         let time = is_time(field);
         let hexadecimal = is_hexadecimal(field);
         Shown { hexadecimal, status, time, meaning: field.meaning() }
@@ -35,6 +35,12 @@ impl Shown {
 }
 
 impl Field {
+    /// Whether the numbers of the field are status codes.
+    #[must_use]
+    pub fn is_status(&self) -> bool {
+        matches!(self.out, OutType::Win32Error | OutType::NtStatus | OutType::HResult)
+    }
+
     /// What the numbers of the field identify, by its type or its name.
     #[must_use]
     pub fn meaning(&self) -> Option<Meaning> {
@@ -74,11 +80,6 @@ fn ends_with(name: &str, end: &str) -> bool {
     at.and_then(|at| name.get(at..)).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
 }
 
-/// Whether the numbers of a field are status codes.
-fn is_status(field: &Field) -> bool {
-    matches!(field.out, OutType::Win32Error | OutType::NtStatus | OutType::HResult)
-}
-
 /// Whether the numbers of a field are times: intervals of 100 ns since 1601.
 pub(crate) fn is_time(field: &Field) -> bool {
     matches!(field.out, OutType::DateTime | OutType::DateTimeUtc)
@@ -95,7 +96,7 @@ pub fn is_hexadecimal(field: &Field) -> bool {
     }
     match (field.out, field.in_type()) {
         (OutType::Hex | OutType::CodePointer, _) => true,
-        _ if is_status(field) => true,
+        _ if field.is_status() => true,
         (_, Some(HexInt32 | HexInt64)) => true,
         (_, Some(UInt64)) => is_identifier(&field.name) || is_mask(&field.name),
         (_, Some(UInt8 | UInt16 | UInt32)) => is_mask(&field.name),

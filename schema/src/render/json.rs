@@ -37,6 +37,17 @@ pub fn json_fields_lossy(out: &mut Vec<u8>, fields: &mut Fields<'_>, names: Opti
     fields_to(out, fields, Json { hex: true, names, lossy: true, ..Json::new(out) });
 }
 
+/// Writes one value as [`json_fields_lossy`] does.
+pub fn json_value_lossy(
+    out: &mut Vec<u8>,
+    field: &Field,
+    value: Value<'_>,
+    names: Option<&dyn Names>,
+) {
+    let json = Json { hex: true, names, lossy: true, ..Json::new(out) };
+    value_to(out, field, &Shown::of(field), value, json);
+}
+
 /// What the values of a payload share.
 #[derive(Clone, Copy)]
 struct Json<'n> {

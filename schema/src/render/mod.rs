@@ -24,7 +24,10 @@ mod time;
 pub use crate::escape::{escape_json, escape_line, is_terminal_unsafe};
 pub use crate::model::{Meaning, is_hexadecimal};
 pub use digits::{decimal, hex_bytes, hexadecimal, signed};
-pub use json::{json_fields, json_fields_in_csv, json_fields_lossy, json_fields_with, json_value};
+pub use json::{
+    json_fields, json_fields_in_csv, json_fields_lossy, json_fields_with, json_value,
+    json_value_lossy,
+};
 pub use message::{Prefix, message, plain_message, wpp_message};
 pub use names::Names;
 pub use plain::{plain_names, plain_value, plain_value_with};
