@@ -37,6 +37,9 @@ pub enum Error {
     /// A file cannot be written.
     #[error("{0}: {1}")]
     File(String, std::io::Error),
+    /// The output cannot be written.
+    #[error("the output cannot be written: {0}")]
+    Output(std::io::Error),
     /// An entry of a data set cannot be read.
     #[error("{0}: this is no entry of a data set: {1}")]
     NoEntry(String, String),

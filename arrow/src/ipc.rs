@@ -7,13 +7,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use etl_analysis::files::Fault;
 use etl_format::read::Source;
 
-use crate::Result;
 use crate::options::Options;
 use crate::write::Recorded;
+use crate::{Error, Result};
 
 /// The two forms of Arrow IPC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,24 +54,32 @@ pub fn write<S: Source, W: Write>(
     let mut rows = 0;
     match form {
         Form::Stream => {
-            let mut writer = StreamWriter::try_new(out, &schema)?;
+            let mut writer = StreamWriter::try_new(out, &schema).map_err(unwritten)?;
             recorded.write(&plan, &mut |batch| {
                 rows += batch.num_rows() as u64;
-                Ok(writer.write(&batch)?)
+                writer.write(&batch).map_err(unwritten)
             })?;
-            writer.finish()?;
+            writer.finish().map_err(unwritten)?;
         }
         Form::File => {
             let plain = plain_schema(&schema);
-            let mut writer = FileWriter::try_new(out, &plain)?;
+            let mut writer = FileWriter::try_new(out, &plain).map_err(unwritten)?;
             recorded.write(&plan, &mut |batch| {
                 rows += batch.num_rows() as u64;
-                Ok(writer.write(&plain_batch(&plain, &batch)?)?)
+                writer.write(&plain_batch(&plain, &batch)?).map_err(unwritten)
             })?;
-            writer.finish()?;
+            writer.finish().map_err(unwritten)?;
         }
     }
     Ok(Written { rows, faults: recorded.into_faults() })
+}
+
+/// The error of writing a batch.
+fn unwritten(error: ArrowError) -> Error {
+    match error {
+        ArrowError::IoError(_, error) => Error::Output(error),
+        error => error.into(),
+    }
 }
 
 /// A schema with plain texts in place of words.

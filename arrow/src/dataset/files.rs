@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::BufWriter;
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,12 +12,13 @@ use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::{Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding};
+use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 
 use super::{Hash, failed};
-use crate::Result;
+use crate::{Error, Result};
 
 /// Files that are open at a time; a system allows a thousand or so for a process.
 const MAX_OPEN: usize = 64;
@@ -104,12 +105,39 @@ pub(super) fn typed_folder(table: &str) -> String {
 #[derive(Default)]
 struct Table {
     parts: usize,
-    writer: Option<ArrowWriter<BufWriter<File>>>,
+    writer: Option<Writer>,
     used: u64,
+}
+
+/// A file that is open.
+struct Writer {
+    to: ArrowWriter<BufWriter<File>>,
+    /// Where it will be in the data set: its name in errors.
+    path: PathBuf,
+}
+
+impl Writer {
+    /// The error of writing the file.
+    fn unwritten(&self, error: ParquetError) -> Error {
+        unwritten(&self.path, error)
+    }
+}
+
+fn unwritten(path: &Path, error: ParquetError) -> Error {
+    match error {
+        ParquetError::External(error) => match error.downcast::<io::Error>() {
+            Ok(error) => failed(path, *error),
+            Err(error) => ParquetError::External(error).into(),
+        },
+        error => error.into(),
+    }
 }
 
 /// The files of one trace.
 pub(super) struct Files {
+    /// The data set.
+    root: PathBuf,
+    /// Where the files are until all are whole.
     folder: PathBuf,
     trace: String,
     properties: WriterProperties,
@@ -121,7 +149,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub fn new(folder: &Path, trace: &str, codec: Codec, hash: &Hash) -> Self {
+    pub fn new((root, folder): (&Path, &Path), trace: &str, codec: Codec, hash: &Hash) -> Self {
         let key = |key: &str, value: String| KeyValue::new(key.to_owned(), value);
         let keys = vec![
             key("etlkit.schema", crate::SCHEMA_VERSION.to_string()),
@@ -140,6 +168,7 @@ impl Files {
                 .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
         }
         Files {
+            root: root.to_owned(),
             folder: folder.to_owned(),
             trace: trace.to_owned(),
             properties: properties.build(),
@@ -192,19 +221,14 @@ impl Files {
         let (schema, places) = without(&batch.schema(), left_out);
         let batch = batch.project(&places)?;
         let writer = self.writer(name, partition, schema)?;
-        writer.write(&batch)?;
-        writer.flush()?;
+        let written = writer.to.write(&batch).and_then(|()| writer.to.flush());
+        written.map_err(|error| writer.unwritten(error))?;
         self.rows += batch.num_rows() as u64;
         Ok(())
     }
 
     /// The open file of a table; the one that was used longest ago is closed for it.
-    fn writer(
-        &mut self,
-        name: &str,
-        partition: &str,
-        schema: SchemaRef,
-    ) -> Result<&mut ArrowWriter<BufWriter<File>>> {
+    fn writer(&mut self, name: &str, partition: &str, schema: SchemaRef) -> Result<&mut Writer> {
         let key = format!("{name}/trace={}/{partition}", self.trace);
         let is_open = self.tables.get(&key).is_some_and(|table| table.writer.is_some());
         if !is_open && self.open >= MAX_OPEN {
@@ -220,15 +244,18 @@ impl Files {
         match &mut table.writer {
             Some(writer) => Ok(writer),
             closed => {
-                let folder = self.folder.join(key);
-                fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
-                let path = folder.join(format!("part-{}.parquet", table.parts));
-                let file = File::create(&path).map_err(|error| failed(&path, error))?;
+                let (folder, part) =
+                    (self.folder.join(&key), format!("part-{}.parquet", table.parts));
+                let path = self.root.join(key).join(&part);
+                let file =
+                    fs::create_dir_all(&folder).and_then(|()| File::create(folder.join(part)));
+                let file = file.map_err(|error| failed(&path, error))?;
                 table.parts += 1;
                 self.open += 1;
                 let properties = self.properties.clone();
-                let writer = ArrowWriter::try_new(BufWriter::new(file), schema, Some(properties))?;
-                Ok(closed.insert(writer))
+                let to = ArrowWriter::try_new(BufWriter::new(file), schema, Some(properties))
+                    .map_err(|error| unwritten(&path, error))?;
+                Ok(closed.insert(Writer { to, path }))
             }
         }
     }
@@ -243,10 +270,11 @@ impl Files {
 }
 
 /// Closes a file; returns its size.
-fn close(writer: Option<ArrowWriter<BufWriter<File>>>) -> Result<u64> {
+fn close(writer: Option<Writer>) -> Result<u64> {
     let Some(mut writer) = writer else { return Ok(0) };
-    writer.finish()?;
-    Ok(writer.bytes_written() as u64)
+    let finished = writer.to.finish();
+    finished.map_err(|error| writer.unwritten(error))?;
+    Ok(writer.to.bytes_written() as u64)
 }
 
 /// A schema without some columns, and the places of the others.

@@ -167,7 +167,7 @@ impl Dataset {
         let trace = entry.trace.clone();
         let folder = self.root.join(UNFINISHED).join(&trace);
         remove(&folder)?;
-        let mut files = Files::new(&folder, &trace, self.codec, hash);
+        let mut files = Files::new((&self.root, &folder), &trace, self.codec, hash);
         let written = self.write(source, &trace, options, &missing, &mut files);
         let totals = written.and_then(|faults| Ok((files.finish()?, faults)));
         let moved = totals.and_then(|totals| {

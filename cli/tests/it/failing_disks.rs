@@ -11,7 +11,7 @@ const SCENARIO: &str = include_str!("two.kdl");
 
 /// Runs `etlkit` with a limit for the size of files: a write beyond it is short, and the next one
 /// fails.
-fn limited(here: &Path, blocks: u32, args: &[&str]) -> CommandOutput {
+pub fn limited(here: &Path, blocks: u32, args: &[&str]) -> CommandOutput {
     let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
     let mut command = Command::new("sh");
     command.current_dir(here).args(["-c", &script, env!("CARGO_BIN_EXE_etlkit")]).args(args);
@@ -86,7 +86,8 @@ fn synth_on_failing_disk_keeps_old_files() {
     for args in [&["synth", "corpus/two.kdl", "-o", "out"][..], &["corpus", "build", "-o", "out"]] {
         let made = etlkit(here.path(), args);
         assert_eq!(made.code, 0, "{}", made.err);
-        let out = here.path().join(if args[0] == "synth" { "out" } else { "out/two" });
+        let to = if args[0] == "synth" { "out" } else { "out/two" };
+        let out = here.path().join(to);
         let files = names(&out);
         assert!(files.contains(&"truth.jsonl".to_owned()) && files.len() > 2, "{files:?}");
         for name in &files {
@@ -95,7 +96,8 @@ fn synth_on_failing_disk_keeps_old_files() {
         for blocks in [0, 1, 9] {
             let said = limited(here.path(), blocks, &[args, &["--force"]].concat());
             assert_eq!((said.code, said.out.as_str()), (2, ""), "{args:?} {blocks}");
-            assert!(said.err.contains("File too large"), "{args:?} {blocks}: {}", said.err);
+            let named = said.err.starts_with(&format!("error: {to}/"));
+            assert!(named && said.err.contains(": File too large"), "{args:?}: {}", said.err);
             assert_eq!(names(&out), files, "{args:?} {blocks}");
             for name in &files {
                 assert_eq!(std::fs::read(out.join(name)).unwrap(), b"what was there");

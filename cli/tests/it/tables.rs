@@ -7,7 +7,8 @@ use std::process::Command;
 
 use etl_test_support::{needs, python, root};
 
-use crate::common::{etlkit, etlkit_bytes};
+use crate::common::{directory, etlkit, etlkit_bytes, large, names};
+use crate::failing_disks::limited;
 
 /// Simulates the traces of a scenario of the corpus.
 fn synth(directory: &Path, name: &str, args: &[&str]) {
@@ -122,6 +123,29 @@ assert any("/" in (name or "") for name, _ in ours), ours
 "#;
     let output = Command::new(python()).args(["-c", script]).current_dir(path).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A write fails, and the trace is not to blame.
+#[test]
+fn full_disk_is_reported_with_the_name_of_the_output() {
+    let here = directory(&[("t.etl", &large())]);
+    for (blocks, args, output) in [
+        (1, &["export", "arrow", "t.etl", "-o", "out.arrow"][..], "out.arrow: "),
+        (1, &["export", "arrow", "t.etl", "-o", "-"], "(standard output): "),
+        (0, &["export", "parquet", "t.etl", "-o", "set"], "set/"),
+        (
+            1,
+            &["export", "parquet", "t.etl", "-o", "set", "--tables", "events"],
+            "set/events/trace=",
+        ),
+    ] {
+        let said = limited(here.path(), blocks, args);
+        assert_eq!(said.code, 2, "{args:?}");
+        let is_named = said.err.starts_with(&format!("error: {output}"));
+        assert!(is_named && said.err.contains(": File too large"), "{args:?}: {}", said.err);
+        assert!(!said.err.contains(".unfinished"), "{}", said.err);
+        assert_eq!(names(here.path()), ["t.etl"], "{args:?}");
+    }
 }
 
 #[test]

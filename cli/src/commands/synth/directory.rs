@@ -1,9 +1,11 @@
 //! Writes the files of a scenario to a directory.
 
+use std::fmt;
 use std::fs;
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use etl_format::ErrorKind;
 use etl_format::write::Output;
 use etl_synth::{FileSystem, ReadSeek};
 
@@ -25,6 +27,65 @@ pub(crate) struct Directory {
     files: Vec<String>,
     /// Which of them are traces.
     traces: Vec<String>,
+}
+
+/// A file of a directory. Its errors have its name in the target.
+pub(super) struct NamedFile {
+    file: fs::File,
+    path: PathBuf,
+}
+
+/// Why a file cannot be written.
+#[derive(Debug)]
+struct Unwritten {
+    path: PathBuf,
+    error: io::Error,
+}
+
+impl fmt::Display for Unwritten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.error)
+    }
+}
+
+impl std::error::Error for Unwritten {}
+
+impl NamedFile {
+    fn failed(&self, error: io::Error) -> io::Error {
+        unwritten(&self.path, error)
+    }
+}
+
+fn unwritten(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), Unwritten { path: path.to_owned(), error })
+}
+
+impl Write for NamedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes).map_err(|error| self.failed(error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush().map_err(|error| self.failed(error))
+    }
+}
+
+impl Seek for NamedFile {
+    fn seek(&mut self, to: io::SeekFrom) -> io::Result<u64> {
+        self.file.seek(to).map_err(|error| self.failed(error))
+    }
+}
+
+/// The failure of writing a file of a directory, if that is why a simulation ended.
+pub(super) fn write_failure(error: &io::Error) -> Option<Failure> {
+    let inner = error.get_ref()?;
+    if let Some(Unwritten { path, error }) = inner.downcast_ref() {
+        return Some(Failure::io(path.display(), error));
+    }
+    match &inner.downcast_ref::<etl_format::Error>()?.kind {
+        ErrorKind::Io(error) => write_failure(error),
+        _ => None,
+    }
 }
 
 impl Directory {
@@ -55,8 +116,11 @@ impl Directory {
     }
 
     /// Creates a file that is not a trace.
-    pub(super) fn file(&mut self, name: &str) -> io::Result<fs::File> {
-        fs::File::create(self.temporary.path().join(name))
+    pub(super) fn file(&self, name: &str) -> io::Result<NamedFile> {
+        let path = self.target.join(name);
+        let file = fs::File::create(self.temporary.path().join(name));
+        let file = file.map_err(|error| unwritten(&path, error))?;
+        Ok(NamedFile { file, path })
     }
 
     pub(super) fn set_traces(&mut self, traces: Vec<String>) {
@@ -125,7 +189,9 @@ impl Directory {
 
 impl FileSystem for Directory {
     fn create(&mut self, name: &str) -> io::Result<Box<dyn Output>> {
-        let file = fs::File::create(self.temporary_path(name)?)?;
+        // It may be no name of a file.
+        self.temporary_path(name)?;
+        let file = self.file(name)?;
         if !self.files.iter().any(|f| f == name) {
             self.files.push(name.to_owned());
         }

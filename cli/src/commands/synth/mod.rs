@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use etl_format::ErrorKind;
 use etl_synth::corpus::TEMPLATES;
 use etl_synth::model::Scenario;
 use etl_synth::{MemoryFileSystem, Script, Simulation, read_capture, read_script, truth};
@@ -18,7 +19,7 @@ use crate::input;
 use crate::output;
 use crate::threads;
 
-use directory::Directory;
+use directory::{Directory, write_failure};
 use script_errors::explain;
 use traces::Traces;
 
@@ -204,10 +205,18 @@ pub(super) fn parse(
 
 /// The failure of a simulation. An impossible action is shown at its position in the script.
 fn simulation_failure(name: &str, error: &etl_synth::Error) -> Failure {
-    match error.script_errors() {
-        Some(errors) => explain(name, &errors),
-        None => Failure::new(name, error.to_string()),
+    if let Some(errors) = error.script_errors() {
+        return explain(name, &errors);
     }
+    let unwritten = match error {
+        etl_synth::Error::Io(error) => write_failure(error),
+        etl_synth::Error::Trace { source, .. } => match &source.kind {
+            ErrorKind::Io(error) => write_failure(error),
+            _ => None,
+        },
+        _ => None,
+    };
+    unwritten.unwrap_or_else(|| Failure::new(name, error.to_string()))
 }
 
 /// Simulates a scenario; its files are in a temporary directory until [`Directory::finish`].
@@ -219,11 +228,12 @@ pub(super) fn synthesize(
 ) -> Result<Directory, Failure> {
     let mut store = Directory::new(out)?;
     let failure = |error| simulation_failure(name, &error);
+    let io_failure = |error: io::Error| failure(error.into());
     if with_truth {
-        let file = io::BufWriter::with_capacity(1 << 18, store.file(TRUTH)?);
+        let file = io::BufWriter::with_capacity(1 << 18, store.file(TRUTH).map_err(io_failure)?);
         let mut lines = truth::JsonlWriter::new(file);
         simulate(scenario, &mut lines, &mut store).map_err(failure)?;
-        lines.into_inner().flush()?;
+        lines.into_inner().flush().map_err(io_failure)?;
     } else {
         simulate(scenario, &mut (), &mut store).map_err(failure)?;
     }

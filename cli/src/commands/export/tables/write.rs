@@ -289,8 +289,12 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
     let form = if is_stream { ipc::Form::Stream } else { ipc::Form::File };
     let mut out = BufWriter::new(sink.file());
     let Written { rows, faults, .. } =
-        ipc::write(input.source(), &args.table, options, form, &mut out)
-            .map_err(|error| failure(&name, &error))?;
+        ipc::write(input.source(), &args.table, options, form, &mut out).map_err(|error| {
+            match &error {
+                etl_arrow::Error::Output(error) => Failure::io(&to, error),
+                error => failure(&name, error),
+            }
+        })?;
     out.flush().map_err(|error| Failure::io(&to, &error))?;
     drop(out);
     sink.finish(&format!("{to}: {rows} rows of {}\n", args.table))?;
