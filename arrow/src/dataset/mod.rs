@@ -85,6 +85,13 @@ impl Dataset {
         })
     }
 
+    /// The folder of traces that are not whole yet. It may be removed at any time: that ends the
+    /// traces in it.
+    #[must_use]
+    pub fn unfinished(&self) -> PathBuf {
+        self.root.join(UNFINISHED)
+    }
+
     /// The tables that are written. Default: [`tables::ALL`].
     ///
     /// # Errors
@@ -165,7 +172,7 @@ impl Dataset {
             return Ok(Added::Known);
         }
         let trace = entry.trace.clone();
-        let folder = self.root.join(UNFINISHED).join(&trace);
+        let folder = self.unfinished().join(&trace);
         remove(&folder)?;
         let mut files = Files::new((&self.root, &folder), &trace, self.codec, hash);
         let written = self.write(source, &trace, options, &missing, &mut files);
@@ -191,7 +198,7 @@ impl Dataset {
     /// Removes the folder of unfinished traces, if it is empty. Call it once all traces were added.
     pub fn finish(&self) {
         // A folder that is not empty stays.
-        let _ = fs::remove_dir(self.root.join(UNFINISHED));
+        let _ = fs::remove_dir(self.unfinished());
     }
 
     fn write<S: Source>(

@@ -148,6 +148,35 @@ fn full_disk_is_reported_with_the_name_of_the_output() {
     }
 }
 
+/// The next run would remove the folder, but there may be none.
+#[test]
+#[cfg(unix)]
+fn signals_remove_unfinished_traces_of_a_data_set() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let here = directory(&[("t.etl", &large())]);
+    let unfinished = here.path().join("set/.unfinished");
+    let mut ended = 0;
+    for round in 0..8 {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_etlkit"))
+            .current_dir(here.path())
+            .args(["export", "parquet", "t.etl", "-o", "set", "--tables", "events"])
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // The trace is being written once its folder is there.
+        while !unfinished.exists() && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(round));
+        let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+        ended += u32::from(child.wait().unwrap().code().is_none());
+        assert!(!unfinished.exists());
+        let _ = fs::remove_dir_all(here.path().join("set"));
+    }
+    assert!(ended > 3, "it was always done before");
+}
+
 #[test]
 fn options_that_select_events_are_refused_for_other_tables() {
     let directory = tempfile::tempdir().unwrap();

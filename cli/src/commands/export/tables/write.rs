@@ -24,6 +24,7 @@ use crate::output::{self, ReportFormat};
 use crate::sink::Sink;
 use crate::threads;
 use crate::trace_files;
+use crate::unfinished;
 
 /// What became of the traces.
 #[derive(Debug, Serialize)]
@@ -63,6 +64,7 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
     }
     let was_there = args.output.exists();
     let dataset = open(args)?;
+    let (_, unfinished) = unfinished::create(|| Ok(dataset.unfinished()), PathBuf::as_path)?;
     let store = args.schemas.store()?;
     let input = in_blocks(&args.input);
     let jobs = args.jobs.map_or_else(threads::processors, usize::from).min(files.len()).max(1);
@@ -110,6 +112,7 @@ pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> 
         report.traces.push(trace);
     }
     dataset.finish();
+    drop(unfinished);
     if !was_there {
         // It stays unless it is empty: no trace could be added.
         let _ = std::fs::remove_dir(&args.output);
