@@ -125,9 +125,7 @@ pub(super) fn images(args: &ReportArgs) -> Result<Outcome, Failure> {
     let analyzed = args.recording.analyze(|selected| span = selected)?;
     let machine = &analyzed.machine;
     let selected = &analyzed.selected;
-    let columns = [
-        ("process", "process"),
-        ("pid", ""),
+    let own = [
         ("start_address", "address"),
         ("bytes", "bytes"),
         ("loaded", "load"),
@@ -135,7 +133,7 @@ pub(super) fn images(args: &ReportArgs) -> Result<Outcome, Failure> {
         ("pdb", "PDB"),
         ("path", "path"),
     ];
-    let mut table = Table::new("images", "", &columns);
+    let mut table = Table::new("images", "", &super::runtime::columns(&own));
     let clock = machine.clock();
     for image in machine.image_lives() {
         if selected.as_ref().is_some_and(|selected| !selected.contains(&image.process))
@@ -143,14 +141,12 @@ pub(super) fn images(args: &ReportArgs) -> Result<Outcome, Failure> {
         {
             continue;
         }
-        let process = machine.processes().get(image.process);
         let pdb = match image.id {
             Some(ImageId::Pdb(pdb)) => format!("{} {}", pdb.signature, pdb.age),
             _ => String::new(),
         };
-        table.rows.push(vec![
-            Cell::text(super::process_label(machine, image.process)),
-            Cell::count(process.map(|process| process.pid())),
+        let mut row = super::process_cells(machine, image.process).to_vec();
+        row.extend([
             Cell::Address(image.start),
             Cell::Count(image.end - image.start),
             Cell::time(clock, image.loaded),
@@ -158,6 +154,7 @@ pub(super) fn images(args: &ReportArgs) -> Result<Outcome, Failure> {
             Cell::text(pdb),
             Cell::text(machine.user_path(image.path)),
         ]);
+        table.rows.push(row);
     }
     let mut report = report("images", &analyzed);
     report.facts.extend(span_facts(machine));
