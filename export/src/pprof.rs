@@ -4,9 +4,10 @@
 //! so that native code can be given names later. Samples have the labels `process`, `pid` and, with
 //! a tree for each thread, `thread` and `tid`.
 
+use std::cmp::Reverse;
 use std::io::{self, Write};
 
-use etl_analysis::profile::{Frame, ModuleInfo, Profile};
+use etl_analysis::profile::{Frame, Profile};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use foldhash::HashMap;
@@ -94,8 +95,10 @@ pub fn write(profile: &Profile, times: Times, out: impl Write) -> io::Result<()>
         writer.sample_type("cpu", "nanoseconds", profile_field::SAMPLE_TYPE)?;
         writer.sample_type("cpu", "nanoseconds", profile_field::PERIOD_TYPE)?;
     }
-    for (at, module) in profile.modules().iter().enumerate() {
-        writer.mapping(at, module, profile)?;
+    let program = program(profile);
+    let others = (0..profile.modules().len()).filter(|at| Some(*at) != program);
+    for at in program.into_iter().chain(others) {
+        writer.mapping(at, profile)?;
     }
     writer.functions(profile)?;
     writer.samples(profile)?;
@@ -107,6 +110,21 @@ pub fn write(profile: &Profile, times: Times, out: impl Write) -> io::Result<()>
     rest.uint_unless_zero(profile_field::PERIOD, period);
     out.write_all(rest.bytes())?;
     out.finish()?.flush()
+}
+
+/// The module of the program that has the most samples, `App.exe` or the `App.dll` that it starts:
+/// readers take the first mapping for the main one.
+fn program(profile: &Profile) -> Option<usize> {
+    let stem = |name: &str| name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_lowercase();
+    let mut samples: HashMap<String, u64> = HashMap::default();
+    for root in profile.roots() {
+        let own = profile.nodes().get(root.first).map_or(0, |node| node.inclusive.samples);
+        *samples.entry(stem(&root.process_name)).or_default() += own;
+    }
+    let modules = profile.modules().iter().enumerate();
+    let own = modules.filter_map(|(at, m)| Some((*samples.get(&stem(&m.name))?, at)));
+    // Of several, the first.
+    own.max_by_key(|&(samples, at)| (samples, Reverse(at))).map(|(_, at)| at)
 }
 
 /// Texts by number.
@@ -141,7 +159,8 @@ impl<W: Write> Writer<W> {
         self.field(field, &message)
     }
 
-    fn mapping(&mut self, at: usize, module: &ModuleInfo, profile: &Profile) -> io::Result<()> {
+    fn mapping(&mut self, at: usize, profile: &Profile) -> io::Result<()> {
+        let Some(module) = profile.modules().get(at) else { return Ok(()) };
         let mut message = Message::default();
         let (start, end) = module.addresses.unwrap_or_default();
         message.uint(mapping_field::ID, id(at));

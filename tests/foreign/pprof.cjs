@@ -46,4 +46,5 @@ for (const sample of profile.sample) {
 }
 const types = profile.sampleType.map((type) => `${text(type.type)}/${text(type.unit)}`);
 const period = Number(profile.period);
-console.log(JSON.stringify({ types, period, stacks, problems, locations: places }));
+const files = profile.mapping.map((mapping) => text(mapping.filename));
+console.log(JSON.stringify({ types, period, stacks, problems, locations: places, mappings: files }));

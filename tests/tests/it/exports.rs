@@ -172,6 +172,22 @@ fn pprof_files_have_the_stacks_of_the_truth() {
     of_all_kinds().for_each(|recorded| compare_pprof(&recorded));
 }
 
+/// The program pprof names a profile after its first mapping.
+#[needs(node)]
+#[test]
+fn first_mapping_of_a_pprof_file_is_the_program_with_the_most_samples() {
+    let recorded = Recorded::new();
+    let mut counts = BTreeMap::<&str, u64>::new();
+    for sample in &recorded.samples {
+        *counts.entry(&sample.process).or_default() += 1;
+    }
+    let (process, _) = counts.into_iter().max_by_key(|(_, count)| *count).unwrap();
+    assert!(process.starts_with("Orders.exe "), "{process}");
+    let read = read_pprof(&recorded.export(&["pprof"]));
+    // A program of .NET Core is a library, which its executable starts.
+    assert_eq!(read["mappings"][0], r"C:\App\Orders.dll");
+}
+
 /// A pprof file, as a reader of others sees it.
 fn read_pprof(file: &Path) -> Value {
     let script = root().join("tests/foreign/pprof.cjs");
