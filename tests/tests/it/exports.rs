@@ -270,6 +270,31 @@ fn flame_graph_page_has_the_stacks_of_the_truth() {
     assert_same(&found, &recorded.expected(|sample| sample.process.clone()));
 }
 
+/// The root is called `all`, which is no name of the recording.
+#[needs(node)]
+#[test]
+fn search_in_a_flame_graph_finds_frames_only() {
+    let recorded = Recorded::new();
+    let page = recorded.export(&["flamegraph", "--weight", "samples"]);
+    let search = |text: &str| -> Value {
+        let script = root().join("tests/foreign/flamegraph.cjs");
+        let output = Command::new("node").arg(script).arg(&page).arg(text).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    for text in ["all", "al", "orders"] {
+        // What matches counts once, however often it is on a stack.
+        let has = |label: &str| label.to_lowercase().contains(text);
+        let is_found = |s: &&Sampled| has(&s.process) || s.labels.iter().any(|label| has(label));
+        let count = recorded.samples.iter().filter(is_found).count();
+        let found = search(text);
+        let said = found["said"].as_str().unwrap();
+        assert_eq!(said.split(' ').next(), Some(count.to_string().as_str()), "{text}: {said}");
+        let marked = found["marked"].as_array().unwrap();
+        assert!(marked.iter().all(|title| !title.as_str().unwrap().starts_with("all\n")));
+    }
+}
+
 #[test]
 fn exports_without_samples_say_what_would_record_them() {
     let simulated = simulated("recipe");
