@@ -66,7 +66,12 @@ fn members_of_json_are_documented() {
             let report = json(here.path(), kind, &[file]);
             let own = report.as_object().unwrap();
             let rows = own.values().filter_map(Value::as_array).flatten();
-            let columns = rows.filter_map(Value::as_object).flat_map(|row| row.keys());
+            let rows: Vec<_> = rows.filter_map(Value::as_object).collect();
+            for row in rows.iter().filter(|row| row.contains_key("process")) {
+                let parts = ["process_name", "pid"].map(|name| row.contains_key(name));
+                assert_eq!(parts, [true; 2], "{kind} {row:?}");
+            }
+            let columns = rows.iter().flat_map(|row| row.keys());
             for name in own.keys().chain(columns) {
                 assert!(page.contains(&format!("`{name}`")), "docs/analyze.md: {kind} {name}");
             }
