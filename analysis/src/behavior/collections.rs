@@ -15,6 +15,7 @@ use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
 
 use super::{Span, runtime_event};
+use crate::OpenOperations;
 use crate::loss::Loss;
 use crate::machine::Machine;
 use crate::observe::{EventRef, Joins, Observer};
@@ -190,19 +191,25 @@ pub struct OtherPauses {
     pub paused: u64,
 }
 
+/// A suspension that has not ended.
+#[derive(Clone, Copy, Debug)]
+struct Suspended {
+    since: i64,
+    reason: u64,
+    /// Index of the first collection that started in it.
+    started: Option<usize>,
+}
+
+/// A CLR: index of its process, and its number there.
+type Key = (usize, u16);
+
 /// A CLR at work.
 #[derive(Clone, Debug, Default)]
 struct Collector {
-    /// When threads were suspended, and why.
-    suspended: Option<(i64, u64)>,
-    /// Index of the first collection that started in the suspension.
-    started: Option<usize>,
     /// Indices of collections that have not ended.
     open: Vec<usize>,
     /// Index of the collection that started last.
     latest: Option<usize>,
-    /// Index of the collection that ended last.
-    ended: Option<usize>,
     allocated: u64,
     other: OtherPauses,
     /// The session of its events.
@@ -214,7 +221,11 @@ struct Collector {
 pub struct Collections {
     list: Vec<Collection>,
     pauses: Vec<Pause>,
-    collectors: BTreeMap<(usize, u16), Collector>,
+    collectors: BTreeMap<Key, Collector>,
+    /// CLRs whose threads are suspended.
+    suspended: OpenOperations<Key, Suspended>,
+    /// Index of the collection that ended last, to which what is stated after it belongs.
+    ended: OpenOperations<Key, usize>,
     given_up: u64,
     has_allocations: bool,
     span: Span,
@@ -242,6 +253,8 @@ impl Collections {
             list: Vec::new(),
             pauses: Vec::new(),
             collectors: BTreeMap::new(),
+            suspended: OpenOperations::default(),
+            ended: OpenOperations::default(),
             given_up: 0,
             has_allocations: false,
             span: Span::default(),
@@ -346,6 +359,15 @@ impl Collections {
         self.suspend.value_name(1, reason.into())
     }
 
+    /// The session of a CLR is that of its last start of a collection or suspension.
+    fn enter(&mut self, key: Key, session: usize) {
+        let collector = self.collectors.entry(key).or_default();
+        if std::mem::replace(&mut collector.session, session) != session {
+            self.suspended.change_scope(key, (session, None));
+            self.ended.change_scope(key, (session, None));
+        }
+    }
+
     fn start(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
         let Some(fields) = self.start.read(record) else { return };
         let value = |index| fields.uint(index).unwrap_or(0) as u32;
@@ -358,7 +380,14 @@ impl Collections {
         }
         let index = self.list.len();
         let since = latest.map(|latest| event.time.saturating_sub(latest.started));
-        (collector.latest, collector.session) = (Some(index), event.session);
+        self.enter((process, clr), event.session);
+        let suspended = self.suspended.get_mut(&(process, clr));
+        let shares_pause = suspended.as_ref().is_some_and(|of| of.started.is_some());
+        if let Some(suspended) = suspended {
+            suspended.started.get_or_insert(index);
+        }
+        let collector = self.collectors.entry((process, clr)).or_default();
+        collector.latest = Some(index);
         self.list.push(Collection {
             process,
             clr,
@@ -370,7 +399,7 @@ impl Collections {
             tid: event.tid,
             started_by: event.tid,
             allocated: std::mem::take(&mut collector.allocated),
-            shares_pause: collector.suspended.is_some() && collector.started.is_some(),
+            shares_pause,
             since_previous: since.and_then(|since| u64::try_from(since).ok()),
             ..Collection::default()
         });
@@ -378,9 +407,6 @@ impl Collections {
             collector.open.remove(0);
         }
         collector.open.push(index);
-        if collector.suspended.is_some() {
-            collector.started.get_or_insert(index);
-        }
     }
 
     fn end(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
@@ -393,7 +419,7 @@ impl Collections {
             |index: &usize| list.get(*index).is_some_and(|of| Some(u64::from(of.number)) == number);
         let Some(at) = collector.open.iter().rposition(is_this) else { return };
         let index = collector.open.remove(at);
-        collector.ended = Some(index);
+        self.ended.begin((process, clr), (collector.session, None), index);
         if let Some(collection) = list.get_mut(index) {
             collection.ended = Some(event.time);
             collection.tid = event.tid.or(collection.tid);
@@ -406,7 +432,8 @@ impl Collections {
         let clr = self.restarted.read(record).and_then(|fields| fields.uint(0));
         let clr = clr.unwrap_or(0) as u16;
         let Some(collector) = self.collectors.get_mut(&(process, clr)) else { return };
-        let Some((since, reason)) = collector.suspended.take() else { return };
+        let suspended = self.suspended.end(&(process, clr));
+        let Some(Suspended { since, reason, started }) = suspended else { return };
         let paused = u64::try_from(event.time.saturating_sub(since)).unwrap_or(0);
         let list = &mut self.list;
         let beside = || {
@@ -414,8 +441,7 @@ impl Collections {
             collector.open.iter().rfind(is_beside).copied()
         };
         let is_for_collection = FOR_COLLECTION.contains(&reason);
-        let owner = collector.started.take();
-        let owner = owner.or_else(|| beside().filter(|_| is_for_collection));
+        let owner = started.or_else(|| beside().filter(|_| is_for_collection));
         self.pauses.push(Pause {
             process,
             clr,
@@ -442,8 +468,8 @@ impl Collections {
     fn stats(&mut self, process: usize, record: &Record<'_>) {
         let Some(fields) = self.stats.read(record) else { return };
         let clr = fields.uint(0).unwrap_or(0) as u16;
-        let ended = self.collectors.get(&(process, clr)).and_then(|collector| collector.ended);
-        let Some(collection) = ended.and_then(|index| self.list.get_mut(index)) else { return };
+        let ended = self.ended.get(&(process, clr));
+        let Some(collection) = ended.and_then(|&index| self.list.get_mut(index)) else { return };
         collection.has_pinned = fields.uint(GENERATIONS).is_some();
         let sizes = |first: usize| {
             let mut sizes = [0; GENERATIONS];
@@ -464,8 +490,8 @@ impl Collections {
         };
         let clr = fields.uint(0).unwrap_or(0) as u16;
         let Some(collector) = self.collectors.get(&(process, clr)) else { return };
-        let index = collector.open.last().copied().or(collector.ended);
-        let Some(collection) = index.and_then(|index| self.list.get_mut(index)) else { return };
+        let index = collector.open.last().or_else(|| self.ended.get(&(process, clr)));
+        let Some(collection) = index.and_then(|&index| self.list.get_mut(index)) else { return };
         let (Some(heap), Some(rest)) = (fields.uint(1), fields.from(2)) else { return };
         if collection.heaps.len() >= MAX_HEAPS {
             return;
@@ -515,9 +541,9 @@ impl Observer for Collections {
                 let Some(fields) = self.suspend.read(record) else { return };
                 let clr = fields.uint(0).unwrap_or(0) as u16;
                 let reason = fields.uint(1).unwrap_or(1);
-                let collector = self.collectors.entry((process, clr)).or_default();
-                (collector.suspended, collector.started) = (Some((event.time, reason)), None);
-                collector.session = event.session;
+                self.enter((process, clr), event.session);
+                let suspended = Suspended { since: event.time, reason, started: None };
+                self.suspended.begin((process, clr), (event.session, None), suspended);
             }
             ALLOCATED => self.allocated(process, record),
             _ => {}
@@ -527,10 +553,8 @@ impl Observer for Collections {
     /// Collections end by their numbers; what belongs to the suspension or to the collection before
     /// may belong to a later one, which is missing.
     fn loss(&mut self, loss: &Loss) {
-        for collector in self.collectors.values_mut().filter(|c| loss.is_of(c.session, None)) {
-            self.given_up += u64::from(collector.suspended.take().is_some());
-            (collector.started, collector.ended) = (None, None);
-        }
+        self.given_up += self.suspended.give_up(loss) as u64;
+        self.ended.give_up(loss);
     }
 
     fn restart(&mut self) {

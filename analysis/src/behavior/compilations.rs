@@ -6,9 +6,9 @@
 use etl_format::read::Record;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::{FieldReader, clr};
-use foldhash::HashMap;
 
 use super::{Span, runtime_event};
+use crate::OpenOperations;
 use crate::loss::Loss;
 use crate::machine::Machine;
 use crate::machine::names::{text, tier_name, tier_of};
@@ -46,12 +46,11 @@ impl Compilation {
     }
 }
 
-/// A compilation that has not ended: when it began, bytes of IL, and the session.
+/// A compilation that has not ended: when it began, and bytes of IL.
 #[derive(Clone, Copy, Debug)]
 struct Started {
     at: i64,
     il_size: u32,
-    session: usize,
 }
 
 /// Collects the methods of a recording that were compiled at run time.
@@ -59,7 +58,7 @@ struct Started {
 pub struct Compilations {
     list: Vec<Compilation>,
     /// By process, thread and method.
-    started: HashMap<(usize, Option<u32>, u64), Started>,
+    started: OpenOperations<(usize, Option<u32>, u64), Started>,
     given_up: u64,
     span: Span,
     jitting: FieldReader<2>,
@@ -76,7 +75,7 @@ impl Compilations {
     #[must_use]
     pub fn new() -> Self {
         let jitting = FieldReader::of_event(CLR_RUNTIME, JITTING, ["MethodID", "MethodILSize"]);
-        let (list, started, span) = (Vec::new(), HashMap::default(), Span::default());
+        let (list, started, span) = (Vec::new(), OpenOperations::default(), Span::default());
         Compilations { list, started, given_up: 0, span, jitting }
     }
 
@@ -105,7 +104,7 @@ impl Compilations {
     }
 
     fn loaded(&mut self, process: usize, method: &clr::Method<'_>, event: &EventRef) {
-        let started = self.started.remove(&(process, event.tid, method.id));
+        let started = self.started.end(&(process, event.tid, method.id));
         if !self.span.has(event.time) {
             return;
         }
@@ -136,9 +135,8 @@ impl Observer for Compilations {
             let (Some(method), size) = (fields.uint(0), fields.uint(1).unwrap_or(0)) else {
                 return;
             };
-            let (at, session) = (event.time, event.session);
-            let started = Started { at, il_size: size as u32, session };
-            self.started.insert((process, event.tid, method), started);
+            let started = Started { at: event.time, il_size: size as u32 };
+            self.started.begin((process, event.tid, method), (event.session, None), started);
         } else if let Some(clr::Event::Method(clr::Change::Load, method)) =
             clr::decode(record).map(|decoded| decoded.event)
             && method.is_jitted()
@@ -148,9 +146,7 @@ impl Observer for Compilations {
     }
 
     fn loss(&mut self, loss: &Loss) {
-        let before = self.started.len();
-        self.started.retain(|_, started| !loss.is_of(started.session, None));
-        self.given_up += (before - self.started.len()) as u64;
+        self.given_up += self.started.give_up(loss) as u64;
     }
 
     fn restart(&mut self) {

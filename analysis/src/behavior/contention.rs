@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use etl_format::read::Record;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
-use foldhash::HashMap;
 
 use super::{Span, runtime_event};
+use crate::OpenOperations;
 use crate::loss::Loss;
 use crate::machine::{Change, Machine};
 use crate::observe::{EventRef, Joins, Observer, Stack};
@@ -35,12 +35,11 @@ pub struct LockWaits {
     pub longest: Option<(u64, i64)>,
 }
 
-/// A wait that has not ended: when it began, the number of this event, and its session.
+/// A wait that has not ended: when it began, and the number of this event.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     since: i64,
     number: u64,
-    session: usize,
 }
 
 /// What an event says of a wait.
@@ -57,7 +56,7 @@ enum Step {
 pub struct Contention {
     threads: BTreeMap<(usize, u32), LockWaits>,
     /// Waits that have not ended, by process, thread and kind.
-    open: HashMap<(usize, u32, u64), Open>,
+    open: OpenOperations<(usize, u32, u64), Open>,
     given_up: u64,
     span: Span,
     fields: FieldReader<1>,
@@ -74,7 +73,7 @@ impl Contention {
     #[must_use]
     pub fn new() -> Self {
         let fields = FieldReader::of_event(CLR_RUNTIME, START, ["ContentionFlags"]);
-        let (threads, open, span) = (BTreeMap::new(), HashMap::default(), Span::default());
+        let (threads, open, span) = (BTreeMap::new(), OpenOperations::default(), Span::default());
         Contention { threads, open, given_up: 0, span, fields }
     }
 
@@ -104,13 +103,14 @@ impl Contention {
         let flags = self.fields.read(record).and_then(|fields| fields.uint(0));
         let kind = flags.unwrap_or(0) & NATIVE;
         if id == START {
-            let began = Open { since: event.time, number: event.number, session: event.session };
-            if let Some(unended) = self.open.insert((process, tid, kind), began) {
+            let began = Open { since: event.time, number: event.number };
+            let scope = (event.session, None);
+            if let Some(unended) = self.open.begin((process, tid, kind), scope, began) {
                 self.add_unended((process, tid), unended.since, event.time);
             }
             return Some(Step::Begun);
         }
-        let Open { since, number, .. } = self.open.remove(&(process, tid, kind))?;
+        let Open { since, number } = self.open.end(&(process, tid, kind))?;
         let duration = self.span.part(since, event.time);
         if let Some(duration) = duration {
             let waits = self.threads.entry((process, tid)).or_default();
@@ -130,15 +130,13 @@ impl Contention {
     }
 
     fn give_up(&mut self, loss: &Loss) {
-        let before = self.open.len();
-        self.open.retain(|_, open| !loss.is_of(open.session, None));
-        self.given_up += (before - self.open.len()) as u64;
+        self.given_up += self.open.give_up(loss) as u64;
     }
 
     /// What waits now does so to the end of the recording.
     fn close(&mut self, machine: &Machine) {
         let end = machine.span().map_or(i64::MIN, |(_, last)| last);
-        for ((process, tid, _), Open { since, .. }) in std::mem::take(&mut self.open) {
+        for ((process, tid, _), Open { since, .. }) in self.open.take() {
             self.add_unended((process, tid), since, end);
         }
     }

@@ -12,6 +12,7 @@ use etl_schema::views::FieldReader;
 use foldhash::HashMap;
 
 use super::{Histogram, Span};
+use crate::OpenOperations;
 use crate::loss::Loss;
 use crate::machine::Machine;
 use crate::machine::names::text;
@@ -95,9 +96,6 @@ impl Actor {
 /// Who, the index of a file, and an operation.
 type Key = (Actor, Option<usize>, Operation);
 
-/// An operation that has not ended: what, when it began, and in which session.
-type Open = (Key, i64, usize);
-
 /// Collects the reads and writes of a recording.
 #[derive(Clone, Debug)]
 pub struct Io {
@@ -106,8 +104,8 @@ pub struct Io {
     files: Vec<Box<str>>,
     /// Indices of files by their key, which is another file's when the file is gone.
     by_key: HashMap<u64, usize>,
-    /// Operations by their request.
-    open: HashMap<u64, Open>,
+    /// Operations by their request: what, and when it began.
+    open: OpenOperations<u64, (Key, i64)>,
     given_up: u64,
     transfer: [FieldReader<4>; 2],
     flush: FieldReader<2>,
@@ -136,7 +134,7 @@ impl Io {
             totals: BTreeMap::new(),
             files: Vec::new(),
             by_key: HashMap::default(),
-            open: HashMap::default(),
+            open: OpenOperations::default(),
             given_up: 0,
             transfer: [hook::DISK_READ, hook::DISK_WRITE]
                 .map(|hook| FieldReader::of_hook(hook, TRANSFER)),
@@ -261,16 +259,16 @@ impl Io {
         let key = (Actor::new(machine, fields.uint(3)), file, operation);
         self.add(key, fields.uint(0).unwrap_or(0));
         if let Some(request) = fields.uint(2)
-            && (self.open.len() < MAX_OPEN || self.open.contains_key(&request))
+            && (self.open.len() < MAX_OPEN || self.open.get(&request).is_some())
         {
             // A packet that is used again replaces the operation whose end is missing.
-            self.open.insert(request, (key, event.time, event.session));
+            self.open.begin(request, (event.session, None), (key, event.time));
         }
     }
 
     fn ended(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         let request = self.end.read(record).and_then(|fields| fields.uint(0));
-        let Some((key, since, _)) = request.and_then(|request| self.open.remove(&request)) else {
+        let Some((key, since)) = request.and_then(|request| self.open.end(&request)) else {
             return;
         };
         let clock = machine.clock();
@@ -303,14 +301,11 @@ impl Observer for Io {
     }
 
     fn loss(&mut self, loss: &Loss) {
-        let before = self.open.len();
-        // Any processor may have ended an operation.
-        self.open.retain(|_, (.., session)| !loss.is_of(*session, None));
-        self.given_up += (before - self.open.len()) as u64;
+        self.given_up += self.open.give_up(loss) as u64;
     }
 
     fn finish(&mut self, machine: &Machine) {
-        self.open.clear();
+        self.open = OpenOperations::default();
         for ((actor, file, operation), total) in std::mem::take(&mut self.totals) {
             let actor = match actor {
                 Actor::Thread(tid) => Actor::Process(machine.first_process_of_thread(tid)),

@@ -7,11 +7,11 @@
 use etl_format::read::Record;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::{FieldReader, clr};
-use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use indexmap::IndexSet;
 
 use super::{contention, exceptions, runtime_event};
+use crate::OpenOperations;
 use crate::loss::Loss;
 use crate::machine::names::text;
 use crate::machine::{Change, Life, Machine};
@@ -66,8 +66,8 @@ pub struct Occurrences {
     list: Vec<Occurrence>,
     texts: IndexSet<Box<str>, RandomState>,
     /// Events with which waits began, by process, thread, and whether the lock is native: their
-    /// numbers, times and sessions.
-    waits: HashMap<(usize, u32, bool), (u64, i64, usize)>,
+    /// numbers and times.
+    waits: OpenOperations<(usize, u32, bool), (u64, i64)>,
     thrown: FieldReader<2>,
     contention: FieldReader<1>,
 }
@@ -86,7 +86,7 @@ impl Occurrences {
         Occurrences {
             list: Vec::new(),
             texts: IndexSet::default(),
-            waits: HashMap::default(),
+            waits: OpenOperations::default(),
             thrown: FieldReader::of_event(CLR_RUNTIME, exceptions::THROWN, thrown),
             contention: FieldReader::of_event(CLR_RUNTIME, contention::START, ["ContentionFlags"]),
         }
@@ -127,10 +127,10 @@ impl Occurrences {
         let flags = self.contention.read(record).and_then(|fields| fields.uint(0));
         let is_native = flags.unwrap_or(0) & contention::NATIVE != 0;
         if id == contention::START {
-            let begun = (event.number, event.time, event.session);
-            self.waits.insert((process, tid, is_native), begun);
-        } else if let Some((number, since, _)) = self.waits.remove(&(process, tid, is_native)) {
-            self.add(process, event, (number, since), Occurred::LockWait { is_native });
+            let begun = (event.number, event.time);
+            self.waits.begin((process, tid, is_native), (event.session, None), begun);
+        } else if let Some(begun) = self.waits.end(&(process, tid, is_native)) {
+            self.add(process, event, begun, Occurred::LockWait { is_native });
         }
     }
 
@@ -170,7 +170,7 @@ impl Observer for Occurrences {
     }
 
     fn loss(&mut self, loss: &Loss) {
-        self.waits.retain(|_, (.., session)| !loss.is_of(*session, None));
+        self.waits.give_up(loss);
     }
 
     fn restart(&mut self) {

@@ -9,9 +9,10 @@ use std::ops::AddAssign;
 use etl_format::constants::hook;
 use etl_format::read::Record;
 use etl_schema::views::FieldReader;
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 
 use super::{Histogram, Span};
+use crate::OpenOperations;
 use crate::loss::Loss;
 use crate::machine::{Change, Life, Machine};
 use crate::observe::{EventRef, Joins, Observer, Stack};
@@ -93,7 +94,7 @@ enum State {
 #[derive(Clone, Debug)]
 pub struct Waits {
     threads: BTreeMap<ThreadKey, ThreadTimes>,
-    states: HashMap<u32, Seen>,
+    states: OpenOperations<u32, Seen>,
     given_up: u64,
     /// The thread that runs on a processor.
     current: HashMap<u16, u32>,
@@ -115,7 +116,7 @@ impl Waits {
         let switch = ["NewThreadId", "OldThreadId", "OldThreadState", "OldThreadWaitReason"];
         Waits {
             threads: BTreeMap::new(),
-            states: HashMap::default(),
+            states: OpenOperations::default(),
             given_up: 0,
             current: HashMap::default(),
             switch: FieldReader::of_hook(hook::CSWITCH, switch),
@@ -206,8 +207,12 @@ impl Waits {
 
     /// A thread is in another state. Returns that before.
     fn see(&mut self, tid: u32, key: ThreadKey, state: State, event: &EventRef) -> Option<State> {
-        let seen = Seen { key, state, session: event.session, processor: event.processor };
-        self.states.insert(tid, seen).map(|before| before.state)
+        let (session, processor) = (event.session, event.processor);
+        // Any processor may end a wait, but only that of a running thread its run.
+        let is_running = matches!(state, State::Running { .. });
+        let scope = (session, is_running.then_some(processor));
+        let seen = Seen { key, state, session, processor };
+        self.states.begin(tid, scope, seen).map(|before| before.state)
     }
 
     /// A wait ends. Returns the thread that ended it and its ticks.
@@ -230,14 +235,8 @@ impl Waits {
         Some((waker, waited))
     }
 
-    /// Any processor may have ended a wait, but only that of a running thread its run.
     fn give_up(&mut self, loss: &Loss) {
-        let before = self.states.len();
-        self.states.retain(|_, seen| {
-            let is_running = matches!(seen.state, State::Running { .. });
-            !loss.is_of(seen.session, is_running.then_some(seen.processor))
-        });
-        self.given_up += (before - self.states.len()) as u64;
+        self.given_up += self.states.give_up(loss) as u64;
         match loss.processor {
             Some(processor) => drop(self.current.remove(&processor)),
             None => self.current.clear(),
@@ -248,15 +247,12 @@ impl Waits {
     /// as far as they ever are.
     fn close(&mut self, machine: &Machine) {
         let end = machine.kernel_span().map_or(i64::MIN, |(_, last)| last);
-        for Seen { key, state, session, processor } in
-            std::mem::take(&mut self.states).into_values()
-        {
+        // Losses up to the end: their sessions and processors.
+        let lost = machine.losses().iter().filter(|loss| loss.from.is_some() && loss.to.is_none());
+        let lost: HashSet<_> = lost.map(|loss| (loss.session, loss.processor)).collect();
+        for (_, Seen { key, state, session, processor }) in self.states.take() {
             let State::Running { since } = state else { continue };
-            let is_lost = |loss: &Loss| {
-                let is_open = loss.from.is_some() && loss.to.is_none();
-                is_open && loss.is_of(session, Some(processor))
-            };
-            if machine.losses().iter().any(is_lost) {
+            if [None, Some(processor)].iter().any(|of| lost.contains(&(session, *of))) {
                 self.given_up += 1;
             } else if let Some(ran) = self.span.part(since, end) {
                 self.threads.entry(key).or_default().running += ran;
@@ -276,7 +272,7 @@ impl Waits {
     fn forget(&mut self, change: &Change) {
         // The id was another thread's.
         if let Change::Thread(Life::Begun, tid) = change {
-            self.states.remove(tid);
+            self.states.end(tid);
         }
     }
 }

@@ -5,11 +5,10 @@ use etl_analysis::behavior::collections::Collections;
 use etl_analysis::behavior::compilations::Compilations;
 use etl_analysis::behavior::{contention, exceptions};
 use etl_analysis::loss::Loss;
-use etl_analysis::{EventRef, Machine, Observer};
+use etl_analysis::{EventRef, Machine, Observer, OpenOperations};
 use etl_format::read::Record;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
-use foldhash::HashMap;
 
 use super::packets::Packets;
 use super::selection::Selection;
@@ -26,8 +25,8 @@ type Wait = (u32, u32, u64);
 pub(super) struct Behavior {
     collections: Collections,
     compilations: Compilations,
-    /// When waits began, and in which session.
-    waits: HashMap<Wait, (i64, usize)>,
+    /// When waits began.
+    waits: OpenOperations<Wait, i64>,
     contended: FieldReader<1>,
     thrown: FieldReader<3>,
 }
@@ -39,7 +38,7 @@ impl Behavior {
         Behavior {
             collections: Collections::new(),
             compilations: Compilations::new(),
-            waits: HashMap::default(),
+            waits: OpenOperations::default(),
             contended: FieldReader::of_event(CLR_RUNTIME, contention::START, contended),
             thrown: FieldReader::of_event(CLR_RUNTIME, exceptions::THROWN, thrown),
         }
@@ -65,8 +64,8 @@ impl Behavior {
                 let flags = self.contended.read(record).and_then(|fields| fields.uint(0));
                 let key = (pid, tid, flags.unwrap_or(0) & contention::NATIVE);
                 if id == contention::START {
-                    self.waits.insert(key, (event.time, event.session));
-                } else if let Some((since, _)) = self.waits.remove(&key) {
+                    self.waits.begin(key, (event.session, None), event.time);
+                } else if let Some(since) = self.waits.end(&key) {
                     let span = (time.nanos(since), Some(time.nanos(event.time)));
                     let row = (owner, Row::Contention);
                     tracks.slice(packets, row, span, wait_name(key), &[]);
@@ -117,7 +116,7 @@ impl Behavior {
     pub fn loss(&mut self, loss: &Loss) {
         self.collections.loss(loss);
         self.compilations.loss(loss);
-        self.waits.retain(|_, (_, session)| !loss.is_of(*session, None));
+        self.waits.give_up(loss);
     }
 
     /// Writes what is complete only now.
@@ -127,8 +126,7 @@ impl Behavior {
         selection: &Selection,
         (tracks, packets): (&mut Tracks, &mut Packets<S>),
     ) {
-        let mut waits: Vec<(i64, Wait)> =
-            self.waits.iter().map(|(key, (at, _))| (*at, *key)).collect();
+        let mut waits: Vec<(i64, Wait)> = self.waits.iter().map(|(key, at)| (*at, *key)).collect();
         waits.sort_unstable();
         for (since, key) in waits {
             let row = (Owner { pid: key.0, tid: Some(key.1), clr: 0 }, Row::Contention);

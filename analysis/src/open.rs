@@ -1,0 +1,248 @@
+//! Operations whose ends are awaited, and which of them losses give up.
+
+use std::hash::Hash;
+
+use foldhash::HashMap;
+
+use crate::loss::Loss;
+
+/// Operations that began and have not ended, by key.
+///
+/// A loss gives up those whose ends may be among what is missing. It does not visit them: a trace
+/// may have as many losses as operations. Each has a scope, its session and processor, and a loss
+/// ends scopes. An operation of an ended scope is dropped when its key is used again, or with
+/// others once they are the most.
+#[derive(Clone, Debug)]
+pub struct OpenOperations<K, V> {
+    /// With the number of the scope in which each began.
+    all: HashMap<K, (usize, V)>,
+    /// How many of them are not given up.
+    count: usize,
+    scopes: Scopes,
+}
+
+impl<K, V> Default for OpenOperations<K, V> {
+    fn default() -> Self {
+        OpenOperations { all: HashMap::default(), count: 0, scopes: Scopes::default() }
+    }
+}
+
+impl<K: Hash + Eq, V> OpenOperations<K, V> {
+    /// How many are open.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether none is open.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The operation with a key.
+    #[must_use]
+    pub fn get(&self, key: &K) -> Option<&V> {
+        let (scope, value) = self.all.get(key)?;
+        self.scopes.is_open(*scope).then_some(value)
+    }
+
+    /// Likewise, to change it.
+    pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        let (scope, value) = self.all.get_mut(key)?;
+        self.scopes.is_open(*scope).then_some(value)
+    }
+
+    /// An operation begins in a session. Only records of `processor` can end it; `None` stands for
+    /// any. Returns the operation that it replaces.
+    pub fn begin(
+        &mut self,
+        key: K,
+        (session, processor): (usize, Option<u16>),
+        value: V,
+    ) -> Option<V> {
+        let scope = self.scopes.begin(session, processor);
+        self.count += 1;
+        let before = self.all.insert(key, (scope, value));
+        self.still_open(before)
+    }
+
+    /// An operation ends.
+    pub fn end(&mut self, key: &K) -> Option<V> {
+        let before = self.all.remove(key);
+        self.still_open(before)
+    }
+
+    /// An operation belongs to another session or processor from now on.
+    pub fn change_scope(&mut self, key: K, scope: (usize, Option<u16>)) {
+        if let Some(value) = self.end(&key) {
+            self.begin(key, scope, value);
+        }
+    }
+
+    /// An operation that was taken out, unless it had been given up.
+    fn still_open(&mut self, before: Option<(usize, V)>) -> Option<V> {
+        let (scope, value) = before?;
+        self.scopes.end(scope).then(|| {
+            self.count -= 1;
+            value
+        })
+    }
+
+    /// Gives up the operations whose ends may be missing by a loss. Returns how many.
+    pub fn give_up(&mut self, loss: &Loss) -> usize {
+        let given_up = self.scopes.close(loss);
+        self.count -= given_up;
+        // To visit all costs no more than to begin those that are dropped, or to end those before.
+        if self.all.len() > 2 * self.count {
+            let scopes = &self.scopes;
+            self.all.retain(|_, (scope, _)| scopes.is_open(*scope));
+            self.all.shrink_to(2 * self.count);
+        }
+        given_up
+    }
+
+    /// Takes out all that are open, in no order.
+    pub fn take(&mut self) -> impl Iterator<Item = (K, V)> + use<K, V> {
+        let OpenOperations { all, scopes, .. } = std::mem::take(self);
+        let open = all.into_iter().filter(move |(_, (scope, _))| scopes.is_open(*scope));
+        open.map(|(key, (_, value))| (key, value))
+    }
+
+    /// All that are open, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        let open = self.all.iter().filter(|(_, (scope, _))| self.scopes.is_open(*scope));
+        open.map(|(key, (_, value))| (key, value))
+    }
+}
+
+/// The scopes of operations, by number.
+#[derive(Clone, Debug, Default)]
+struct Scopes {
+    /// The numbers of those that no loss has ended, by session and processor.
+    current: Vec<HashMap<Option<u16>, usize>>,
+    /// How many operations are open in each; `None` once a loss ended it.
+    counts: Vec<Option<usize>>,
+}
+
+impl Scopes {
+    /// An operation begins. Returns the number of its scope.
+    fn begin(&mut self, session: usize, processor: Option<u16>) -> usize {
+        if self.current.len() <= session {
+            self.current.resize_with(session + 1, HashMap::default);
+        }
+        let next = self.counts.len();
+        let Some(of_session) = self.current.get_mut(session) else { return next };
+        let scope = *of_session.entry(processor).or_insert(next);
+        match self.counts.get_mut(scope) {
+            Some(count) => *count = count.map(|count| count + 1),
+            None => self.counts.push(Some(1)),
+        }
+        scope
+    }
+
+    /// An operation ends. Returns whether its scope has not ended before.
+    fn end(&mut self, scope: usize) -> bool {
+        let count = self.counts.get_mut(scope).and_then(Option::as_mut);
+        count.map(|count| *count -= 1).is_some()
+    }
+
+    fn is_open(&self, scope: usize) -> bool {
+        self.counts.get(scope).is_some_and(Option::is_some)
+    }
+
+    /// Ends the scopes that a loss is of. Returns how many operations were open in them.
+    fn close(&mut self, loss: &Loss) -> usize {
+        let Some(of_session) = self.current.get_mut(loss.session) else { return 0 };
+        let mut given_up = 0;
+        let mut close = |scope: usize| {
+            let count = self.counts.get_mut(scope).and_then(Option::take);
+            given_up += count.unwrap_or(0);
+        };
+        match loss.processor {
+            None => std::mem::take(of_session).into_values().for_each(close),
+            own => [None, own].iter().filter_map(|of| of_session.remove(of)).for_each(&mut close),
+        }
+        given_up
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::loss::LossKind;
+
+    fn loss(session: usize, processor: Option<u16>) -> Loss {
+        let (from, to, what) = (None, None, LossKind::BuffersLost);
+        Loss { from, to, processor, what, source: session, session }
+    }
+
+    /// A step: what happens, key, session, and processor.
+    type Event = (u8, u8, usize, Option<u16>);
+
+    fn events() -> impl Strategy<Value = Vec<Event>> {
+        let processor = prop::option::of(0..3u16);
+        prop::collection::vec((0..6u8, 0..12u8, 0..3usize, processor), 0..200)
+    }
+
+    proptest! {
+        /// A map that every loss visits, as the simple implementation.
+        #[test]
+        fn losses_give_up_the_operations_that_they_are_of(events in events()) {
+            let mut open: OpenOperations<u8, usize> = OpenOperations::default();
+            let mut naive: HashMap<u8, (usize, Option<u16>, usize)> = HashMap::default();
+            for (number, (what, key, session, processor)) in events.into_iter().enumerate() {
+                match what {
+                    0..=2 => {
+                        let before = naive.insert(key, (session, processor, number));
+                        let replaced = open.begin(key, (session, processor), number);
+                        prop_assert_eq!(replaced, before.map(|before| before.2));
+                    }
+                    3 | 4 => {
+                        prop_assert_eq!(open.end(&key), naive.remove(&key).map(|of| of.2));
+                    }
+                    _ => {
+                        let (loss, before) = (loss(session, processor), naive.len());
+                        naive.retain(|_, (session, of, _)| !loss.is_of(*session, *of));
+                        prop_assert_eq!(open.give_up(&loss), before - naive.len());
+                    }
+                }
+                prop_assert_eq!(open.len(), naive.len());
+                prop_assert_eq!(open.get(&key), naive.get(&key).map(|of| &of.2));
+                let mut all: Vec<_> = open.iter().map(|(&key, &number)| (key, number)).collect();
+                let mut expected: Vec<_> = naive.iter().map(|(&key, of)| (key, of.2)).collect();
+                all.sort_unstable();
+                expected.sort_unstable();
+                prop_assert_eq!(&all, &expected);
+                let mut taken: Vec<_> = open.clone().take().collect();
+                taken.sort_unstable();
+                prop_assert_eq!(&taken, &expected);
+            }
+        }
+    }
+
+    #[test]
+    fn many_losses_visit_each_operation_a_few_times() {
+        const OPEN: u32 = 1_000;
+        const LOSSES: u32 = 100_000;
+        let mut open: OpenOperations<u32, ()> = OpenOperations::default();
+        for key in 0..OPEN {
+            open.begin(key, (0, None), ());
+        }
+        let (mut visited, mut most) = (0, 0);
+        for key in OPEN..OPEN + LOSSES {
+            open.begin(key, (1, None), ());
+            let before = open.all.len();
+            assert_eq!(open.give_up(&loss(1, None)), 1);
+            // Those that were given up before are dropped only where all are visited.
+            visited += if open.all.len() < before { before } else { 0 };
+            most = most.max(before);
+        }
+        assert_eq!(open.len(), OPEN as usize);
+        assert!(visited < 4 * LOSSES as usize, "{visited}");
+        // Their memory is not kept either.
+        assert!(most < 4 * OPEN as usize, "{most}");
+    }
+}
