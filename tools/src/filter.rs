@@ -8,7 +8,7 @@
 use etl_analysis::{
     Analysis, ProcessLife, ProcessLives, ProcessSelector, Recording, UnknownProcess,
 };
-use etl_control::enable::Enablement;
+use etl_control::enable::{Enablement, EventKey};
 use etl_format::Guid;
 use etl_format::read::{Limits, Record, Records, Source};
 use etl_schema::providers;
@@ -152,7 +152,7 @@ impl Filter {
             && processes.is_empty()
             && lives.is_empty()
             && threads.is_empty()
-            && (enablement.level, enablement.any, enablement.all) == (0, 0, 0)
+            && *enablement == Enablement::default()
             && (from, to) == (&None, &None)
     }
 
@@ -226,16 +226,22 @@ impl Filter {
         if !any_process && !process.is_some_and(is_wanted) || !one_of(&self.threads, thread) {
             return false;
         }
-        let Enablement { level, any, .. } = self.enablement;
-        if self.ids.is_empty() && self.opcodes.is_empty() && level == 0 && any == 0 {
+        if self.ids.is_empty()
+            && self.opcodes.is_empty()
+            && self.enablement == Enablement::default()
+        {
             return true;
         }
         let HeaderFields { id, opcode, level, keyword, .. } = HeaderFields::of(record);
-        // A condition on an id or opcode excludes the records that have none. Level and keyword 0
-        // always pass, as a session does not filter such records by them either.
+        let level = level.unwrap_or(0);
+        let is_enabled = match id.zip(keyword) {
+            Some((id, keyword)) => self.enablement.admits(&EventKey { id, level, keyword }),
+            // A session filters by keywords and ids only the events that have both.
+            None => self.enablement.admits_level(level),
+        };
+        // A condition on an id or opcode excludes the records that have none.
         (self.ids.is_empty() || id.is_some_and(|id| self.ids.contains(&id)))
             && (self.opcodes.is_empty() || opcode.is_some_and(|o| self.opcodes.contains(&o)))
-            && self.enablement.admits_level(level.unwrap_or(0))
-            && self.enablement.admits_keyword(keyword.unwrap_or(0))
+            && is_enabled
     }
 }

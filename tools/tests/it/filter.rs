@@ -1,7 +1,7 @@
 //! Which events a filter admits.
 
 use crate::common::{Made, open, trace};
-use etl_control::enable::Enablement;
+use etl_control::enable::{Enablement, IdFilter};
 use etl_format::read::{Mode, Options, Order, Records};
 use etl_tools::filter::Filter;
 
@@ -41,6 +41,37 @@ fn level_admits_lower_and_equal_levels() {
 fn keyword_admits_events_with_one_of_the_bits_or_none() {
     assert_eq!(admitted(&enabled(0, 1)), [1, 2]);
     assert_eq!(admitted(&enabled(0, 6)), [1, 3, 5]);
+}
+
+#[test]
+fn every_part_of_an_enablement_counts() {
+    let of = |enablement| {
+        let filter = Filter { enablement, ..Filter::default() };
+        assert!(!filter.admits_all());
+        admitted(&filter)
+    };
+    let none = Enablement::default;
+    assert_eq!(of(Enablement { all: 4, ..none() }), [1, 5]);
+    assert_eq!(of(Enablement { ignore_keyword_0: true, ..none() }), [2, 3, 5]);
+    assert_eq!(of(Enablement { ids: IdFilter::In(vec![2, 5]), ..none() }), [2, 5]);
+    assert_eq!(of(Enablement { ids: IdFilter::Out(vec![2, 5]), ..Enablement::new(4, 3) }), [1, 3]);
+}
+
+/// A session filters by keywords and ids only what has them.
+#[test]
+fn records_without_keyword_and_id_pass_an_enablement() {
+    let ids = IdFilter::In(vec![1]);
+    let enablement = Enablement { ids, ignore_keyword_0: true, ..Enablement::new(4, 8) };
+    let filter = Filter { enablement, ..Filter::default() };
+    let file = trace(&[Made { keyword: 1, ..Made::new(2_000, 1, b"") }]);
+    let mut trace = open(&file);
+    let mut records = trace.records(Order::File).unwrap();
+    let (mut kernel, mut events) = (0, 0);
+    while let Some(record) = records.next_record().unwrap() {
+        let count = if record.is_kernel() { &mut kernel } else { &mut events };
+        *count += u32::from(filter.admits(&record));
+    }
+    assert_eq!((kernel > 0, events), (true, 0));
 }
 
 #[test]
