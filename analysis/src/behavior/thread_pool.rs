@@ -108,6 +108,8 @@ pub struct Queue {
     pub queued: u64,
     /// Ticks from when an item was queued until a thread took it.
     pub waits: Histogram,
+    /// Items that were queued and that no thread took.
+    pub waiting: u64,
     /// Items that a thread took and whose queuing was not recorded.
     pub unknown: u64,
 }
@@ -190,14 +192,6 @@ impl ThreadPool {
         &self.pools
     }
 
-    /// Items that were queued and that no thread took, of a pool.
-    #[must_use]
-    pub fn waiting(&self, pool: (usize, u16), is_io: bool) -> u64 {
-        let is_this =
-            |key: &&(usize, u16, bool, u64)| (key.0, key.1, key.2) == (pool.0, pool.1, is_io);
-        self.waiting.keys().filter(is_this).count() as u64
-    }
-
     /// The name of a reason of an adjustment.
     #[must_use]
     pub fn reason_name(&self, reason: u32) -> Option<&'static str> {
@@ -259,7 +253,8 @@ impl ThreadPool {
         let pool = self.pools.entry((process, clr)).or_default();
         let queue = if is_io { &mut pool.io } else { &mut pool.work };
         queue.queued += 1;
-        self.waiting.insert((process, clr, is_io, item), time);
+        let before = self.waiting.insert((process, clr, is_io, item), time);
+        queue.waiting += u64::from(before.is_none());
     }
 
     fn taken(&mut self, process: usize, is_io: bool, record: &Record<'_>, time: i64) {
@@ -270,7 +265,10 @@ impl ThreadPool {
         let pool = self.pools.entry((process, clr)).or_default();
         let queue = if is_io { &mut pool.io } else { &mut pool.work };
         match self.waiting.remove(&(process, clr, is_io, item)) {
-            Some(since) => queue.waits.add(u64::try_from(time.saturating_sub(since)).unwrap_or(0)),
+            Some(since) => {
+                queue.waiting -= 1;
+                queue.waits.add(u64::try_from(time.saturating_sub(since)).unwrap_or(0));
+            }
             None => queue.unknown += 1,
         }
     }

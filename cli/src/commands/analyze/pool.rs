@@ -65,9 +65,15 @@ pub(super) fn threadpool(args: &ReportArgs) -> Result<Outcome, Failure> {
     let changed = plural(list.rows.len() as u64, "change", "changes");
     report.headline.push(format!("{count}, {changed} of threads"));
     let mut sums = Table::new("pools", "pools", &columns(&SUMS));
+    let mut by_pool: BTreeMap<Key, Vec<&PoolEvent>> = BTreeMap::new();
+    for &change in &changes {
+        by_pool.entry((change.process, change.clr)).or_default().push(change);
+    }
+    let names = ThreadPool::new();
     for &(key, of) in &pools {
         let mut row = process_cells(machine, key.0).to_vec();
-        row.extend(sum(key, of, &changes));
+        let own = by_pool.get(&key).map_or(&[][..], Vec::as_slice);
+        row.extend(sum(key, of, own, &names));
         sums.rows.push(row);
     }
     let mut queues = Table::new("queues", "waits of work items", &columns(&QUEUES));
@@ -84,7 +90,7 @@ pub(super) fn threadpool(args: &ReportArgs) -> Result<Outcome, Failure> {
                 Cell::text(if is_io { "I/O" } else { "work" }),
                 Cell::Count(queue.queued),
                 Cell::Count(waits.count()),
-                Cell::Count(pool.waiting(key, is_io)),
+                Cell::Count(queue.waiting),
                 Cell::Count(queue.unknown),
                 cell(Some(waits.total())),
                 cell(waits.mean()),
@@ -150,23 +156,22 @@ fn kind(is_io: bool) -> &'static str {
     if is_io { "I/O" } else { "workers" }
 }
 
-/// The cells of [`SUMS`].
-fn sum(key: Key, pool: &Pool, changes: &[&PoolEvent]) -> Vec<Cell> {
-    let own = || changes.iter().filter(|change| (change.process, change.clr) == key);
+/// The cells of [`SUMS`], from the changes of a pool.
+fn sum(key: Key, pool: &Pool, changes: &[&PoolEvent], names: &ThreadPool) -> Vec<Cell> {
     let count = |what: PoolChange| {
-        own().filter(|change| change.change == what && !change.is_io).count() as u64
+        changes.iter().filter(|change| change.change == what && !change.is_io).count() as u64
     };
     let most = |is_io: bool| {
-        let there = own().filter(|c| c.is_io == is_io && c.change != PoolChange::Adjusted);
+        let there = changes.iter();
+        let there = there.filter(|c| c.is_io == is_io && c.change != PoolChange::Adjusted);
         there.map(|change| change.threads).max()
     };
     let mut reasons: BTreeMap<u32, u64> = BTreeMap::new();
-    for reason in own().filter_map(|change| change.reason) {
+    for reason in changes.iter().filter_map(|change| change.reason) {
         *reasons.entry(reason).or_default() += 1;
     }
     let main =
         reasons.into_iter().max_by_key(|&(reason, count)| (count, std::cmp::Reverse(reason)));
-    let names = ThreadPool::new();
     let main = main.map(|(reason, _)| {
         names.reason_name(reason).map_or_else(|| reason.to_string(), str::to_owned)
     });
