@@ -47,6 +47,9 @@ pub struct TypedTable {
     places: BTreeMap<(String, usize), usize>,
     /// Likewise the place of the name of its value.
     names: BTreeMap<(String, usize), usize>,
+    /// Names of columns in lower case, and how many underscores after each are known to lead to
+    /// names of other columns.
+    used: BTreeMap<String, usize>,
 }
 
 impl TypedTable {
@@ -54,8 +57,9 @@ impl TypedTable {
         let keys = EVENTS.columns.iter().take(VERSION).map(Slot::from);
         let slot = |name: &str, kind| Slot { name: name.to_owned(), kind, nullable: true };
         let own = [slot("version", Kind::Int32), slot("activity_id", Kind::Text)];
-        let slots = keys.chain(own).collect();
-        TypedTable { name, slots, places: BTreeMap::new(), names: BTreeMap::new() }
+        let slots: Vec<Slot> = keys.chain(own).collect();
+        let used = slots.iter().map(|slot| (slot.name.to_ascii_lowercase(), 1)).collect();
+        TypedTable { name, slots, places: BTreeMap::new(), names: BTreeMap::new(), used }
     }
 
     /// Its schema.
@@ -87,10 +91,16 @@ impl TypedTable {
             return;
         }
         // SQL does not distinguish capital letters.
-        let mut name = name.to_owned();
-        while self.slots.iter().any(|slot| slot.name.eq_ignore_ascii_case(&name)) {
-            name.push('_');
+        let (mut name, wanted) = (name.to_owned(), name.to_ascii_lowercase());
+        let (mut lower, mut added) = (wanted.clone(), 0);
+        while let Some(&more) = self.used.get(&lower) {
+            let underscores = "_".repeat(more);
+            name.push_str(&underscores);
+            lower.push_str(&underscores);
+            added += more;
         }
+        self.used.insert(lower, 1);
+        self.used.insert(wanted, added + 1);
         places.insert(key, self.slots.len());
         self.slots.push(Slot { name, kind, nullable: true });
     }
@@ -270,7 +280,7 @@ pub(crate) fn write<S: Source>(
         let Some(schema) = selected(&store, (context, options), &record) else { continue };
         let target = known.get(record.provider(), schema, || {
             let at = *index.get(table_name(&store, &record, schema).as_str())?;
-            Some((at, tables.values().nth(at)?.places_of(schema)))
+            Some((at, open.get(at)?.table.places_of(schema)))
         });
         let Some((at, places)) = target else { continue };
         let Some(open) = open.get_mut(*at) else { continue };
@@ -444,6 +454,27 @@ mod tests {
         // date -u -d '2024-02-29 12:34:56.789' +%s%6N
         assert_eq!(time([2024, 2, 4, 29, 12, 34, 56, 789]), Some(1_709_210_096_789_000));
         assert_eq!(time([0; 8]), None);
+    }
+
+    #[test]
+    fn columns_have_the_first_free_name_without_regard_to_capital_letters() {
+        let mut table = TypedTable::new("A.B".to_owned());
+        let mut expected: Vec<String> = table.slots.iter().map(|slot| slot.name.clone()).collect();
+        // Names that meet each other, in an order without a rule.
+        let mut number = 1u32;
+        for at in 0..500 {
+            number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let begin = ["a", "A", "b", "Version"][(number >> 24) as usize % 4];
+            let name = format!("{begin}{}", "_".repeat((number >> 16) as usize % 40));
+            let mut free = name.clone();
+            while expected.iter().any(|known| known.eq_ignore_ascii_case(&free)) {
+                free.push('_');
+            }
+            expected.push(free);
+            table.column((name.clone(), at), &name, Kind::Int64, false);
+        }
+        let names: Vec<_> = table.slots.iter().map(|slot| slot.name.clone()).collect();
+        assert_eq!(names, expected);
     }
 
     #[test]
