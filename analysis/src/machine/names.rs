@@ -152,6 +152,8 @@ pub struct ModuleNames {
     pub native_pdb: Option<Pdb>,
     path: Text,
     native_path: Text,
+    /// When it and all that had the id before it had gone; `i64::MAX` if one of them had not.
+    gone: i64,
 }
 
 /// The names of methods, modules, assemblies, domains and images.
@@ -241,6 +243,7 @@ impl Names {
             native_pdb: text.native_pdb,
             path: self.texts.number(text.il_path),
             native_path: self.texts.number(text.native_path),
+            gone: i64::MAX,
         };
         for (pdb, path) in
             [text.il_pdb, text.native_pdb].into_iter().zip([text.il_pdb_path, text.native_pdb_path])
@@ -250,19 +253,7 @@ impl Names {
                 self.pdbs.entry(pdb).or_insert(path);
             }
         }
-        let spans = self.modules.entry((clr, module.id)).or_default();
-        match spans.last_mut().filter(|last| last.to.is_none() && last.path == new.path) {
-            // Listed again, it is what it was.
-            Some(last) => {
-                last.to = new.to;
-                last.il_pdb = last.il_pdb.or(new.il_pdb);
-                last.native_pdb = last.native_pdb.or(new.native_pdb);
-                if last.native_path == 0 {
-                    last.native_path = new.native_path;
-                }
-            }
-            None => spans.push(new),
-        }
+        add_module(self.modules.entry((clr, module.id)).or_default(), new);
     }
 
     /// Takes in the path of an image, by its index.
@@ -308,9 +299,7 @@ impl Names {
     /// The module that had an id at a time: of several, the first that had not gone by then.
     #[must_use]
     pub fn module_at(&self, clr: ClrKey, id: u64, timestamp: i64) -> Option<&ModuleNames> {
-        let spans = self.modules.get(&(clr, id))?;
-        let had = |m: &&ModuleNames| m.to.is_none_or(|to| timestamp <= to);
-        spans.iter().find(had).or(spans.last())
+        module_at(self.modules.get(&(clr, id))?, timestamp)
     }
 
     /// All modules: their CLR, their id, and what events state.
@@ -345,8 +334,36 @@ impl Names {
     }
 }
 
+/// Adds what an event states of a module to those that had its id before.
+fn add_module(spans: &mut Vec<ModuleNames>, new: ModuleNames) {
+    match spans.last_mut().filter(|last| last.to.is_none() && last.path == new.path) {
+        // Listed again, it is what it was.
+        Some(last) => {
+            last.to = new.to;
+            last.il_pdb = last.il_pdb.or(new.il_pdb);
+            last.native_pdb = last.native_pdb.or(new.native_pdb);
+            if last.native_path == 0 {
+                last.native_path = new.native_path;
+            }
+        }
+        None => spans.push(new),
+    }
+    if let Some((last, before)) = spans.split_last_mut() {
+        let gone = before.last().map_or(i64::MIN, |before| before.gone);
+        last.gone = last.to.unwrap_or(i64::MAX).max(gone);
+    }
+}
+
+/// Of those that had an id, the first that had not gone by a time, or the last.
+fn module_at(spans: &[ModuleNames], timestamp: i64) -> Option<&ModuleNames> {
+    let first = spans.partition_point(|module| module.gone < timestamp);
+    spans.get(first).or(spans.last())
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn utf16(text: &str) -> Vec<u8> {
@@ -369,6 +386,29 @@ mod tests {
         let half = texts.number(&[0x48, 0xd8]);
         assert_eq!(texts.get(half), "\u{fffd}");
         assert_eq!(texts.number(&[0]), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn module_at_finds_the_first_that_had_not_gone(
+            events in prop::collection::vec((0..3u32, prop::option::of(0..20i64)), 1..20),
+        ) {
+            let mut spans = Vec::new();
+            for (path, to) in events {
+                let (assembly, flags) = (0, 0);
+                let (il_pdb, native_pdb, native_path, gone) = (None, None, 0, 0);
+                let from = None;
+                let new = ModuleNames {
+                    from, to, assembly, flags, il_pdb, native_pdb, path, native_path, gone,
+                };
+                add_module(&mut spans, new);
+                for time in [i64::MIN, i64::MAX].into_iter().chain(-1..21) {
+                    let had = |of: &&ModuleNames| of.to.is_none_or(|to| time <= to);
+                    let first = spans.iter().find(had).or(spans.last());
+                    prop_assert_eq!(module_at(&spans, time), first);
+                }
+            }
+        }
     }
 
     #[test]
