@@ -1,5 +1,7 @@
 //! Activities: from an event that starts one to the event that stops it, on whatever thread.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use etl_analysis::EventRef;
 use etl_format::Guid;
 use etl_format::read::{EventHeader, Record};
@@ -28,10 +30,36 @@ struct Started {
     name: Option<Box<str>>,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// Activities that have not ended.
+#[derive(Debug, Default)]
 struct Open {
-    task: u16,
-    activity: KeptActivity,
+    /// By provider, activity id and number of the start; with the task.
+    all: BTreeMap<(Guid, Guid, u64), (u16, KeptActivity)>,
+    /// Their keys, with the task before the number.
+    of_tasks: BTreeSet<(Guid, Guid, u16, u64)>,
+    /// Starts so far.
+    starts: u64,
+}
+
+impl Open {
+    fn start(&mut self, (provider, task): (Guid, u16), activity: KeptActivity) {
+        self.all.insert((provider, activity.id, self.starts), (task, activity));
+        self.of_tasks.insert((provider, activity.id, task, self.starts));
+        self.starts += 1;
+    }
+
+    /// Ends the last one of the task, or of any: tasks differ where a provider states none and both
+    /// events have their own.
+    fn stop(&mut self, (provider, task): (Guid, u16), id: Guid) -> Option<KeptActivity> {
+        let of_task = (provider, id, task, 0)..=(provider, id, task, u64::MAX);
+        let start = match self.of_tasks.range(of_task).next_back() {
+            Some(&(.., start)) => start,
+            None => self.all.range((provider, id, 0)..=(provider, id, u64::MAX)).next_back()?.0.2,
+        };
+        let (task, activity) = self.all.remove(&(provider, id, start))?;
+        self.of_tasks.remove(&(provider, id, task, start));
+        Some(activity)
+    }
 }
 
 /// Collects activities.
@@ -41,9 +69,7 @@ pub(super) struct Activities {
     given: SchemaStore,
     names: HashMap<Started, u32>,
     list: Vec<Started>,
-    /// By provider and activity id.
-    open: HashMap<(Guid, Guid), Vec<Open>>,
-    count: usize,
+    open: Open,
 }
 
 impl Activities {
@@ -54,8 +80,7 @@ impl Activities {
             store,
             names: HashMap::default(),
             list: Vec::new(),
-            open: HashMap::default(),
-            count: 0,
+            open: Open::default(),
         }
     }
 
@@ -98,10 +123,9 @@ impl Activities {
         event: &EventRef,
         spool: &mut Spool<S>,
     ) {
-        let key = (header.provider, header.activity);
-        let task = header.descriptor.task;
+        let of = (header.provider, header.descriptor.task);
         if header.descriptor.opcode == START {
-            if self.count >= MAX_OPEN {
+            if self.open.all.len() >= MAX_OPEN {
                 return;
             }
             let activity = KeptActivity {
@@ -112,25 +136,16 @@ impl Activities {
                 name: self.name(record, header),
                 id: header.activity,
             };
-            self.open.entry(key).or_default().push(Open { task, activity });
-            self.count += 1;
-            return;
+            self.open.start(of, activity);
+        } else if let Some(activity) = self.open.stop(of, header.activity) {
+            spool.activity(KeptActivity { to: Some(event.time), ..activity });
         }
-        let Some(open) = self.open.get_mut(&key) else { return };
-        // Tasks differ where a provider states none and both events have their own.
-        let at = open.iter().rposition(|open| open.task == task).unwrap_or(open.len() - 1);
-        let Open { activity, .. } = open.remove(at);
-        if open.is_empty() {
-            self.open.remove(&key);
-        }
-        self.count -= 1;
-        spool.activity(KeptActivity { to: Some(event.time), ..activity });
     }
 
     /// Keeps the activities that have not ended.
     pub fn finish<S: Storage>(&mut self, spool: &mut Spool<S>) {
-        let open = std::mem::take(&mut self.open).into_values().flatten();
-        let mut open: Vec<KeptActivity> = open.map(|open| open.activity).collect();
+        let open = std::mem::take(&mut self.open).all.into_values();
+        let mut open: Vec<KeptActivity> = open.map(|(_, activity)| activity).collect();
         open.sort_unstable_by_key(|of| (of.from, of.pid, of.tid, of.name, of.id));
         for activity in open {
             spool.activity(activity);
@@ -186,6 +201,24 @@ fn activity_name(event: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stop_ends_the_last_activity_of_its_task_or_of_any() {
+        let (provider, other, id) =
+            (Guid::from_bytes([1; 16]), Guid::from_bytes([2; 16]), Guid::ZERO);
+        let mut open = Open::default();
+        for (from, task) in [(1, 7), (2, 8), (3, 7), (4, 9)] {
+            let activity = KeptActivity { from, to: None, pid: 4, tid: 8, name: 0, id };
+            open.start((provider, task), activity);
+        }
+        let mut stop = |provider, task| open.stop((provider, task), id).map(|of| of.from);
+        assert_eq!(
+            [7, 7, 7, 7, 7].map(|task| stop(provider, task)),
+            [Some(3), Some(1), Some(4), Some(2), None]
+        );
+        assert_eq!(stop(other, 7), None);
+        assert!(open.all.is_empty() && open.of_tasks.is_empty());
+    }
 
     #[test]
     fn activity_is_named_by_what_starts() {
