@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use etl_analysis::Machine;
-use etl_analysis::machine::Thread;
+use etl_analysis::machine::{Process, Thread};
 use etl_analysis::profile::{FrameKind, Profile, Root, TimedSample};
 use serde_json::json;
 
@@ -76,6 +76,8 @@ pub(super) struct Threads<'a> {
     collecting: BTreeMap<ThreadKey, Vec<(i64, i64)>>,
     /// Threads that began first in their processes, by index of the process.
     first: BTreeMap<usize, u32>,
+    /// For each process, how many had its id before.
+    earlier: Vec<usize>,
 }
 
 impl<'a> Threads<'a> {
@@ -98,8 +100,15 @@ impl<'a> Threads<'a> {
                 first.entry(process).or_insert(thread.tid);
             }
         }
+        let mut by_id: BTreeMap<u32, usize> = BTreeMap::new();
+        let number = |process: &Process| {
+            let count = by_id.entry(process.pid()).or_default();
+            *count += 1;
+            *count - 1
+        };
+        let earlier = machine.processes().iter().map(number).collect();
         let by_root = ByRoot::new(profile);
-        Threads { collected, machine, profile, times, by_root, collecting, first }
+        Threads { collected, machine, profile, times, by_root, collecting, first, earlier }
     }
 
     /// Writes all threads: those with samples, the one with the most first, then those that only
@@ -179,8 +188,7 @@ impl<'a> Threads<'a> {
 
     /// The id of a process as a text: a later process with the same id has another one.
     fn pid(&self, pid: u32, index: usize) -> String {
-        let before = self.machine.processes().get(..index).unwrap_or_default();
-        match before.iter().filter(|process| process.pid() == pid).count() {
+        match self.earlier.get(index).copied().unwrap_or(0) {
             0 => pid.to_string(),
             earlier => format!("{pid}.{earlier}"),
         }

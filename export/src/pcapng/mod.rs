@@ -129,17 +129,17 @@ impl Interfaces {
             if self.radios.contains(&(*card, *layer)))
     }
 
-    /// Whether packets of this place are written. Of the layers above a network card one is enough:
-    /// the card itself, where it is there, or the first.
-    fn is_written(&self, place: &Place, options: PacketOptions) -> bool {
-        let Place::Layer { card, .. } = place else { return true };
-        let of_card = |other: &&Place| matches!(other, Place::Layer { card: c, .. } if c == card);
-        let first = self.places.keys().find(of_card);
-        let same = |first: &Place| match (first, place) {
-            (Place::Layer { layer: a, .. }, Place::Layer { layer: b, .. }) => a == b,
-            _ => false,
-        };
-        options.all_layers || first.is_none_or(same)
+    /// The places whose packets are written. Of the layers above a network card one is enough: the
+    /// card itself, where it is there, or the first.
+    fn written(&self, options: PacketOptions) -> impl Iterator<Item = (&Place, &[String; 2])> {
+        let mut first = None;
+        self.places.iter().filter(move |(place, _)| {
+            let Place::Layer { card, layer, .. } = place else { return true };
+            // The layers of a card follow each other.
+            let (_, written) = first.filter(|(of, _)| of == card).unwrap_or((*card, *layer));
+            first = Some((*card, written));
+            options.all_layers || written == *layer
+        })
     }
 }
 
@@ -191,14 +191,12 @@ impl<W: Write> PacketWriter<W> {
         section.u32(u32::MAX).u32(u32::MAX).text(option::SECTION_APPLICATION, application);
         block.write(&mut out)?;
         let (mut numbers, mut with_radio) = (BTreeMap::new(), Vec::new());
-        for (place, names) in &interfaces.places {
-            if interfaces.is_written(place, options) {
-                let has_radio = interfaces.has_radio(place);
-                describe(&mut block, (place, has_radio), names, &interfaces.components);
-                with_radio.push(has_radio);
-                block.write(&mut out)?;
-                numbers.insert(place.clone(), numbers.len() as u32);
-            }
+        for (place, names) in interfaces.written(options) {
+            let has_radio = interfaces.has_radio(place);
+            describe(&mut block, (place, has_radio), names, &interfaces.components);
+            with_radio.push(has_radio);
+            block.write(&mut out)?;
+            numbers.insert(place.clone(), numbers.len() as u32);
         }
         if options.events {
             begin_interface(&mut block, event::LINK).text(option::INTERFACE_NAME, "etw");

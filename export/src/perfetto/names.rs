@@ -3,6 +3,8 @@
 use etl_analysis::Machine;
 use etl_analysis::machine::{Process, Thread};
 
+use foldhash::HashSet;
+
 use super::fields::{packet, process, process_tree, thread};
 use super::packets::Packets;
 use super::selection::Selection;
@@ -27,6 +29,18 @@ pub(super) fn write<S: Storage>(
     };
     let selected = |index: usize, process: &Process| {
         selection.admits_process(machine, index, process.started().unwrap_or(first))
+    };
+    // Of selected threads, the processes.
+    let threads = selection.selected_threads();
+    let of_threads: HashSet<usize> = (machine.threads().iter())
+        .filter(|thread| threads.contains(&thread.tid))
+        .filter_map(|of| machine.process_at(of.pid, of.started.unwrap_or(i64::MIN)))
+        .collect();
+    // Whether the life of a selected process is written: it started or ended at the selected time.
+    let has_life = |index: usize, of: &Process| {
+        let mut ends = [of.started(), of.ended()].into_iter().flatten();
+        ends.any(|at| selection.admits_time(at))
+            && (threads.is_empty() || of_threads.contains(&index))
     };
     // Parents first: an importer that meets a parent later takes it for another process.
     let mut order: Vec<(u64, usize)> = (machine.processes().iter().enumerate())
@@ -53,7 +67,7 @@ pub(super) fn write<S: Storage>(
         let mut message = Message::default();
         message.message(process_tree::PROCESSES, &part);
         packets.write(Some(at), packet::PROCESS_TREE, &message);
-        if has_life(machine, selection, index, of) {
+        if has_life(index, of) {
             lifetime(time, of, first, (tracks, packets));
         }
     }
@@ -78,20 +92,6 @@ pub(super) fn write<S: Storage>(
     if size > 0 {
         packets.write(at_start, packet::PROCESS_TREE, &message);
     }
-}
-
-/// Whether the life of a selected process is written: it started or ended at the selected time. Of
-/// selected threads, it has one.
-fn has_life(machine: &Machine, selection: &Selection, index: usize, of: &Process) -> bool {
-    let ends = [of.started(), of.ended()].into_iter().flatten();
-    let threads = selection.selected_threads();
-    let is_own = |thread: &Thread| {
-        thread.pid == of.pid()
-            && threads.contains(&thread.tid)
-            && machine.process_at(thread.pid, thread.started.unwrap_or(i64::MIN)) == Some(index)
-    };
-    { ends }.any(|at| selection.admits_time(at))
-        && (threads.is_empty() || machine.threads().iter().any(is_own))
 }
 
 /// Writes the life of a process that started or ended in the recording, as a slice.
