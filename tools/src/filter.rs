@@ -5,6 +5,8 @@
 //! Level and keyword follow the rule of sessions ([`Enablement`]): level 0 and keyword 0 select
 //! everything, and an event without a level or keyword passes.
 
+use std::collections::BTreeSet;
+
 use etl_analysis::{
     Analysis, ProcessLife, ProcessLives, ProcessSelector, Recording, UnknownProcess,
 };
@@ -23,7 +25,7 @@ use crate::slice::Subject;
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// The GUIDs of providers.
-    pub providers: Vec<Guid>,
+    pub providers: BTreeSet<Guid>,
     /// Further providers by names that only the trace can resolve: see [`Filter::learn_names`].
     pub names: Vec<String>,
     /// Ids of events.
@@ -114,11 +116,7 @@ impl Filter {
             if guids.peek().is_none() {
                 unknown.push(name.clone());
             }
-            for guid in guids {
-                if !self.providers.contains(&guid) {
-                    self.providers.push(guid);
-                }
-            }
+            self.providers.extend(guids);
         }
         unknown
     }
