@@ -6,7 +6,7 @@ use etl_format::Guid;
 use etl_format::constants::{ExtendedType, group_guid, group_name};
 use etl_format::read::Record;
 
-use crate::tables::Registry;
+use crate::tables::{Registry, windows};
 
 /// `Microsoft-Windows-DotNETRuntime`.
 pub const CLR_RUNTIME: Guid =
@@ -154,6 +154,21 @@ pub fn by_name(name: &str) -> Option<Guid> {
     Some(Guid::from_bytes(found.guid()))
 }
 
+/// The provider or kernel event class that a user means by a GUID (braces do not matter), a name
+/// ([`by_name`]), or the end of a name after a hyphen that no other provider of Windows has.
+///
+/// ```
+/// use etl_schema::providers;
+///
+/// assert_eq!(providers::find("Kernel-Process"), Some(providers::KERNEL_PROCESS));
+/// assert_eq!(providers::find("rundown"), Some(providers::CLR_RUNDOWN));
+/// ```
+#[must_use]
+pub fn find(text: &str) -> Option<Guid> {
+    let guid = text.trim_matches(['{', '}']).parse().ok();
+    guid.or_else(|| by_name(text)).or_else(|| windows::find(text))
+}
+
 /// All providers and classes of a name (case does not matter), where it is built in: classes of
 /// older providers of Windows have the name of their provider.
 #[must_use]
@@ -194,6 +209,22 @@ mod tests {
         }
         assert_eq!(by_name("PerfInfo").and_then(name), Some("PerfInfo"));
         assert_eq!(by_name("no such provider"), None);
+    }
+
+    #[test]
+    fn find_reads_guids_names_and_ends_of_names_that_are_unique() {
+        let guid = "{22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716}";
+        for text in [guid, "microsoft-windows-kernel-process", "kernel-process"] {
+            assert_eq!(find(text), Some(KERNEL_PROCESS), "{text}");
+        }
+        assert_eq!(
+            (find("runtime"), find("FileIo")),
+            (Some(CLR_RUNTIME), Some(kernel_class::FILE_IO))
+        );
+        // Many providers have names that end so.
+        for text in ["Client", "Kernel", "", "-"] {
+            assert_eq!(find(text), None, "{text:?}");
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use etl_format::Guid;
 use etl_format::read::{Limits, Record, Records, Source};
 use etl_schema::providers;
 use etl_schema::store::SchemaStore;
+use etl_schema::tables::windows;
 
 use crate::context::Context;
 use crate::header_fields::HeaderFields;
@@ -59,7 +60,8 @@ pub enum SelectError {
 }
 
 impl Filter {
-    /// Selects events of these providers, each a GUID or a name.
+    /// Selects events of these providers, each a GUID, a name, or the end of a name that no other
+    /// provider of Windows has.
     #[must_use]
     pub fn of_providers<T: AsRef<str>>(providers: impl IntoIterator<Item = T>) -> Self {
         let mut filter = Filter::default();
@@ -70,7 +72,9 @@ impl Filter {
                 Err(_) => providers::all_by_name(provider),
             };
             if guids.is_empty() {
+                // A provider that only the trace knows may be called so.
                 filter.names.push(provider.to_owned());
+                filter.providers.extend(windows::find(provider));
             }
             filter.providers.extend(guids);
         }
@@ -108,12 +112,12 @@ impl Filter {
     }
 
     /// Resolves names of providers from schemas that were read. Returns the names that are in none
-    /// of them.
+    /// of them, nor the end of a name of Windows.
     pub fn learn_names(&mut self, store: &SchemaStore) -> Vec<String> {
         let mut unknown = Vec::new();
         for name in &self.names {
             let mut guids = store.providers_named(name).peekable();
-            if guids.peek().is_none() {
+            if guids.peek().is_none() && windows::find(name).is_none() {
                 unknown.push(name.clone());
             }
             self.providers.extend(guids);

@@ -5,8 +5,9 @@ use etl_format::constants::{ClockType, LogFileMode};
 
 use super::error::Error;
 use crate::enable::{EnableProperties, Enablement, IdFilter, Scope};
+use etl_schema::providers;
 use etl_schema::sources::provider_guid;
-use etl_schema::tables::Registry;
+use etl_schema::tables::{Registry, windows};
 
 /// The session that the kernel's events go to, and that the tools mean where no name is given.
 pub const KERNEL_SESSION: &str = "NT Kernel Logger";
@@ -294,14 +295,16 @@ impl ProviderSpec {
 
     /// The enablement that the session asks for; what the line leaves out is 0, which stands for
     /// all levels and all keywords. Keywords by name are looked up among those of the provider in
-    /// `registry`.
+    /// `registry`, or of Windows.
     ///
     /// # Errors
     /// The first keyword that the provider does not have, or whose provider is not known.
     pub fn enablement(&self, registry: &Registry) -> Result<Enablement, Error> {
         let any = match &self.keywords {
             Some(Keywords::Names(names)) => {
-                let provider = self.provider.guid(registry).and_then(|g| registry.provider(g));
+                let provider = self.provider.guid(registry);
+                let provider =
+                    provider.and_then(|g| registry.provider(g).or_else(|| windows::kept(g)));
                 let mut any = 0;
                 for name in names {
                     let mask = provider.and_then(|p| p.keyword(name));
@@ -334,14 +337,20 @@ pub enum ProviderRef {
 }
 
 impl ProviderRef {
-    /// The GUID: as given, of a provider of this name in `registry`, or hashed from the name.
+    /// The GUID: as given, of a provider of this name in `registry` or of Windows, or hashed from the
+    /// name.
     #[must_use]
     pub fn guid(&self, registry: &Registry) -> Option<Guid> {
         match self {
             ProviderRef::Guid(guid) => Some(*guid),
             ProviderRef::Name(name) => {
                 let named = registry.providers().find(|p| p.name.eq_ignore_ascii_case(name));
-                named.map(|p| p.guid)
+                // Tools take no parts of names.
+                let is_named = |guid: &Guid| {
+                    providers::name(*guid).is_some_and(|known| known.eq_ignore_ascii_case(name))
+                };
+                let of_windows = || providers::by_name(name).filter(is_named);
+                named.map(|p| p.guid).or_else(of_windows)
             }
             ProviderRef::Hashed(name) => Some(provider_guid(name)),
             ProviderRef::File(_) => None,

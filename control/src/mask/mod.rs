@@ -53,7 +53,7 @@ pub struct Suppressed<'a> {
     pub suggested_mask: Option<u64>,
 }
 
-/// Explains a mask of one of the CLR's providers, as this set of tables describes it.
+/// Explains a mask of a provider, as this set of tables describes it. The CLR has rules of its own.
 #[must_use]
 pub fn explain(tables: TableSet, provider: &Provider, mask: u64, level: u8) -> Explanation<'_> {
     let (names, unnamed) = provider.keyword_names(mask);

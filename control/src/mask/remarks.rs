@@ -6,7 +6,10 @@ use etl_schema::clr::keyword::{
     APP_DOMAIN_RESOURCES, END_ENUMERATION, END_RUNDOWN, IL_MAP, JIT, LOADER, NGEN, OVERRIDE_NGEN,
     PERF_TRACK, START_ENUMERATION, START_RUNDOWN, THREADING,
 };
-use etl_schema::tables::{Provider, TableSet, errata};
+use etl_schema::tables::{Provider, Registry, TableSet, errata};
+
+/// Keywords that stand for channels: Windows reserves these bits.
+const CHANNELS: u64 = 0xffff << 48;
 
 /// A remark on a mask.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,9 +49,19 @@ pub(super) fn of(
     if mask == u64::from(u32::MAX) {
         let text = "a mask of 32 ones is not \"all\": keywords above bit 31 are off";
         out.add(text, Some(u64::MAX), None);
-    } else if explanation.unnamed != 0 && mask != u64::MAX {
-        let text = format!("bits {:#x} mean nothing to {}", explanation.unnamed, provider.name);
-        out.add(text, None, None);
+    } else if mask != u64::MAX {
+        // The tables of Windows do not say which events are in which channel.
+        let is_of_windows = !Registry::builtin().has(provider.guid);
+        let channels = if is_of_windows { explanation.unnamed & CHANNELS } else { 0 };
+        if channels != 0 {
+            let text = format!("bits {channels:#x} select channels: their events are not listed");
+            out.add(text, None, None);
+        }
+        let nothing = explanation.unnamed & !channels;
+        if nothing != 0 {
+            let text = format!("bits {nothing:#x} mean nothing to {}", provider.name);
+            out.add(text, None, None);
+        }
     }
     let kind = ProviderKind::of(provider.guid);
     if kind != ProviderKind::Other && level != 0 && level < INFORMATIONAL {

@@ -1,6 +1,7 @@
 //! Masks of the documents and others, taken apart.
 
 use super::*;
+use etl_schema::{providers, tables};
 
 fn provider(name: &str) -> &'static Provider {
     Registry::builtin().find(name).unwrap()
@@ -169,4 +170,17 @@ fn explain_applies_only_the_enable_rule_to_the_private_provider() {
             .iter()
             .all(|r| r.event.schema.keywords & 1 != 0 || r.event.schema.name == "FailFast")
     );
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
+fn explain_names_channels_in_masks_of_windows_providers() {
+    let process = tables::provider(TableSet::Shipped, providers::KERNEL_PROCESS).unwrap();
+    let e = explain(TableSet::Shipped, process, 0x8000_0000_0000_0010, 5);
+    assert_eq!(e.names, ["WINEVENT_KEYWORD_PROCESS"]);
+    assert!(symbols(&e).iter().any(|symbol| symbol == "ProcessStart"), "{:?}", symbols(&e));
+    assert!(!symbols(&e).iter().any(|symbol| symbol.starts_with("Image")));
+    assert!(says(&e, "0x8000000000000000 select channels") && !says(&e, "mean nothing"));
+    let e = explain(TableSet::Shipped, process, 0x10_0000_0000, 5);
+    assert!(e.raised.is_empty() && says(&e, "0x1000000000 mean nothing"), "{:?}", e.remarks);
 }

@@ -38,6 +38,13 @@ pub enum TableSet {
     Documented,
 }
 
+/// The provider with this GUID, with its keywords and events: one of the CLR in these tables, else
+/// one that Windows ships and whose events are known.
+#[must_use]
+pub fn provider(tables: TableSet, guid: Guid) -> Option<&'static Provider> {
+    Registry::of(tables).provider(guid).or_else(|| windows::kept(guid))
+}
+
 /// The classic events of the kernel and of merges, by class: file name and text.
 pub const CLASSIC_TABLE: (&str, &str) = ("kernel.txt", include_str!("../../tables/kernel.txt"));
 

@@ -24,6 +24,16 @@ pub fn provider(guid: Guid) -> Option<Result<Provider, TableError>> {
     (found.event_count() > 0).then(|| parse::provider_of_windows(found.table()))
 }
 
+/// The same, kept as long as the program runs.
+#[must_use]
+pub fn kept(guid: Guid) -> Option<&'static Provider> {
+    static PROVIDERS: OnceLock<Vec<OnceLock<Option<Provider>>>> = OnceLock::new();
+    let at = etl_providers::position(guid.to_bytes())?;
+    let all = || iter::repeat_with(OnceLock::new).take(etl_providers::all().len()).collect();
+    let kept = PROVIDERS.get_or_init(all).get(at)?;
+    kept.get_or_init(|| provider(guid)?.ok()).as_ref()
+}
+
 /// The provider with this name (case does not matter), this GUID, or the only one whose name ends
 /// so after a hyphen (`Kernel-Process`).
 #[must_use]

@@ -5,8 +5,8 @@ use etl_control::controller::{
     Session, Tool, kernel_groups, parse_provider_file, tracelog_changes, tracelog_groups,
 };
 use etl_format::constants::LogFileMode;
-use etl_schema::providers::{self, KERNEL_TRACE};
-use etl_schema::tables::{Provider, Registry, windows};
+use etl_schema::providers::KERNEL_TRACE;
+use etl_schema::tables::Registry;
 
 use super::args::Args;
 use super::reader::{Controllers, Reader, SavedSession};
@@ -450,27 +450,8 @@ fn is_kernel(spec: &ProviderSpec) -> bool {
     }
 }
 
-/// The tables of a provider that Windows ships beside the CLR.
-fn of_windows(spec: &ProviderSpec) -> Option<Registry> {
-    let guid = match &spec.provider {
-        ProviderRef::Guid(guid) => *guid,
-        ProviderRef::Name(name) => providers::by_name(name)?,
-        _ => return None,
-    };
-    if Registry::builtin().has(guid) {
-        return None;
-    }
-    let only_name = || {
-        let name = providers::name(guid)?.to_owned();
-        Some(Provider { name, guid, keywords: Vec::new(), events: Vec::new() })
-    };
-    let found = windows::provider(guid).and_then(Result::ok).or_else(only_name)?;
-    Some(Registry::new([found]))
-}
-
 fn enable(spec: &ProviderSpec) -> Result<EnablePlan, String> {
-    let of_windows = of_windows(spec);
-    let registry = of_windows.as_ref().unwrap_or(Registry::builtin());
+    let registry = Registry::builtin();
     let guid = spec.provider.guid(registry);
     let provider = guid.ok_or_else(|| format!("provider {} is not known", spec.provider))?;
     let rule = spec.enablement(registry).map_err(|error| error.to_string())?;

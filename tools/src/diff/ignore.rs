@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use etl_format::Guid;
-use etl_schema::{Field, InType, OutType};
+use etl_schema::{Field, InType, OutType, providers};
 
 /// The parts of traces that are not compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct UnknownIgnore;
 
 impl Ignore {
     /// Adds a part by its name: `time`, `ids`, `addresses`, `processor`, `activity`, `header`,
-    /// `header:NAME`, `field:NAME`, `provider:GUID`.
+    /// `header:NAME`, `field:NAME`, `provider:GUID` (or a name, as [`providers::find`] takes it).
     ///
     /// # Errors
     /// For any other text, and for a header field that does not exist.
@@ -48,7 +48,7 @@ impl Ignore {
                 self.fields.insert(name.to_lowercase());
             }
             Some(("provider", guid)) => {
-                self.providers.insert(guid.parse().map_err(|_| UnknownIgnore)?);
+                self.providers.insert(providers::find(guid).ok_or(UnknownIgnore)?);
             }
             _ => {
                 let flag = match what {

@@ -10,7 +10,7 @@ use etl_format::cursor::{Bytes, Cursor};
 use etl_format::read::{EventHeader, Record};
 use etl_format::{Clock, Guid};
 use etl_schema::clr::keyword::{END_ENUMERATION, JIT, LOADER};
-use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME, KERNEL_EVENT_TRACING, PERFVIEW};
+use etl_schema::providers::{self, CLR_RUNDOWN, CLR_RUNTIME, KERNEL_EVENT_TRACING, PERFVIEW};
 use etl_schema::tables::Registry;
 use foldhash::HashMap;
 
@@ -74,8 +74,8 @@ impl Enabled {
     }
 
     /// Parses `PROVIDER:MASK:LEVEL`, several of them joined by `+`, or a command line of `xperf`,
-    /// `logman` or `tracelog`. A provider is a GUID, a name, `runtime` or `rundown`. Mask and level
-    /// are optional and written as in command lines of xperf.
+    /// `logman` or `tracelog`. A provider is a GUID, a name, or the end of a name (`runtime`,
+    /// `Kernel-Process`). Mask and level are optional and written as in command lines of xperf.
     ///
     /// # Errors
     /// When the text has another form, or the provider's name is unknown.
@@ -106,7 +106,7 @@ impl Enabled {
             for spec in providers {
                 let registry = Registry::builtin();
                 let provider = spec.provider.guid(registry).ok_or_else(|| {
-                    format!("the GUID of {:?} is unknown: use the GUID instead", spec.provider)
+                    format!("the GUID of {} is unknown: use the GUID instead", spec.provider)
                 })?;
                 let with = spec.enablement(registry).map_err(|e| e.to_string())?;
                 let session = Some(session.clone());
@@ -120,8 +120,11 @@ impl Enabled {
     fn one(text: &str) -> Result<Self, String> {
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default().trim();
-        let provider = provider(name).ok_or_else(|| {
-            format!("{name:?} is neither a GUID nor a known provider (see `etlkit spec`)")
+        let provider = providers::find(name).ok_or_else(|| {
+            format!(
+                "{name:?} is neither a GUID, nor the name or the end of the name of one known \
+                 provider (see `etlkit spec providers`)"
+            )
         })?;
         let any = match parts.next().map(str::trim) {
             None | Some("" | "*") => 0,
@@ -200,21 +203,6 @@ impl On {
             return known;
         }
         known.into_iter().chain(self.first).min()
-    }
-}
-
-/// A provider by GUID, by name, or by one of the short names `runtime` and `rundown`.
-fn provider(name: &str) -> Option<Guid> {
-    if name.is_empty() {
-        return None;
-    }
-    if let Ok(guid) = name.trim_matches(['{', '}']).parse() {
-        return Some(guid);
-    }
-    match name.to_ascii_lowercase().as_str() {
-        "runtime" => Some(CLR_RUNTIME),
-        "rundown" => Some(CLR_RUNDOWN),
-        _ => Registry::builtin().find(name).map(|provider| provider.guid),
     }
 }
 
@@ -495,6 +483,9 @@ mod tests {
         );
         assert_eq!(parsed("runtime").with, Some(Enablement::new(0, 0)));
         assert_eq!(Enabled::parse("runtime:1:5+rundown:0x138:5").unwrap().len(), 2);
+        for windows in ["Microsoft-Windows-Kernel-Process:0x10:5", "kernel-process:0x10:5"] {
+            assert_eq!(parsed(windows).provider, providers::KERNEL_PROCESS);
+        }
         for wrong in ["", "unknown:1:1", "runtime:mask", "runtime:1:256", "runtime:1:1:1"] {
             assert!(Enabled::parse(wrong).is_err(), "{wrong}");
         }
@@ -572,6 +563,10 @@ mod tests {
                    -matchanykw 0x98 -matchallkw 0x10 -level 5";
         let [all] = &Enabled::parse(all).unwrap()[..] else { panic!("one provider") };
         assert_eq!(words(all.with.as_ref().unwrap()), "0x98 and all of 0x10 at level 5");
+        let windows = "logman start a -p Microsoft-Windows-Kernel-Process \
+                       (WINEVENT_KEYWORD_PROCESS,WINEVENT_KEYWORD_IMAGE) 5 -ets";
+        let [windows] = &Enabled::parse(windows).unwrap()[..] else { panic!("one provider") };
+        assert_eq!(windows.with, Some(Enablement::new(5, 0x50)));
         assert!(Enabled::parse("xperf -stop clr").is_err());
         assert!(Enabled::parse("logman").is_err());
     }

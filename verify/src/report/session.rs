@@ -4,7 +4,7 @@ use etl_control::enable::EventKey;
 use etl_control::mask;
 use etl_format::Guid;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
-use etl_schema::tables::{Registry, TableSet};
+use etl_schema::tables::{self, TableSet};
 use serde::Serialize;
 
 use super::timeline::Timeline;
@@ -127,7 +127,7 @@ impl EnabledReport {
     }
 
     fn new(facts: &Facts, guid: Guid, with: Option<(u8, u64)>, knowledge: Knowledge) -> Self {
-        let table = Registry::builtin().provider(guid).zip(with);
+        let table = tables::provider(TableSet::Shipped, guid).zip(with);
         let keywords = table.map_or_else(Vec::new, |(p, (_, any))| p.keyword_names(any).0);
         let declared = table.filter(|_| knowledge == Knowledge::Declared);
         let remarks = declared.map_or_else(Vec::new, |(p, (level, any))| {

@@ -1,13 +1,14 @@
 //! Lists of providers, keywords and events.
 
 use std::fmt::{self, Write};
+use std::iter;
 
 use etl_format::Guid;
 use etl_schema::tables::{Provider, Registry, TableEvent, TableSet, errata};
 use etl_schema::{Count, Field, FieldKind, FieldRef, Identity, Length};
 use serde_json::{Value, json};
 
-use super::{Printed, rows};
+use super::{Printed, rows, without_keywords};
 use crate::error::Failure;
 use crate::output::text;
 
@@ -60,6 +61,12 @@ fn no_match(search: Option<&str>, message: &str) -> Failure {
 }
 
 pub(super) fn keywords(provider: &Provider, search: Option<&str>) -> Result<Printed, Failure> {
+    let none = || "it has no keywords: a session with any mask gets its events";
+    if provider.keywords.is_empty() {
+        let why = without_keywords(provider).unwrap_or_else(none);
+        stderr_line!("note: {}: {why}", provider.name);
+        return Ok(rows(iter::empty()));
+    }
     let mask = search.and_then(|s| crate::filter::number::<u64>(s).ok());
     let wanted = |bit: u64, name: &str| match (search, mask) {
         (None, _) => true,

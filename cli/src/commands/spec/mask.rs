@@ -3,23 +3,13 @@
 use std::fmt::Write;
 
 use etl_control::mask::{Raised, Remark, explain};
-use etl_schema::tables::{Provider, Registry, TableSet};
+use etl_schema::tables::{Provider, TableSet};
 use serde_json::{Value, json};
 
 use super::list::{id, in_brackets};
-use super::{Printed, find, rows};
+use super::{Printed, find, rows, without_keywords};
 use crate::error::Failure;
 use crate::output::text;
-
-/// A provider with keywords: classes of kernel events have none.
-fn provider_with_keywords(profile: TableSet, name: &str) -> Result<&'static Provider, Failure> {
-    let provider = find(profile, name)?;
-    if !Registry::of(profile).has(provider.guid) {
-        let message = "a class of kernel events has no keywords: it is enabled by kernel flags";
-        return Err(Failure::new(name, message).hint("`etlkit spec providers` lists the providers"));
-    }
-    Ok(provider)
-}
 
 pub(super) fn mask(
     profile: TableSet,
@@ -27,7 +17,11 @@ pub(super) fn mask(
     mask: u64,
     level: u8,
 ) -> Result<Printed, Failure> {
-    let provider = provider_with_keywords(profile, provider)?;
+    let (name, provider) = (provider, find(profile, provider)?);
+    if let Some(message) = without_keywords(provider) {
+        return Err(Failure::new(name, message)
+            .hint(format!("`etlkit spec events {name}` lists its events")));
+    }
     let explained = explain(profile, provider, mask, level);
     let errata = explained.errata(provider, mask);
     let row = |raised: &Raised<'_>| raised_row(provider, raised);

@@ -6,6 +6,7 @@ mod mask;
 mod tables;
 
 use clap::Subcommand;
+use etl_schema::providers;
 use etl_schema::tables::{Provider, Registry, TableSet, windows};
 use serde_json::Value;
 
@@ -13,6 +14,7 @@ use crate::Outcome;
 use crate::choice::{EVENT_TABLES, one_of};
 use crate::error::Failure;
 use crate::filter::number;
+use crate::missing::nearest;
 use crate::output::{self, ReportFormat};
 
 /// Arguments of `etlkit spec`.
@@ -146,18 +148,27 @@ pub(crate) fn print(format: ReportFormat, (text, json): &Printed) -> Result<Outc
 
 /// A provider of the tables, a class of kernel events, or a provider that Windows ships.
 fn find(profile: TableSet, name: &str) -> Result<&'static Provider, Failure> {
-    let class = || {
-        let mut classes = Registry::classic().providers();
-        let guid = name.parse().ok();
-        classes.find(|p| p.name.eq_ignore_ascii_case(name) || Some(p.guid) == guid)
-    };
-    // It lives as long as the program, as the other tables do.
-    let of_windows = || {
-        let provider = windows::provider(windows::find(name)?)?.ok()?;
-        Some(&*Box::leak(Box::new(provider)))
-    };
-    Registry::of(profile).find(name).or_else(class).or_else(of_windows).ok_or_else(|| {
-        Failure::new(name, "unknown provider, or one whose events are not known")
+    let guid = providers::find(name);
+    let mut classes = Registry::classic().providers();
+    let class = classes.find(|p| p.name.eq_ignore_ascii_case(name) || Some(p.guid) == guid);
+    class.or_else(|| etl_schema::tables::provider(profile, guid?)).ok_or_else(|| {
+        let message = match guid.and_then(providers::name) {
+            Some(name) => format!("the tables have only the name of this provider ({name})"),
+            None => format!("unknown provider{}", nearest_provider(name)),
+        };
+        Failure::new(name, message)
             .hint("`etlkit spec providers` lists the providers in the tables")
     })
+}
+
+/// The names of providers nearest to one that none has, as the end of a message.
+fn nearest_provider(name: &str) -> String {
+    let clr = Registry::builtin().providers().map(|provider| provider.name.as_str());
+    nearest(name, &clr.chain(windows::names()).map(str::to_owned).collect())
+}
+
+/// Why a class of kernel events has no keywords.
+fn without_keywords(provider: &Provider) -> Option<&'static str> {
+    let message = "a class of kernel events has no keywords: it is enabled by kernel flags";
+    Registry::classic().has(provider.guid).then_some(message)
 }
