@@ -19,8 +19,9 @@ use crate::process_args::ProcessArgs;
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Selection")]
 pub(crate) struct FilterArgs {
-    /// Select events of this provider; can be repeated, like all options of this
-    /// section except --level, --keyword, --from and --to
+    /// Select events of this provider, or of the only one of Windows whose name ends so after a
+    /// hyphen; can be repeated, like all options of this section except --level, --keyword, --grep,
+    /// --from and --to
     #[arg(long, short, value_name = "GUID|NAME", value_parser = ProviderName,
         hide_possible_values = true)]
     provider: Vec<String>,

@@ -36,6 +36,7 @@ mod reused_ids;
 mod rewriting;
 mod scrub;
 mod slice;
+mod spec;
 mod synth;
 #[cfg(feature = "parquet")]
 mod tables;

@@ -171,7 +171,7 @@ fn spec_line_notes_unknown_flags_of_the_kernel() {
     let line = "xperf -on PROC_THREAD+LODER";
     assert!(
         spec(line)
-            .ends_with("  kernel    PROC_THREAD, LODER\n  note      unknown kernel flag LODER\n")
+            .ends_with("  kernel    PROC_THREAD, LODER\n  note      unknown kernel flag LODER; the nearest name: LOADER\n")
     );
     let said = etlkit(here.path(), &["spec", "line", "--format", "json", line]);
     let json: serde_json::Value = serde_json::from_str(&said.out).unwrap();

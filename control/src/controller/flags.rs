@@ -133,6 +133,17 @@ pub fn kernel_flags() -> &'static [KernelFlag] {
     &FLAGS
 }
 
+/// The names of all flags, of every tool, and of the groups of flags.
+pub fn kernel_flag_names() -> impl Iterator<Item = &'static str> {
+    let flags = kernel_flags().iter().flat_map(|flag| [flag.name, flag.logman]);
+    flags.filter(|name| !name.is_empty()).chain(rows("group").map(|(name, _)| name))
+}
+
+/// The names of the events that `xperf -stackwalk` takes stacks at.
+pub fn stack_events() -> impl Iterator<Item = &'static str> {
+    rows("stack").flat_map(|(name, more)| std::iter::once(name).chain(more))
+}
+
 /// Flags with the groups among them replaced by their flags; each flag once, in the order they
 /// come.
 ///
@@ -285,6 +296,18 @@ mod tests {
             }
             assert!(flag.group & 0x1fff_ffff != 0, "{}", flag.name);
         }
+    }
+
+    #[test]
+    fn stack_events_are_read_from_every_row() {
+        let mut names: Vec<_> = stack_events().map(str::to_ascii_lowercase).collect();
+        for name in ["alpccloseport", "cswitch", "profile", "virtualfree"] {
+            assert!(names.iter().any(|known| known == name), "{name}");
+        }
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count, "each once");
     }
 
     #[test]

@@ -41,8 +41,8 @@ use std::str::FromStr;
 
 pub use error::{Error, Found, LineError};
 pub use flags::{
-    GroupMasks, KernelFlag, expand_kernel_flags, kernel_flags, kernel_groups, tracelog_changes,
-    tracelog_groups,
+    GroupMasks, KernelFlag, expand_kernel_flags, kernel_flag_names, kernel_flags, kernel_groups,
+    stack_events, tracelog_changes, tracelog_groups,
 };
 pub use model::{
     Action, CommandLine, FILE_MODES, KERNEL_SESSION, Keywords, OtherOption, ProviderRef,
@@ -80,7 +80,8 @@ impl FromStr for CommandLine {
 }
 
 /// The tool that a program's name or path names.
-fn tool(path: &str) -> Option<Tool> {
+#[must_use]
+pub fn tool(path: &str) -> Option<Tool> {
     let name = program(path);
     let tools = [Tool::Xperf, Tool::Logman, Tool::Tracelog, Tool::Tracerpt, Tool::Tracefmt];
     tools.into_iter().find(|tool| tool.name() == name)

@@ -1,11 +1,12 @@
 //! Explains command lines, as text and as JSON.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use etl_control::Error;
 use etl_control::controller::{
     Action, CommandLine, Keywords, ProviderRef, ProviderSpec, Session, Tool, expand_kernel_flags,
-    kernel_groups,
+    kernel_flag_names, kernel_groups, stack_events,
 };
 use etl_control::enable::{Enablement, IdFilter};
 use etl_control::mask;
@@ -13,9 +14,10 @@ use etl_format::constants::LogFileMode;
 use etl_schema::tables::{Registry, TableSet};
 use serde_json::{Value, json};
 
-use super::super::{Printed, list as events, mask as masks};
+use super::super::{Printed, list as events, mask as masks, nearest_provider};
 use super::{clock, file_mode, known, provider_text, raised};
 use crate::escape::one_line;
+use crate::missing::nearest;
 use crate::output::text;
 
 /// Indentation of what belongs to an action, and of what belongs to a provider.
@@ -164,6 +166,33 @@ fn joined(values: &[impl Display]) -> String {
     values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
+/// A note about a name that is not known, with the nearest ones that are.
+fn unknown(out: &mut String, indent: &str, what: &str, name: &str, known: BTreeSet<String>) {
+    let nearest = nearest(name, &known);
+    row(out, indent, "note", format!("unknown {what} {name}{nearest}"));
+}
+
+fn owned<'n>(names: impl Iterator<Item = &'n str>) -> BTreeSet<String> {
+    names.map(str::to_owned).collect()
+}
+
+/// The events of the kernel that get stacks, and a note about each that is not known. Returns those.
+fn list_stacks<'s>(out: &mut String, tool: Tool, events: &'s [String]) -> Vec<&'s str> {
+    list(out, ROW, "stacks at", events);
+    let is_known = |event: &str| {
+        // Hooks, and files that list events.
+        event.starts_with("0x")
+            || event.starts_with('@')
+            || stack_events().any(|known| known.eq_ignore_ascii_case(event))
+    };
+    let events = events.iter().map(String::as_str);
+    let others: Vec<&str> = events.filter(|e| tool == Tool::Xperf && !is_known(e)).collect();
+    for event in &others {
+        unknown(out, ROW, "event of -stackwalk", event, owned(stack_events()));
+    }
+    others
+}
+
 /// The flags of the kernel, and a note about each that is not known. Returns those.
 fn list_kernel<'f>(out: &mut String, tool: Tool, flags: &'f [String]) -> Vec<&'f str> {
     let mut flags = expand_kernel_flags(flags);
@@ -172,7 +201,7 @@ fn list_kernel<'f>(out: &mut String, tool: Tool, flags: &'f [String]) -> Vec<&'f
     let is_known = |flag: &str| tool == Tool::Tracelog || kernel_groups(&[flag.to_owned()]).is_ok();
     flags.retain(|flag| !is_known(flag));
     for flag in &flags {
-        row(out, ROW, "note", format!("unknown kernel flag {flag}"));
+        unknown(out, ROW, "kernel flag", flag, owned(kernel_flag_names()));
     }
     flags
 }
@@ -185,7 +214,7 @@ fn session(s: &Session, tool: Tool, action: &str, what: &str, with_events: bool)
     some(&mut out, "clock", s.clock.map(|kind| clock(kind).1));
     some(&mut out, "flush", s.flush_seconds.map(|n| format!("every {n} s")));
     let unknown_kernel = list_kernel(&mut out, tool, &s.kernel);
-    list(&mut out, ROW, "stacks at", &s.stack_walk);
+    let unknown_stack_walk = list_stacks(&mut out, tool, &s.stack_walk);
     list(&mut out, ROW, "processes", &s.processes);
     for other in &s.others {
         row(&mut out, ROW, &format!("-{}", other.name), other.values.join(" "));
@@ -210,6 +239,7 @@ fn session(s: &Session, tool: Tool, action: &str, what: &str, with_events: bool)
         "kernel": s.kernel,
         "unknown_kernel": unknown_kernel,
         "stack_walk": s.stack_walk,
+        "unknown_stack_walk": unknown_stack_walk,
         "processes": s.processes,
         "others": s.others.iter().map(|o| json!({"name": o.name, "values": o.values})).collect::<Vec<_>>(),
         "providers": providers,
@@ -259,15 +289,25 @@ fn provider(spec: &ProviderSpec, with_events: bool) -> Printed {
         Err(Error::UnknownKeyword(name)) => Some(name),
         _ => None,
     };
+    let unknown_provider = match &spec.provider {
+        ProviderRef::Name(name) if spec.provider.guid(Registry::builtin()).is_none() => Some(name),
+        _ => None,
+    };
     let mut out = String::new();
     row(&mut out, ROW, "provider", provider_text(&spec.provider));
+    if let Some(name) = unknown_provider {
+        let nearest = nearest_provider(name);
+        row(&mut out, PROVIDER_ROW, "note", format!("no table has a provider {name}{nearest}"));
+    }
     row(&mut out, PROVIDER_ROW, "enables", enabled_text(spec, &enabled));
     if spec.properties.0 != 0 {
         row(&mut out, PROVIDER_ROW, "with", spec.properties);
     }
     filters(&mut out, spec);
     if let Some(name) = unknown_keyword {
-        row(&mut out, PROVIDER_ROW, "note", format!("unknown keyword {name}"));
+        let known = described.map_or(&[][..], |provider| &provider.keywords);
+        let names = owned(known.iter().map(|(_, name)| name.as_str()));
+        unknown(&mut out, PROVIDER_ROW, "keyword", name, names);
     }
     let explanation = described.zip(enabled.as_ref().ok()).map(|(provider, enabled)| {
         let explained = mask::explain(TableSet::Shipped, provider, enabled.any, enabled.level);
@@ -319,6 +359,7 @@ fn provider(spec: &ProviderSpec, with_events: bool) -> Printed {
         "executables": spec.scope.executables,
         "packages": spec.scope.packages,
         "apps": spec.scope.apps,
+        "unknown_provider": unknown_provider,
         "unknown_keyword": unknown_keyword,
         "explained": explanation,
     });

@@ -1,14 +1,16 @@
 //! `etlkit spec line`: explains command lines of xperf, logman and tracelog.
 
 mod explain;
+mod script;
 
 use std::io::Read;
 
-use etl_control::controller::{CommandLine, LineError, ProviderRef};
+use etl_control::controller::{Action, CommandLine, LineError, ProviderRef, Tool};
 use etl_control::enable::{Enablement, EventKey};
 use etl_control::mask;
 use etl_format::constants::{ClockType, LogFileMode};
-use etl_schema::tables::{Provider, Registry, TableEvent};
+use etl_schema::providers;
+use etl_schema::tables::{self, Provider, Registry, TableEvent, TableSet};
 use serde_json::Value;
 
 use crate::error::Failure;
@@ -24,7 +26,8 @@ const MAX_INPUT: u64 = 1 << 20;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Reads command lines of xperf, logman and tracelog (also with the dashes of a word processor), and
-plain lists of providers. Quote the line, or write lines to standard input.
+plain lists of providers. Quote the line, or write lines or a script (.cmd) to standard input: what
+is no command of a session is left out, with a note unless the command prompt does it itself.
 
 Examples:
   etlkit spec line 'xperf -start clr -on e13c0d23-ccbc-4e12-931b-d9cc2eee27e4:0x1CCBD:0x5 -f clr1.etl'
@@ -49,9 +52,9 @@ pub(super) fn run(args: &LineArgs) -> Result<Printed, Failure> {
             .take(MAX_INPUT)
             .read_to_string(&mut text)
             .map_err(|error| Failure::io("(standard input)", &error))?;
-        for (number, line) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
-            let subject = format!("(standard input), line {}", number.saturating_add(1));
-            read.push(parse(&subject, line)?);
+        for command in script::commands(&text) {
+            let subject = format!("(standard input), line {}", command.line);
+            read.push(parse(&subject, &command.text)?);
         }
     } else {
         read.push(parse("command line", &args.line)?);
@@ -67,14 +70,30 @@ pub(super) fn run(args: &LineArgs) -> Result<Printed, Failure> {
 }
 
 fn parse(subject: &str, line: &str) -> Result<CommandLine, Failure> {
-    line.parse().map_err(|error: LineError| {
+    let mut parsed = line.parse().map_err(|error: LineError| {
         let message = format!("{error}\n{}", marked(line, &error));
         let failure = Failure::new(subject, message).lines();
         match &error.hint {
             Some(hint) => failure.hint(hint),
             None => failure.hint("`etlkit spec line --help` shows examples"),
         }
-    })
+    })?;
+    complete_names(&mut parsed);
+    Ok(parsed)
+}
+
+/// Writes the names of providers in full in a list without a tool: tools take no parts of names.
+fn complete_names(line: &mut CommandLine) {
+    for action in line.actions.iter_mut().filter(|_| line.tool == Tool::Plain) {
+        let Action::Enable { providers, .. } = action else { continue };
+        for spec in providers {
+            if let ProviderRef::Name(name) = &mut spec.provider
+                && let Some(full) = providers::find(name).and_then(providers::name)
+            {
+                full.clone_into(name);
+            }
+        }
+    }
 }
 
 /// The line, with the position of the error marked below.
@@ -101,8 +120,7 @@ fn provider_text(provider: &ProviderRef) -> String {
 }
 
 fn known(provider: &ProviderRef) -> Option<&'static Provider> {
-    let registry = Registry::builtin();
-    provider.guid(registry).and_then(|guid| registry.provider(guid))
+    provider.guid(Registry::builtin()).and_then(|guid| tables::provider(TableSet::Shipped, guid))
 }
 
 /// The events that are enabled, by mask, level and the other filters.
