@@ -30,6 +30,25 @@ fn synth_verify_checks_the_recipe() {
     insta::assert_snapshot!("recipe_without_rundown", slashes(&other.out));
 }
 
+/// All but `ring`, which overwrites its buffers, are meant to be complete recordings.
+#[test]
+fn synth_verify_judges_the_traces_of_a_recording_together() {
+    let directory = tempfile::tempdir().unwrap();
+    for template in ["attach", "launch", "desktop", "pktmon", "kernel"] {
+        let script = etlkit(directory.path(), &["synth", "--template", template]).out;
+        std::fs::write(directory.path().join("s.kdl"), script).unwrap();
+        let said = etlkit(directory.path(), &["synth", "s.kdl", "-o", template, "--verify"]);
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "{template}: {}", said.out);
+    }
+    // A recording without its rundown is still incomplete.
+    let script = std::fs::read_to_string(directory.path().join("s.kdl")).unwrap();
+    let script: String =
+        script.lines().filter(|l| !l.contains("merge")).map(|l| format!("{l}\n")).collect();
+    std::fs::write(directory.path().join("s.kdl"), script).unwrap();
+    let args = ["synth", "s.kdl", "-o", "alone", "--verify"];
+    assert_eq!(etlkit(directory.path(), &args).code, 1);
+}
+
 #[test]
 fn synth_keeps_existing_files_without_force() {
     let directory = with_recipe();

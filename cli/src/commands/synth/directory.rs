@@ -25,8 +25,8 @@ pub(crate) struct Directory {
     temporary: tempfile::TempDir,
     _unfinished: Unfinished,
     files: Vec<String>,
-    /// Which of them are traces.
-    traces: Vec<String>,
+    /// Which of them are traces: those of each recording.
+    recordings: Vec<Vec<String>>,
 }
 
 /// A file of a directory. Its errors have its name in the target.
@@ -101,7 +101,7 @@ impl Directory {
             unfinished::create(|| builder.tempdir_in(target), tempfile::TempDir::path)
                 .map_err(failure)?;
         let target = target.to_owned();
-        Ok(Directory { target, temporary, _unfinished, files: Vec::new(), traces: Vec::new() })
+        Ok(Directory { target, temporary, _unfinished, files: Vec::new(), recordings: Vec::new() })
     }
 
     /// The temporary path of a file of the scenario. Names that leave the directory are rejected.
@@ -123,13 +123,13 @@ impl Directory {
         Ok(NamedFile { file, path })
     }
 
-    pub(super) fn set_traces(&mut self, traces: Vec<String>) {
-        self.traces = traces;
+    pub(super) fn set_recordings(&mut self, recordings: Vec<Vec<String>>) {
+        self.recordings = recordings;
     }
 
-    /// The names of the traces.
-    pub(super) fn traces(&self) -> &[String] {
-        &self.traces
+    /// The names of the traces of each recording.
+    pub(super) fn recordings(&self) -> &[Vec<String>] {
+        &self.recordings
     }
 
     /// Moves the files to the target, but never onto one of the inputs. Returns names and sizes.
@@ -161,7 +161,11 @@ impl Directory {
         // What describes traces is removed first and written last: it never describes other traces
         // than those there.
         let truth = self.target.join(TRUTH);
-        let stems = self.traces.iter().flat_map(|name| [Some(&**name), name.strip_suffix(".etl")]);
+        let stems = self
+            .recordings
+            .iter()
+            .flatten()
+            .flat_map(|name| [Some(&**name), name.strip_suffix(".etl")]);
         let expected = stems.flatten().map(|stem| self.target.join(format!("{stem}{EXPECTED}")));
         for path in expected.chain([truth.clone()]) {
             match fs::remove_file(&path) {

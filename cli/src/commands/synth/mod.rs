@@ -70,7 +70,8 @@ pub(crate) struct Args {
     /// Set a parameter of the script; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
-    /// Check the traces with etlverify and print its report
+    /// Check the traces with etlverify and print its report: those of one recording together, which
+    /// are the inputs of a merge, or the parts of a session
     #[arg(long, conflicts_with_all = ["check", "timeline"])]
     verify: bool,
     /// Only check the script for errors
@@ -116,20 +117,21 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         return variants(args, &scenario, &name, out, count, &inputs);
     }
     let store = synthesize(&scenario, &name, out, !args.no_truth)?;
-    let traces: Vec<PathBuf> = store.traces().iter().map(|name| out.join(name)).collect();
+    let paths = |names: &Vec<String>| names.iter().map(|name| out.join(name)).collect();
+    let recordings: Vec<Vec<PathBuf>> = store.recordings().iter().map(paths).collect();
     let mut text = String::new();
     for (file, size) in store.finish(args.force, &inputs)? {
         text.push_str(&format!("{}  {}\n", out.join(file).display(), output::size(size)));
     }
     output::print(&text)?;
-    if traces.is_empty() {
+    if recordings.is_empty() {
         stderr_line!("note: {name}: no session of the script writes a trace");
     }
-    if !args.verify || traces.is_empty() {
+    if !args.verify || recordings.is_empty() {
         return Ok(Outcome::Success);
     }
     output::print("\n")?;
-    super::verify::report_on(&traces)
+    super::verify::report_on(&recordings)
 }
 
 /// Makes variants of a scenario, several at the same time: each seed has a directory of its own.
@@ -248,7 +250,7 @@ fn simulate(
 ) -> etl_synth::Result<()> {
     let mut traces = Traces::new(observer);
     Simulation::new(scenario).observer(&mut traces).run(store)?;
-    store.set_traces(traces.into_names());
+    store.set_recordings(traces.into_recordings());
     Ok(())
 }
 

@@ -280,12 +280,15 @@ fn print(
     Ok(if failures.is_empty() { outcome(&reports) } else { Outcome::Unreadable })
 }
 
-/// Verifies files and prints the reports, for commands that have just written them.
-pub(crate) fn report_on(files: &[PathBuf]) -> Result<Outcome, Failure> {
-    let settings = vec![Settings::default(); files.len()];
-    let reports = verify_all(files, 1, &settings, &InputArgs::default(), false);
-    let reports = reports.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let text = render(Format::Text, &reports, files.len() > 1);
+/// Verifies recordings and prints the reports, for commands that have just written them.
+pub(crate) fn report_on(recordings: &[Vec<PathBuf>]) -> Result<Outcome, Failure> {
+    let (settings, args) = (Settings::default(), InputArgs::default());
+    let report = |files: &Vec<PathBuf>| match files.as_slice() {
+        [file] => verify_one(file, &settings, &args, false),
+        files => verify_together(files, &settings, &args),
+    };
+    let reports = recordings.iter().map(report).collect::<Result<Vec<_>, _>>()?;
+    let text = render(Format::Text, &reports, recordings.len() > 1);
     output::ignore_broken_pipe(output::print(&text))?;
     Ok(outcome(&reports))
 }
