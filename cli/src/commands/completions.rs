@@ -95,7 +95,9 @@ fn page(command: &Command, title: &str) -> Result<String, Failure> {
     let source = format!("etlkit {}", env!("CARGO_PKG_VERSION"));
     let man = clap_mangen::Man::new(command.clone()).title(title).source(source).manual("etlkit");
     man.render(&mut page)?;
-    Ok(roff::with_literal_examples(&String::from_utf8_lossy(&page)))
+    let page = roff::with_literal_examples(&String::from_utf8_lossy(&page));
+    let usage = command.clone().render_usage().to_string();
+    Ok(roff::with_usage(&page, &title.replace('-', " "), &usage))
 }
 
 /// A command and its subcommands, with the names of their pages.

@@ -21,6 +21,19 @@ pub(super) fn with_literal_examples(page: &str) -> String {
     format!("{before}\n{}{after}", sections(extra))
 }
 
+/// The page, with the usage of the help as its synopsis: that of `clap_mangen` has neither the values
+/// of options, nor which arguments may be repeated. `typed` is the command.
+pub(super) fn with_usage(page: &str, typed: &str, usage: &str) -> String {
+    const SYNOPSIS: &str = ".SH SYNOPSIS\n";
+    let parts = page.split_once(SYNOPSIS);
+    let parts = parts.and_then(|(before, rest)| Some((before, rest.split_once('\n')?.1)));
+    let Some((before, after)) = parts else { return page.to_owned() };
+    let usage = usage.strip_prefix("Usage: ").unwrap_or(usage);
+    let arguments = usage.strip_prefix(typed).unwrap_or(usage);
+    let arguments = arguments.split_whitespace().collect::<Vec<_>>().join(" ").replace('-', r"\-");
+    format!("{before}{SYNOPSIS}\\fB{typed}\\fR {arguments}\n{after}")
+}
+
 /// The text after the options: notes, then examples.
 fn sections(text: &str) -> String {
     let mut out = String::new();

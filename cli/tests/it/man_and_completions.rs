@@ -75,6 +75,27 @@ fn command_lines(page: &Path) -> Vec<String> {
     lines
 }
 
+#[test]
+fn synopses_are_the_usage_of_the_help() {
+    let here = directory(&[]);
+    assert_eq!(etlkit(here.path(), &["man", "."]).code, 0);
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for page in entries(here.path()) {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let (_, synopsis) = text.split_once("\n.SH SYNOPSIS\n").unwrap();
+        let (synopsis, _) = synopsis.split_once("\n.SH DESCRIPTION\n").unwrap();
+        let help = help_of(here.path(), &page);
+        let (_, usage) = help.split_once("Usage: ").unwrap();
+        let (usage, _) = usage.split_once("\n\n").unwrap();
+        assert_eq!(
+            synopsis.replace("\\-", "-").replace("\\fB", "").replace("\\fR", ""),
+            one_line(usage),
+            "{}",
+            page.display()
+        );
+    }
+}
+
 /// The help of the command that a page is about.
 fn help_of(here: &Path, page: &Path) -> String {
     let name = page.file_stem().unwrap().to_str().unwrap();
