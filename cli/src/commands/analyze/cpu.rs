@@ -47,10 +47,10 @@ pub(crate) struct Args {
     tree: bool,
     /// Print only the parts of the tree with at least PERCENT of all samples
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, requires = "tree")]
-    #[arg(value_parser = super::percent)]
+    #[arg(value_parser = super::percent, conflicts_with_all = ["focus", "group_by"])]
     min_percent: f64,
     /// Print each call of a method that calls itself, alone or through a few others
-    #[arg(long, requires = "tree")]
+    #[arg(long, requires = "tree", conflicts_with_all = ["focus", "group_by"])]
     unfold: bool,
     /// Print the callers and the callees of the methods whose names contain TEXT
     #[arg(long, value_name = "TEXT", conflicts_with = "group_by")]
@@ -60,7 +60,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BEFORE", conflicts_with_all = ["tree", "focus"])]
     compare: Option<PathBuf>,
     /// With --compare, scale the earlier trace to the time of the later one
-    #[arg(long, requires = "compare")]
+    #[arg(long, requires = "compare", conflicts_with_all = ["tree", "focus"])]
     normalize: bool,
     /// Include the samples of idle processors
     #[arg(long)]

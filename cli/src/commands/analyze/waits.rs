@@ -173,10 +173,10 @@ pub(super) struct StackArgs {
     tree: bool,
     /// Print only the parts of the tree with at least PERCENT of the time
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, requires = "tree")]
-    #[arg(value_parser = super::percent)]
+    #[arg(value_parser = super::percent, conflicts_with_all = ["focus", "group_by"])]
     min_percent: f64,
     /// Print each call of a method that calls itself, alone or through a few others
-    #[arg(long, requires = "tree")]
+    #[arg(long, requires = "tree", conflicts_with_all = ["focus", "group_by"])]
     unfold: bool,
     /// Print the callers and the callees of the methods whose names contain TEXT
     #[arg(long, value_name = "TEXT")]

@@ -115,10 +115,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "RULE")]
     allow: Vec<String>,
     /// Explain a rule and how to fix a trace that breaks it, or list the rules of a family
-    #[arg(long, value_name = "RULE", conflicts_with = "files")]
+    #[arg(long, value_name = "RULE", conflicts_with_all = ["files", "format"])]
     explain: Option<String>,
     /// Print all rules
-    #[arg(long, conflicts_with = "files")]
+    #[arg(long, conflicts_with_all = ["files", "format", "explain"])]
     rules: bool,
     /// Include stale records: what a merge left in the first buffer, and another buffer has once
     /// more
