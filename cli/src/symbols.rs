@@ -49,7 +49,7 @@ impl SymbolArgs {
     pub fn open(&self) -> Result<Symbols, Failure> {
         let paths = SymbolPaths::new(self.symbols.iter().cloned()).map_err(|error| {
             Failure::new(error.path().display().to_string(), error.reason())
-                .hint("--symbols names a PDB, or a directory with PDBs")
+                .hint("--symbols names a PDB, or a directory with PDBs: check the name; it is relative to the current directory")
         })?;
         for path in paths.not_pdbs() {
             stderr_line!("warning: {}: this is no PDB", path.display());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use etl_format::Guid;
@@ -81,7 +81,10 @@ impl SymbolPaths {
         for path in paths {
             for path in parts(path) {
                 let about = fs::metadata(&path);
-                let about = about.map_err(|error| Error::new(&path, error.to_string()))?;
+                let about = about.map_err(|error| match error.kind() {
+                    ErrorKind::NotFound => Error::new(&path, "there is no such file or directory"),
+                    _ => Error::new(&path, error.to_string()),
+                })?;
                 if about.is_dir() {
                     found.walk(&path, MAX_DEPTH, &mut left)?;
                 } else {
