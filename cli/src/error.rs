@@ -111,7 +111,7 @@ impl Failure {
     }
 }
 
-/// Prints the results of several files with `print`, then the failures of others: an unreadable
+/// Prints the results of several files with `print`, if only as an empty list, then the failures of others: an unreadable
 /// file does not hide the others. The last failure is returned.
 pub(crate) fn print_readable<T>(
     results: Vec<Result<T, Failure>>,
@@ -125,7 +125,7 @@ pub(crate) fn print_readable<T>(
         }
     }
     let last = failures.pop();
-    let outcome = if read.is_empty() { Outcome::Unreadable } else { print(&read)? };
+    let outcome = print(&read)?;
     failures.iter().for_each(Failure::print);
     last.map_or(Ok(outcome), Err)
 }

@@ -4,14 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::Failure;
-use crate::input;
+use crate::input::{self, InputArgs};
 
 /// A file to read, or a directory that cannot be read.
 pub(crate) type Found = Result<PathBuf, (PathBuf, Failure)>;
 
 /// Replaces directories by the traces in them and in their subdirectories. A directory without a
-/// trace is reported on standard error. Standard input is read once.
-pub(crate) fn expand(files: &[PathBuf]) -> Vec<Found> {
+/// trace is reported on standard error. Standard input is read once, and a file of an archive is
+/// named for the archive alone.
+pub(crate) fn expand(files: &[PathBuf], args: &InputArgs) -> Vec<Found> {
     let mut out = Vec::new();
     let mut stdin = false;
     for file in files {
@@ -23,6 +24,12 @@ pub(crate) fn expand(files: &[PathBuf]) -> Vec<Found> {
             };
             stdin |= is_stdin;
             out.push(found);
+            continue;
+        }
+        if args.member.is_some() {
+            let message = "is a directory, and --member chooses from a ZIP archive";
+            let failure = Failure::new(input::display(file), message);
+            out.push(Err((file.clone(), failure.hint("name the archive"))));
             continue;
         }
         let found = traces_in(file);

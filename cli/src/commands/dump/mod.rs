@@ -133,7 +133,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         return Err(Failure::new("--symbols", "names functions at addresses that are resolved")
             .hint("add --resolve"));
     }
-    let found = trace_files::expand(&args.files);
+    let found = trace_files::expand(&args.files, &args.input);
     if found.is_empty() {
         return Err(trace_files::none_found());
     }

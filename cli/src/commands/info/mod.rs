@@ -64,6 +64,7 @@ fn print(args: &Args, reports: &[Report]) -> Result<Outcome, Failure> {
     let several = args.files.len() > 1 || args.files.iter().any(|file| file.is_dir());
     let text = match (args.format, reports) {
         (ReportFormat::Json, [one]) if !several => output::json(one),
+        (ReportFormat::Json, []) if !several => String::new(),
         (ReportFormat::Json, many) => output::json(many),
         (ReportFormat::Text, many) => many.iter().map(text::render).collect::<Vec<_>>().join("\n"),
     };
@@ -81,7 +82,7 @@ fn print(args: &Args, reports: &[Report]) -> Result<Outcome, Failure> {
 fn all(args: &Args) -> Vec<Result<Report, Failure>> {
     let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
     let threads = args.threads.count();
-    let files = trace_files::expand(&args.files);
+    let files = trace_files::expand(&args.files, &args.input);
     if files.is_empty() {
         return vec![Err(trace_files::none_found())];
     }

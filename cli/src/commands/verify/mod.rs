@@ -196,7 +196,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let baseline = args.baseline.as_deref().map(read_baseline).transpose()?;
     let truth = args.truth.as_deref().map(read_truth).transpose()?;
     let for_files = |files: &[PathBuf]| with_truth(&settings, truth.as_ref(), files);
-    let found = expand(&args.files);
+    let found = expand(&args.files, &args.input);
     if found.is_empty() {
         return Err(trace_files::none_found());
     }

@@ -49,7 +49,7 @@ type Facts = (FileHeader, Vec<Note>);
 pub(in super::super) fn parquet(args: &ParquetArgs) -> Result<Outcome, Failure> {
     let mut failures = Vec::new();
     let mut files = Vec::new();
-    for found in trace_files::expand(&args.files) {
+    for found in trace_files::expand(&args.files, &args.input) {
         match found {
             Ok(path) if input::is_stdin(&path) => {
                 return Err(Failure::new(input::display(&path), "cannot be added to a data set")
