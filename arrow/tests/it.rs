@@ -157,7 +157,7 @@ fn described(fields: &str, [before, after]: [&[u8]; 2]) -> Vec<u8> {
 #[test]
 fn events_before_their_schema_are_decoded() {
     let bytes = described_late();
-    let stepped = Conditions::new(&["Stepped"], &[], None).unwrap();
+    let stepped = Conditions::new(&["Stepped"], &[], &[]).unwrap();
     let rows =
         |table: &str| read(&bytes, table, Options::new("t").events(stepped.clone()).names(false));
     let fields = texts(&rows("events"), "fields");
@@ -581,7 +581,7 @@ fn projection_and_filter_select_what_all_rows_have() {
     let some = read(&bytes, "events", options());
     assert!(some.iter().all(|batch| batch.num_rows() <= 1000 && batch.num_columns() == 2));
     assert_eq!(words(&some, "event"), names);
-    let conditions = Conditions::new(&["GC*"], &[], None).unwrap();
+    let conditions = Conditions::new(&["GC*"], &[], &[]).unwrap();
     let gc = read(&bytes, "events", options().events(conditions));
     let expected: Vec<_> = sequences
         .iter()

@@ -12,6 +12,11 @@ pub(crate) const EVENT_TABLES: &[Choice<TableSet>] = &[
     ("documented", "As the reference pages describe events", TableSet::Documented),
 ];
 
+/// An item of a list with commas: blanks around it do not count.
+pub(crate) fn item(text: &str) -> Result<String, std::convert::Infallible> {
+    Ok(text.trim().to_owned())
+}
+
 /// A parser of one of these words.
 pub(crate) fn one_of<T: Copy + Send + Sync + 'static>(
     choices: &'static [Choice<T>],

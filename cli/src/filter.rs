@@ -20,8 +20,8 @@ use crate::process_args::ProcessArgs;
 #[command(next_help_heading = "Selection")]
 pub(crate) struct FilterArgs {
     /// Select events of this provider, or of the only one of Windows whose name ends so after a
-    /// hyphen; can be repeated, like all options of this section except --level, --keyword, --grep,
-    /// --from and --to
+    /// hyphen; can be repeated, like all options of this section except --level, --keyword, --from
+    /// and --to
     #[arg(long, short, value_name = "GUID|NAME", value_parser = ProviderName,
         hide_possible_values = true)]
     provider: Vec<String>,
@@ -46,7 +46,8 @@ pub(crate) struct FilterArgs {
     /// Select events of this thread
     #[arg(long, value_name = "TID", value_parser = number::<u32>)]
     tid: Vec<u32>,
-    /// Select events at or after TIME: seconds since the start (1.5), or UTC (2020-07-29T00:07:01Z)
+    /// Select events at or after TIME: seconds since the start (1.5), a duration
+    /// since then (250ms), or UTC (2020-07-29T00:07:01Z)
     #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     from: Option<String>,
     /// Select events before TIME
@@ -212,11 +213,18 @@ fn span_since(
     }
 }
 
+/// A number of seconds, or a duration (`1.5s`, `250ms`, `20us`, `100ns`).
+fn seconds(text: &str) -> Option<f64> {
+    let units = [("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9), ("s", 1.0)];
+    let of = |(unit, size)| Some((text.strip_suffix(unit)?, size));
+    let (number, size) = units.into_iter().find_map(of).unwrap_or((text, 1.0));
+    let value: f64 = number.trim_end().parse().ok()?;
+    Some(value * size).filter(|seconds| seconds.is_finite())
+}
+
 /// The raw timestamp of a time as the user writes it with an option.
 fn timestamp(option: &str, text: &str, start: i64, clock: &Clock) -> Result<i64, Failure> {
-    if let Ok(seconds) = text.trim_end_matches('s').parse::<f64>()
-        && seconds.is_finite()
-    {
+    if let Some(seconds) = seconds(text) {
         if seconds < 0.0 {
             return Err(Failure::new(
                 format!("{option} {text}"),

@@ -1,18 +1,80 @@
 //! Names that were selected and that no trace has, with the nearest ones that there are.
 
 use std::collections::{BTreeSet, HashSet};
+use std::path::PathBuf;
 
-use etl_format::read::{Order, Source, Trace};
+use etl_format::read::{Options, Order, Source, Trace};
 use etl_schema::store::SchemaStore;
 use etl_schema::{Field, FieldKind};
 use etl_tools::filter::Filter;
+use etl_tools::rows::Conditions;
 use etl_tools::schemas;
 use etl_tools::survey::Survey;
 
 use crate::Outcome;
+use crate::input::{self, Input, InputArgs};
 
 /// Names that are listed as the nearest.
 const NEAREST: usize = 3;
+
+/// What a user selects by name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Selection<'a> {
+    pub providers: &'a [String],
+    pub events: &'a [String],
+    pub conditions: &'a [String],
+}
+
+impl Selection<'_> {
+    /// Says on standard error which of the providers, events and fields no trace has, with the
+    /// nearest names that the traces have. A trace from a pipe cannot be read again.
+    pub fn report_missing<'p>(
+        self,
+        store: &SchemaStore,
+        args: &InputArgs,
+        paths: impl Iterator<Item = &'p PathBuf>,
+    ) -> Outcome {
+        let Selection { providers: selected, events: names, conditions } = self;
+        if selected.is_empty() && names.is_empty() && conditions.is_empty() {
+            return Outcome::Success;
+        }
+        let (mut providers, mut events, mut fields) =
+            (Providers::default(), BTreeSet::new(), Fields::default());
+        for path in paths.filter(|path| !input::is_stdin(path)) {
+            let Ok(mut input) = Input::open(path, args) else { continue };
+            let Ok((mut trace, _)) = input.trace(&Options::salvage()) else { continue };
+            if !conditions.is_empty() {
+                fields.add(&mut trace, store.clone());
+            }
+            let Ok(survey) = Survey::of(&mut trace, store.clone(), |_| {}) else { continue };
+            providers.add(&survey);
+            events.extend(survey.events.into_iter().map(|event| event.event));
+        }
+        if providers.is_empty() {
+            return Outcome::Success;
+        }
+        let mut outcome = providers.report_missing(selected);
+        let mut missing = |what: &str, name: &str, nearest: String| {
+            stderr_line!("error: no event has the {what} {name}{nearest}");
+            outcome = Outcome::Findings;
+        };
+        for name in names {
+            let is_seen = |event: &String| {
+                Conditions::new(&[name], &[], &[]).is_ok_and(|wanted| wanted.admit_name(event))
+            };
+            if !events.iter().any(is_seen) {
+                missing("name", name, nearest(name, &events));
+            }
+        }
+        let conditions = Conditions::new(&[], conditions, &[]).unwrap_or_default();
+        for name in conditions.fields() {
+            if !fields.has(name) {
+                missing("field", name, fields.nearest(name));
+            }
+        }
+        outcome
+    }
+}
 
 /// The providers that have events.
 #[derive(Debug, Default)]

@@ -37,8 +37,8 @@ pub(crate) struct RecordingArgs {
     /// Select the thread with this id; may be repeated
     #[arg(long, value_name = "TID", value_parser = filter::number::<u32>)]
     pub thread: Vec<u32>,
-    /// Select what happened at or after TIME: seconds since the start (1.5), or UTC
-    /// (2020-07-29T00:07:01Z)
+    /// Select what happened at or after TIME: seconds since the start (1.5), a duration since then
+    /// (250ms), or UTC (2020-07-29T00:07:01Z)
     #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     from: Option<String>,
     /// Select what happened before TIME

@@ -160,7 +160,7 @@ impl Selection {
 
     /// The conditions on names and fields.
     pub fn conditions(&self) -> PyResult<Conditions> {
-        Conditions::new(&self.events, &self.conditions, self.grep.as_deref())
+        Conditions::new(&self.events, &self.conditions, self.grep.as_slice())
             .map_err(|error| PyValueError::new_err(error.to_string()))
     }
 

@@ -61,7 +61,7 @@ fn text_is_found_in_any_value_as_it_is() {
     let (file, store) = texts();
     let finds = |text: &str| {
         let mut trace = open(&file);
-        let conditions = Conditions::new::<&str>(&[], &[], Some(text)).unwrap();
+        let conditions = Conditions::new::<&str>(&[], &[], &[text]).unwrap();
         let rows = RowWriter::new(Format::Text, trace.clock(), store.clone());
         let mut rows = rows.conditions(conditions);
         let mut records = trace.records(Order::Time).unwrap();
@@ -86,7 +86,7 @@ fn time_is_compared_as_a_time_and_as_seconds() {
     let holds = |condition: &str| {
         [false, true].map(|relative| {
             let mut trace = open(&file);
-            let conditions = Conditions::new(&[], &[condition], None).unwrap();
+            let conditions = Conditions::new(&[], &[condition], &[]).unwrap();
             let rows = RowWriter::new(Format::Text, trace.clock(), SchemaStore::default());
             let mut rows = rows.relative_times(relative).conditions(conditions);
             let mut records = trace.records(Order::Time).unwrap();

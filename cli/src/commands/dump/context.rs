@@ -27,7 +27,7 @@ impl Before {
         session: &Session<'_>,
     ) -> Option<Self> {
         let args = session.args;
-        let selects = args.grep.is_some() || !args.conditions.is_empty();
+        let selects = !args.grep.is_empty() || !args.conditions.is_empty();
         let shows = !args.count && session.frame.borrow().shows_context();
         let names = !args.no_names && (shows || selects || args.filter.has_subjects());
         let by_schema = selects || !args.event.is_empty() || !args.filter.providers().is_empty();

@@ -3,7 +3,6 @@
 mod columns;
 mod context;
 mod merged;
-mod missing;
 mod parallel;
 mod printer;
 
@@ -17,11 +16,12 @@ use etl_tools::filter::Filter;
 use etl_tools::rows::Format;
 
 use crate::Outcome;
-use crate::choice::{Choice, one_of};
+use crate::choice::{Choice, item, one_of};
 use crate::diagnostics::Condition;
 use crate::error::Failure;
 use crate::filter::{self, FilterArgs};
 use crate::input::{self, About, Input, InputArgs};
+use crate::missing::Selection;
 use crate::missing_header;
 use crate::progress::Progress;
 use crate::schemas::SchemaArgs;
@@ -63,7 +63,7 @@ pub(crate) struct Args {
     raw: bool,
     /// Columns of the CSV: names of the default columns, of decoded fields, or `channel`,
     /// `related_activity`
-    #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',', value_parser = item)]
     columns: Vec<String>,
     /// Print the events of several traces together, in time order
     #[arg(long, conflicts_with = "file_order")]
@@ -114,7 +114,7 @@ pub(crate) struct Args {
     conditions: Vec<String>,
     /// Select events with this text in a value of a field or in the message
     #[arg(long, value_name = "TEXT", help_heading = "Selection")]
-    grep: Option<String>,
+    grep: Vec<String>,
     #[command(flatten)]
     input: InputArgs,
 }
@@ -186,7 +186,13 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
 /// Says which of the selected names no trace has.
 fn note_missing(session: &Session<'_>, paths: &mut dyn Iterator<Item = &PathBuf>) -> Outcome {
     let is_empty = session.matched.get() == 0;
-    let outcome = if is_empty { missing::report(session, paths) } else { Outcome::Success };
+    let mut outcome = Outcome::Success;
+    if is_empty {
+        let args = session.args;
+        let (providers, events) = (args.filter.providers(), args.event.as_slice());
+        let selection = Selection { providers, events, conditions: &args.conditions };
+        outcome = selection.report_missing(session.frame.borrow().store(), &args.input, paths);
+    }
     if outcome == Outcome::Success {
         filter::note_unknown(session.unknown());
     }

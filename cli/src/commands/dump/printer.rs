@@ -37,7 +37,7 @@ pub(super) struct Session<'a> {
 impl<'a> Session<'a> {
     /// `several` traces get a column with the name of the file.
     pub(super) fn new(args: &'a Args, several: bool) -> Result<Self, Failure> {
-        let conditions = Conditions::new(&args.event, &args.conditions, args.grep.as_deref())
+        let conditions = Conditions::new(&args.event, &args.conditions, &args.grep)
             .map_err(|e| Failure::new("--where", e.to_string()))?;
         let frame = RowWriter::new(args.format, Clock::assumed(0), args.schemas.store()?)
             .payload_bytes(args.raw)

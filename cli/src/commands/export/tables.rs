@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 #[cfg(not(feature = "parquet"))]
 use crate::Outcome;
+use crate::choice::item;
 #[cfg(not(feature = "parquet"))]
 use crate::error::Failure;
 use crate::filter::FilterArgs;
@@ -38,7 +39,7 @@ pub(super) struct ParquetArgs {
     #[arg(short, long, value_name = "DATASET", value_parser = input::directory())]
     output: PathBuf,
     /// Write these tables [default: all but those of --typed]
-    #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',', value_parser = item)]
     tables: Vec<String>,
     /// Write a table for each kind of event as well, with a column for each field
     #[arg(long)]
@@ -57,8 +58,8 @@ pub(super) struct ParquetArgs {
     format: ReportFormat,
     #[command(flatten)]
     processes: ProcessArgs,
-    /// Select what happened at or after TIME: seconds since the start (1.5), or UTC
-    /// (2020-07-29T00:07:01Z)
+    /// Select what happened at or after TIME: seconds since the start (1.5), a duration since then
+    /// (250ms), or UTC (2020-07-29T00:07:01Z)
     #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
     from: Option<String>,
     /// Select what happened before TIME
@@ -91,7 +92,7 @@ pub(super) struct ArrowArgs {
     #[arg(long, value_name = "TABLE", default_value = "events")]
     table: String,
     /// Write these columns, in this order [default: all but those on request]
-    #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',', value_parser = item)]
     columns: Vec<String>,
     /// Select events with this name; `*` stands for any text, `?` for a character
     #[arg(long, value_name = "NAME", help_heading = "Selection")]

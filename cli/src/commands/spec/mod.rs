@@ -93,7 +93,7 @@ Examples:
         #[arg(value_parser = number::<u64>)]
         mask: u64,
         /// Level of the session; 0 means all levels
-        #[arg(long, default_value_t = 5)]
+        #[arg(long, default_value_t = 5, value_parser = number::<u8>)]
         level: u8,
     },
     /// Explain a command line of xperf, logman or tracelog
@@ -105,7 +105,7 @@ Examples:
   etlkit spec tables --level 4 --format json")]
     Tables {
         /// Level of the session; 0 means all levels
-        #[arg(long, default_value_t = 5)]
+        #[arg(long, default_value_t = 5, value_parser = number::<u8>)]
         level: u8,
     },
 }

@@ -15,6 +15,7 @@ use etl_synth::{MemoryFileSystem, Script, Simulation, read_capture, read_script,
 
 use crate::Outcome;
 use crate::error::Failure;
+use crate::filter::number;
 use crate::input;
 use crate::output;
 use crate::threads;
@@ -65,7 +66,7 @@ pub(crate) struct Args {
     #[arg(long)]
     force: bool,
     /// Seed of the random numbers, instead of the seed in the script
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number::<u64>)]
     seed: Option<u64>,
     /// Set a parameter of the script; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]

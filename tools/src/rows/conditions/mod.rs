@@ -19,7 +19,8 @@ pub struct Conditions {
     /// All must hold.
     fields: Vec<Comparison>,
     /// What a value of a field, the message or the readable text must contain, in small letters.
-    text: Option<String>,
+    /// One of them is enough.
+    texts: Vec<String>,
 }
 
 /// A condition on a field that cannot be read.
@@ -52,14 +53,15 @@ pub enum NoCondition {
 }
 
 impl Conditions {
-    /// Conditions from names of events (`GC*`), conditions on fields (`ProcessId = 4`), and text.
+    /// Conditions from names of events (`GC*`), conditions on fields (`ProcessId = 4`), and texts, of
+    /// which an event has to contain one.
     ///
     /// # Errors
     /// For a condition on a field that cannot be read, or that no value could fulfil.
     pub fn new<T: AsRef<str>>(
         events: &[T],
         fields: &[T],
-        text: Option<&str>,
+        texts: &[T],
     ) -> Result<Self, NoCondition> {
         Ok(Conditions {
             events: events.iter().map(|name| Pattern::new(name.as_ref())).collect(),
@@ -67,14 +69,14 @@ impl Conditions {
                 .iter()
                 .map(|text| Comparison::parse(text.as_ref()))
                 .collect::<Result<_, _>>()?,
-            text: text.map(str::to_lowercase),
+            texts: texts.iter().map(|text| text.as_ref().to_lowercase()).collect(),
         })
     }
 
     /// Whether it selects all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.events.is_empty() && self.fields.is_empty() && self.text.is_none()
+        self.events.is_empty() && self.fields.is_empty() && self.texts.is_empty()
     }
 
     /// Whether the name of an event is selected.
@@ -92,14 +94,17 @@ impl Conditions {
     pub(super) fn admit(&self, row: &Row<'_>, scratch: &mut Vec<u8>) -> bool {
         self.admit_name(&row.head.event_name)
             && self.fields.iter().all(|condition| condition.admits(row, scratch))
-            && self.text.as_ref().is_none_or(|text| contains(row, text, scratch))
+            && (self.texts.is_empty() || contains(row, &self.texts, scratch))
     }
 }
 
-/// Whether the values of a row's fields, its message or its readable text contain a text, whatever
-/// the case of its letters.
-fn contains(row: &Row<'_>, text: &str, scratch: &mut Vec<u8>) -> bool {
-    let has = |shown: &str| shown.to_lowercase().contains(text);
+/// Whether the values of a row's fields, its message or its readable text contain one of these texts,
+/// whatever the case of its letters.
+fn contains(row: &Row<'_>, texts: &[String], scratch: &mut Vec<u8>) -> bool {
+    let has = |shown: &str| {
+        let shown = shown.to_lowercase();
+        texts.iter().any(|text| shown.contains(text))
+    };
     if has(row.payload_text) || row.message(scratch).is_some_and(has) {
         return true;
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
+use std::iter;
 use std::path::{Path, PathBuf};
 
 use etl_arrow::Options;
@@ -20,6 +21,7 @@ use crate::error::Failure;
 use crate::filter;
 use crate::input::{self, Input, InputArgs};
 use crate::memory;
+use crate::missing::Selection;
 use crate::output::{self, ReportFormat};
 use crate::sink::Sink;
 use crate::threads;
@@ -273,17 +275,16 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
     let mut selected = args.filter.filter(&trace.clock(), &processes)?;
     let unknown = filter::learn_names(&mut selected, &mut trace, &store)
         .map_err(|error| Failure::trace(&name, &error))?;
-    filter::note_unknown(unknown);
     let (header, notes) = (trace.header().clone(), trace.notes().to_vec());
     drop(trace);
-    let events = Conditions::new(&args.event, &[], None)
+    let events = Conditions::new(&args.event, &[], &[])
         .map_err(|error| Failure::new("--event", error.to_string()))?;
     let limits = input.limits();
     let options = Options::new(name.rsplit(['/', '\\']).next().unwrap_or_default())
         .columns(&args.columns)
         .filter(selected)
         .events(events)
-        .store(store)
+        .store(store.clone())
         .limits(limits)
         .threads(args.threads.count())
         .names(!args.no_names);
@@ -302,5 +303,15 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
     drop(out);
     sink.finish(&format!("{to}: {rows} rows of {}\n", args.table))?;
     let condition = Condition::new(&header, &[], &notes);
-    Ok(Condition { faults: &faults, ..condition }.report(&name))
+    let outcome = Condition { faults: &faults, ..condition }.report(&name);
+    let mut missing = Outcome::Success;
+    if rows == 0 {
+        let (providers, events) = (args.filter.providers(), args.event.as_slice());
+        let selection = Selection { providers, events, conditions: &[] };
+        missing = selection.report_missing(&store, &args.input, iter::once(&args.file));
+    }
+    if missing == Outcome::Success {
+        filter::note_unknown(unknown);
+    }
+    Ok(outcome.max(missing))
 }
