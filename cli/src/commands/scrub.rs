@@ -16,6 +16,7 @@ use crate::escape::one_line;
 use crate::input::{self, Input};
 use crate::missing::Fields;
 use crate::rewrite::{Report, Rewrite, RewriteArgs};
+use crate::schemas::SchemaArgs;
 
 /// Shorter texts occur in every trace by chance.
 const MIN_SECRET: usize = 3;
@@ -70,6 +71,8 @@ pub(crate) struct Args {
     #[arg(long, value_parser = one_of(LENGTHS), default_value = "keep")]
     lengths: Lengths,
     #[command(flatten)]
+    schemas: SchemaArgs,
+    #[command(flatten)]
     packing: CompressArgs,
     #[command(flatten)]
     rewrite: RewriteArgs,
@@ -119,7 +122,8 @@ fn field(text: &str) -> Result<(String, Action), String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let scrubber = scrubber(args)?;
+    let store = args.schemas.store()?;
+    let scrubber = scrubber(args)?.schemas(store.clone());
     let mut input = Input::open(&args.file, &args.rewrite.input)?;
     let lists = args.secrets_file.iter().map(PathBuf::as_path);
     let mut job = Rewrite::start(&mut input, &args.rewrite, lists, &args.file)?;
@@ -138,18 +142,18 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         );
         return Err(job.refusal(message).hint("list a longer text"));
     }
-    note_missing(args, &summary, &mut job);
+    note_missing(args, &summary, &mut job, store);
     job.finish(&summary, &summary.damage)
 }
 
 /// Says which of the named fields no event has: what they would have hidden may have another name.
-fn note_missing(args: &Args, summary: &Summary, job: &mut Rewrite<'_>) {
+fn note_missing(args: &Args, summary: &Summary, job: &mut Rewrite<'_>, store: SchemaStore) {
     let is_replaced = |name: &str| summary.fields.keys().any(|f| f.eq_ignore_ascii_case(name));
     let named = args.field.iter().map(|(name, _)| name.as_str());
     let named: Vec<&str> = named.filter(|name| !is_replaced(name)).collect();
     if !named.is_empty() {
         let mut fields = Fields::default();
-        fields.add(&mut job.trace, SchemaStore::default());
+        fields.add(&mut job.trace, store);
         fields.note_missing("--field", named);
     }
 }

@@ -28,6 +28,7 @@ mod memory;
 mod missing_header;
 #[cfg(unix)]
 mod named_pipes;
+mod options;
 mod packed_inputs;
 mod provider_names;
 mod report_formats;

@@ -270,7 +270,7 @@ fn hex(bytes: &[u8]) -> String {
 
 /// The name of a provider, from the trace or from the tables.
 pub(super) fn provider_name(provider: Guid, store: &SchemaStore) -> Option<String> {
-    store.provider_name(provider).or_else(|| providers::name(provider)).map(str::to_owned)
+    providers::name(provider).or_else(|| store.provider_name(provider)).map(str::to_owned)
 }
 
 /// The event's name in its schema.

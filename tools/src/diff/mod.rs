@@ -54,6 +54,7 @@ use std::collections::BTreeMap;
 
 use etl_format::Guid;
 use etl_format::read::{Order, Record, Source, Trace};
+use etl_schema::store::SchemaStore;
 
 use crate::filter::Filter;
 use crate::{Error, OnRecord, Result};
@@ -68,6 +69,7 @@ pub struct Differ<'f> {
     filters: [Filter; 2],
     window: usize,
     threads: usize,
+    schemas: SchemaStore,
     on_record: OnRecord<'f>,
 }
 
@@ -78,6 +80,7 @@ impl Default for Differ<'_> {
             filters: <[Filter; 2]>::default(),
             window: Differ::DEFAULT_WINDOW,
             threads: 1,
+            schemas: SchemaStore::default(),
             on_record: OnRecord::default(),
         }
     }
@@ -122,6 +125,13 @@ impl<'f> Differ<'f> {
         self
     }
 
+    /// Decodes events with these schemas beside those of the traces.
+    #[must_use]
+    pub fn schemas(mut self, known: SchemaStore) -> Self {
+        self.schemas = known;
+        self
+    }
+
     /// Calls `f` for every record of the first trace.
     #[must_use]
     pub fn on_record(mut self, f: impl FnMut(&Record<'_>) + 'f) -> Self {
@@ -139,7 +149,9 @@ impl<'f> Differ<'f> {
         second: &mut Trace<B>,
         mut sink: impl FnMut(Difference<'_>),
     ) -> Result<Summary> {
-        let Differ { ignore, filters: [only_a, only_b], window, threads, on_record } = self;
+        let Differ { ignore, filters: [only_a, only_b], window, threads, schemas, on_record } =
+            self;
+        let known = || schemas.clone();
         let mut header = Vec::new();
         if !ignore.header {
             header = file_header::changes(first.header(), second.header());
@@ -155,9 +167,12 @@ impl<'f> Differ<'f> {
             second.with_threads(1 + others / 2).parallel(|second| {
                 let mut walk = Walk {
                     a: TraceReader::new(first, clocks.0, &ignore, same_clock)
+                        .schemas(known())
                         .select(&only_a)
                         .on_record(on_record),
-                    b: TraceReader::new(second, clocks.1, &ignore, same_clock).select(&only_b),
+                    b: TraceReader::new(second, clocks.1, &ignore, same_clock)
+                        .schemas(known())
+                        .select(&only_b),
                     window,
                     ignore: &ignore,
                     summary: Summary { header, ..Summary::default() },

@@ -58,6 +58,12 @@ impl<'t, S: Source> TraceReader<'t, S> {
         }
     }
 
+    /// Decodes events with these schemas as well.
+    pub fn schemas(mut self, known: SchemaStore) -> Self {
+        self.store = known;
+        self
+    }
+
     /// Reads only the events that a filter admits.
     pub fn select(mut self, filter: &'t Filter) -> Self {
         self.filter = Some(filter);

@@ -76,6 +76,7 @@ pub struct Scrubber<'f> {
     mask: Mask,
     lengths: Lengths,
     compression: Compression,
+    schemas: SchemaStore,
     on_record: OnRecord<'f>,
 }
 
@@ -89,6 +90,7 @@ impl<'f> Scrubber<'f> {
             mask,
             lengths: Lengths::Keep,
             compression: None,
+            schemas: SchemaStore::default(),
             on_record: OnRecord::default(),
         }
     }
@@ -121,6 +123,13 @@ impl<'f> Scrubber<'f> {
         self
     }
 
+    /// Decodes events with these schemas beside those of the trace.
+    #[must_use]
+    pub fn schemas(mut self, known: SchemaStore) -> Self {
+        self.schemas = known;
+        self
+    }
+
     /// Calls `f` for every record that is read: twice for each.
     #[must_use]
     pub fn on_record(mut self, f: impl FnMut(&Record<'_>) + 'f) -> Self {
@@ -138,7 +147,8 @@ impl<'f> Scrubber<'f> {
         output: O,
     ) -> Result<(O, Summary)> {
         let secrets = TextMatcher::new(self.secrets.iter().map(String::as_str), false);
-        let (mut store, names) = learn(trace, &self.policy, &mut self.on_record)?;
+        let known = std::mem::take(&mut self.schemas);
+        let (mut store, names) = learn(trace, known, &self.policy, &mut self.on_record)?;
         // The records in buffer 0 cannot move, so they keep their lengths.
         let fixed = RecordScrubber {
             policy: &self.policy,
@@ -189,10 +199,10 @@ impl<'f> Scrubber<'f> {
 /// The first pass: schemas, and the names of users and machines.
 fn learn<S: Source>(
     trace: &mut Trace<S>,
+    mut store: SchemaStore,
     policy: &Policy,
     on_record: &mut OnRecord<'_>,
 ) -> etl_format::Result<(SchemaStore, TextMatcher)> {
-    let mut store = SchemaStore::default();
     let mut found = BTreeSet::new();
     let users = policy.of(Category::Users) != Action::Keep;
     let machines = policy.of(Category::Machines) != Action::Keep;

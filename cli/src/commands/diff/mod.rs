@@ -6,12 +6,11 @@ mod text;
 use std::path::PathBuf;
 
 use etl_format::read::Options;
-use etl_schema::providers;
-use etl_schema::store::SchemaStore;
 use etl_tools::Side;
 use etl_tools::diff::{Change, Differ, Difference, Event, Ignore};
 
 use crate::Outcome;
+use crate::choice::item;
 use crate::diagnostics::Condition;
 use crate::error::Failure;
 use crate::input::{self, Input, InputArgs};
@@ -19,6 +18,7 @@ use crate::missing::Fields;
 use crate::output::{self, ReportFormat};
 use crate::process_args::ProcessArgs;
 use crate::progress::Progress;
+use crate::schemas::SchemaArgs;
 use crate::threads::ThreadArgs;
 
 /// Arguments of `etlkit diff`.
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     #[arg(value_name = "B")]
     second: PathBuf,
     /// Ignore these differences (see below); a list with commas, may be repeated
-    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = item)]
     ignore: Vec<String>,
     /// Output format; docs/json-diff.md describes the JSON
     #[arg(long, value_enum, default_value_t)]
@@ -65,6 +65,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = Differ::DEFAULT_WINDOW,
         value_parser = window)]
     window: usize,
+    #[command(flatten)]
+    schemas: SchemaArgs,
     #[command(flatten)]
     processes: ProcessArgs,
     #[command(flatten)]
@@ -86,12 +88,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         return Err(Failure::new("-", "only one of the two traces can be standard input")
             .hint("write the other one to a file"));
     }
+    let store = args.schemas.store()?;
     let mut ignore = Ignore::default();
     for what in &args.ignore {
-        let named = what.strip_prefix("provider:").and_then(providers::by_name);
-        let what = named.map_or(what.clone(), |guid| format!("provider:{guid}"));
-        ignore.add(&what).map_err(|_| {
-            Failure::new(&what, "unknown value of --ignore")
+        ignore.add(what).map_err(|_| {
+            Failure::new(what, "unknown value of --ignore")
                 .hint("`etlkit diff --help` lists the values; give an unknown provider by its GUID")
         })?;
     }
@@ -119,6 +120,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         .select(filters)
         .window(args.window)
         .threads(args.threads.count())
+        .schemas(store.clone())
         .on_record(move |record| progress.pass(record.bytes().len()))
         .run(&mut first, &mut second, sink)
         .map_err(|error| {
@@ -132,8 +134,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     output::ignore_broken_pipe(output::print_colored(&text))?;
     if !ignored.is_empty() {
         let mut fields = Fields::default();
-        fields.add(&mut first, SchemaStore::default());
-        fields.add(&mut second, SchemaStore::default());
+        fields.add(&mut first, store.clone());
+        fields.add(&mut second, store);
         fields.note_missing("--ignore", ignored);
     }
     let [first_damage, second_damage] = &summary.damage;
