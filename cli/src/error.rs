@@ -111,8 +111,8 @@ impl Failure {
     }
 }
 
-/// Prints the results of several files with `print`, if only as an empty list, then the failures of others: an unreadable
-/// file does not hide the others. The last failure is returned.
+/// Prints the results of several files with `print`, if only as an empty list, then the failures of
+/// others: an unreadable file does not hide the others. The last failure is returned.
 pub(crate) fn print_readable<T>(
     results: Vec<Result<T, Failure>>,
     print: impl FnOnce(&[T]) -> Result<Outcome, Failure>,

@@ -165,6 +165,9 @@ pub fn by_name(name: &str) -> Option<Guid> {
 /// ```
 #[must_use]
 pub fn find(text: &str) -> Option<Guid> {
+    if text.is_empty() {
+        return None;
+    }
     let guid = text.trim_matches(['{', '}']).parse().ok();
     guid.or_else(|| by_name(text)).or_else(|| windows::find(text))
 }

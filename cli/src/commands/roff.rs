@@ -21,8 +21,8 @@ pub(super) fn with_literal_examples(page: &str) -> String {
     format!("{before}\n{}{after}", sections(extra))
 }
 
-/// The page, with the usage of the help as its synopsis: that of `clap_mangen` has neither the values
-/// of options, nor which arguments may be repeated. `typed` is the command.
+/// The page, with the usage of the help as its synopsis: that of `clap_mangen` has no values of
+/// options, and does not show which arguments may be repeated. `typed` is the command.
 pub(super) fn with_usage(page: &str, typed: &str, usage: &str) -> String {
     const SYNOPSIS: &str = ".SH SYNOPSIS\n";
     let parts = page.split_once(SYNOPSIS);

@@ -337,8 +337,8 @@ pub enum ProviderRef {
 }
 
 impl ProviderRef {
-    /// The GUID: as given, of a provider of this name in `registry` or of Windows, or hashed from the
-    /// name.
+    /// The GUID: as given, of a provider of this name in `registry` or of Windows, or hashed from
+    /// the name.
     #[must_use]
     pub fn guid(&self, registry: &Registry) -> Option<Guid> {
         match self {

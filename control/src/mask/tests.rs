@@ -178,7 +178,11 @@ fn explain_names_channels_in_masks_of_windows_providers() {
     let process = tables::provider(TableSet::Shipped, providers::KERNEL_PROCESS).unwrap();
     let e = explain(TableSet::Shipped, process, 0x8000_0000_0000_0010, 5);
     assert_eq!(e.names, ["WINEVENT_KEYWORD_PROCESS"]);
-    assert!(symbols(&e).iter().any(|symbol| symbol == "ProcessStart"), "{:?}", symbols(&e));
+    assert!(
+        symbols(&e).iter().any(|symbol| symbol.starts_with("ProcessStart")),
+        "{:?}",
+        symbols(&e)
+    );
     assert!(!symbols(&e).iter().any(|symbol| symbol.starts_with("Image")));
     assert!(says(&e, "0x8000000000000000 select channels") && !says(&e, "mean nothing"));
     let e = explain(TableSet::Shipped, process, 0x10_0000_0000, 5);

@@ -53,8 +53,8 @@ pub enum NoCondition {
 }
 
 impl Conditions {
-    /// Conditions from names of events (`GC*`), conditions on fields (`ProcessId = 4`), and texts, of
-    /// which an event has to contain one.
+    /// Conditions from names of events (`GC*`), conditions on fields (`ProcessId = 4`), and texts:
+    /// an event has to contain one of them.
     ///
     /// # Errors
     /// For a condition on a field that cannot be read, or that no value could fulfil.
@@ -98,8 +98,8 @@ impl Conditions {
     }
 }
 
-/// Whether the values of a row's fields, its message or its readable text contain one of these texts,
-/// whatever the case of its letters.
+/// Whether the values of a row's fields, its message or its readable text contain one of these
+/// texts, whatever the case of its letters.
 fn contains(row: &Row<'_>, texts: &[String], scratch: &mut Vec<u8>) -> bool {
     let has = |shown: &str| {
         let shown = shown.to_lowercase();

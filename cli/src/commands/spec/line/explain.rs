@@ -176,7 +176,8 @@ fn owned<'n>(names: impl Iterator<Item = &'n str>) -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// The events of the kernel that get stacks, and a note about each that is not known. Returns those.
+/// The events of the kernel that get stacks, and a note about each that is not known. Returns the
+/// latter.
 fn list_stacks<'s>(out: &mut String, tool: Tool, events: &'s [String]) -> Vec<&'s str> {
     list(out, ROW, "stacks at", events);
     let is_known = |event: &str| {

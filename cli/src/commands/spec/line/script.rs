@@ -38,7 +38,7 @@ pub(super) fn commands(script: &str) -> Vec<Command> {
     for command in &mut commands {
         command.text = command.text.trim_start_matches([' ', '\t', '@']).to_owned();
     }
-    commands.retain(|command| is_of_tools(command));
+    commands.retain(is_of_tools);
     commands
 }
 
