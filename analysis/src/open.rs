@@ -119,8 +119,9 @@ impl<K: Hash + Eq, V> OpenOperations<K, V> {
 /// The scopes of operations, by number.
 #[derive(Clone, Debug, Default)]
 struct Scopes {
-    /// The numbers of those that no loss has ended, by session and processor.
-    current: Vec<HashMap<Option<u16>, usize>>,
+    /// The numbers of those that no loss has ended, by session and place: that of no processor
+    /// comes first.
+    current: Vec<Vec<Option<usize>>>,
     /// How many operations are open in each; `None` once a loss ended it.
     counts: Vec<Option<usize>>,
 }
@@ -128,12 +129,16 @@ struct Scopes {
 impl Scopes {
     /// An operation begins. Returns the number of its scope.
     fn begin(&mut self, session: usize, processor: Option<u16>) -> usize {
+        let (next, place) = (self.counts.len(), place(processor));
         if self.current.len() <= session {
-            self.current.resize_with(session + 1, HashMap::default);
+            self.current.resize(session + 1, Vec::new());
         }
-        let next = self.counts.len();
         let Some(of_session) = self.current.get_mut(session) else { return next };
-        let scope = *of_session.entry(processor).or_insert(next);
+        if of_session.len() <= place {
+            of_session.resize(place + 1, None);
+        }
+        let Some(current) = of_session.get_mut(place) else { return next };
+        let scope = *current.get_or_insert(next);
         match self.counts.get_mut(scope) {
             Some(count) => *count = count.map(|count| count + 1),
             None => self.counts.push(Some(1)),
@@ -160,11 +165,19 @@ impl Scopes {
             given_up += count.unwrap_or(0);
         };
         match loss.processor {
-            None => std::mem::take(of_session).into_values().for_each(close),
-            own => [None, own].iter().filter_map(|of| of_session.remove(of)).for_each(&mut close),
+            None => of_session.drain(..).flatten().for_each(close),
+            own => {
+                let current = |of| of_session.get_mut(place(of)).and_then(Option::take);
+                [None, own].into_iter().filter_map(current).for_each(&mut close);
+            }
         }
         given_up
     }
+}
+
+/// The place of a scope in its session.
+fn place(processor: Option<u16>) -> usize {
+    processor.map_or(0, |processor| usize::from(processor) + 1)
 }
 
 #[cfg(test)]
