@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use etl_format::parse_number;
 use etl_format::read::{Order, Source};
 use foldhash::HashMap;
 
@@ -149,7 +150,8 @@ impl ProcessSelector {
         recording: &mut Recording<S>,
     ) -> Result<Self> {
         let is_unknown = |name: &&String| matching(name, machine.processes()).next().is_none();
-        let unknown = self.names.iter().filter(is_unknown).filter_map(|name| parse_id(name));
+        let unknown =
+            self.names.iter().filter(is_unknown).filter_map(|name| parse_number::<u32>(name));
         let mut wanted: BTreeSet<u32> = unknown.filter(|id| !self.others.contains(id)).collect();
         for (index, (trace, name)) in recording.files_mut().iter_mut().enumerate() {
             if wanted.is_empty() {
@@ -220,7 +222,7 @@ impl ProcessSelector {
         let mut selected = BTreeSet::new();
         for name in &self.names {
             let mut found = matching(name, processes).peekable();
-            let is_other = || parse_id(name).is_some_and(|id| self.others.contains(&id));
+            let is_other = || parse_number::<u32>(name).is_some_and(|id| self.others.contains(&id));
             if found.peek().is_none() && !is_other() {
                 return Err(UnknownProcess(name.clone()));
             }
@@ -235,17 +237,9 @@ impl ProcessSelector {
 
 /// The indices of the processes with an id or a file name.
 fn matching(name: &str, processes: &[Process]) -> impl Iterator<Item = usize> {
-    let id = parse_id(name);
+    let id = parse_number::<u32>(name);
     let own = move |p: &Process| id == Some(p.pid()) || is_name(name, p.name());
     processes.iter().enumerate().filter(move |(_, process)| own(process)).map(|(index, _)| index)
-}
-
-/// A decimal number, or a hexadecimal one after `0x`.
-fn parse_id(text: &str) -> Option<u32> {
-    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) => u32::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    }
 }
 
 /// Whether a file name is the one that a user names.

@@ -82,11 +82,8 @@ impl TypedValueParser for ProviderName {
 
 /// A decimal number, or a hexadecimal one after `0x`.
 pub(crate) fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
-    let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None => text.parse(),
-    };
-    let value = parsed.map_err(|_| "expected a decimal number, or a hexadecimal one with 0x")?;
+    let value: Option<u64> = etl_format::parse_number(text);
+    let value = value.ok_or("expected a decimal number, or a hexadecimal one with 0x")?;
     T::try_from(value).map_err(|_| "the number is too large".to_owned())
 }
 

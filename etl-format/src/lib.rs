@@ -43,6 +43,7 @@ pub mod cursor;
 pub mod error;
 pub mod guid;
 mod headers;
+mod number;
 mod pool;
 pub mod read;
 mod refusal;
@@ -53,6 +54,7 @@ pub mod write;
 pub use clock::Clock;
 pub use error::{Error, ErrorKind, Result};
 pub use guid::Guid;
+pub use number::parse_number;
 
 /// The code of the page runs with the documentation tests.
 #[cfg(doctest)]

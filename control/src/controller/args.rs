@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use etl_format::Guid;
+use etl_format::{Guid, parse_number};
 use strsim::levenshtein;
 
 use super::error::{Found, LineError};
@@ -96,7 +96,7 @@ impl Args {
     /// The next word as a number.
     pub fn number<T: TryFrom<u64>>(&mut self, expected: &str) -> Result<T, LineError> {
         let word = self.value(expected)?;
-        number(&word.text).ok_or_else(|| wrong(&word, expected))
+        parse_number(&word.text).ok_or_else(|| wrong(&word, expected))
     }
 
     /// A count and so many numbers.
@@ -106,7 +106,7 @@ impl Args {
         expected: &str,
     ) -> Result<Vec<T>, LineError> {
         let word = self.value("how many follow")?;
-        let count = number::<usize>(&word.text).filter(|&n| n <= most);
+        let count = parse_number::<usize>(&word.text).filter(|&n| n <= most);
         let count = count.ok_or_else(|| wrong(&word, &format!("a count of {most} at most")))?;
         (0..count).map(|_| self.number(expected)).collect()
     }
@@ -177,21 +177,9 @@ pub(super) fn unknown(switch: &Switch, expected: &str, known: &str) -> LineError
     }
 }
 
-/// A number, decimal or 0x and hexadecimal.
-pub(super) fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
-    let value = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) if digits.bytes().all(|b| b.is_ascii_hexdigit()) => {
-            u64::from_str_radix(digits, 16).ok()?
-        }
-        None if text.bytes().all(|b| b.is_ascii_digit()) => text.parse().ok()?,
-        _ => return None,
-    };
-    T::try_from(value).ok()
-}
-
 /// A mask as a number.
 pub(super) fn mask(text: &str) -> Option<Keywords> {
-    number(text).map(Keywords::Mask)
+    parse_number(text).map(Keywords::Mask)
 }
 
 /// A provider by GUID or name.

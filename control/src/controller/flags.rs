@@ -5,7 +5,8 @@
 
 use std::sync::LazyLock;
 
-use super::args::number;
+use etl_format::parse_number;
+
 use super::error::Error;
 
 /// Something that the kernel can be asked to log.
@@ -125,7 +126,7 @@ fn rows(
 pub fn kernel_flags() -> &'static [KernelFlag] {
     static FLAGS: LazyLock<Vec<KernelFlag>> = LazyLock::new(|| {
         let flag = |(name, mut words): (_, std::str::SplitAsciiWhitespace<'static>)| {
-            let group = number(words.next()?)?;
+            let group = parse_number(words.next()?)?;
             Some(KernelFlag { name, logman: words.next().unwrap_or_default(), group })
         };
         rows("flag").filter_map(flag).collect()
@@ -204,7 +205,7 @@ pub fn kernel_groups(flags: &[String]) -> Result<GroupMasks, Error> {
         match kernel_flags().iter().find(is) {
             Some(flag) => masks.add(flag.group),
             None => {
-                let flags = number(name);
+                let flags = parse_number(name);
                 masks.add_flags(flags.ok_or_else(|| Error::UnknownKernelFlag(name.to_owned()))?);
             }
         }
@@ -240,7 +241,7 @@ pub fn tracelog_changes(switches: &[String]) -> (GroupMasks, GroupMasks) {
         // `eflag n` and n words of group masks.
         let mut words = switch.split(' ').map(str::trim);
         if words.next().is_some_and(|name| name.eq_ignore_ascii_case("eflag")) {
-            let words = words.skip(1).filter_map(number::<u32>);
+            let words = words.skip(1).filter_map(parse_number::<u32>);
             masks.0.iter_mut().zip(words).for_each(|(word, bits)| *word |= bits);
         }
     }

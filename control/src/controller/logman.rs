@@ -2,11 +2,12 @@
 //!
 //! Source: the reference of `logman create trace` and its siblings, and the tool's own help.
 
-use super::args::{Args, Switch, Values, mask, number, provider, unknown, values_of, wrong};
+use super::args::{Args, Switch, Values, mask, provider, unknown, values_of, wrong};
 use super::error::LineError;
 use super::model::{Action, Keywords, OtherOption, ProviderRef, ProviderSpec, Session};
 use super::tokens::Word;
 use etl_format::constants::{ClockType, LogFileMode};
+use etl_format::parse_number;
 
 /// Switches that may be meant by one that is not known.
 const KNOWN: &str = "p pf o n ets rt bs nb mode ct max ft f a cnf ul";
@@ -159,7 +160,7 @@ fn option(
         ("nb", false) => {
             session.min_buffers = Some(args.number("how many buffers at least")?);
             if let Some(word) = args.optional() {
-                let most = number(&word.text);
+                let most = parse_number(&word.text);
                 let expected = "how many buffers at most";
                 session.max_buffers = Some(most.ok_or_else(|| wrong(&word, expected))?);
             }
@@ -214,7 +215,7 @@ fn modes(session: &mut Session, args: &mut Args) -> Result<(), LineError> {
     loop {
         for name in word.text.split([',', '|', '+']) {
             let by_name = MODES.iter().find(|(n, _)| n.eq_ignore_ascii_case(name));
-            let bits = by_name.map(|(_, bits)| bits.0).or_else(|| number::<u32>(name));
+            let bits = by_name.map(|(_, bits)| bits.0).or_else(|| parse_number::<u32>(name));
             session.absorb(LogFileMode(bits.ok_or_else(|| wrong(&word, EXPECTED))?));
         }
         match args.optional() {
@@ -241,7 +242,7 @@ pub(super) fn one_provider(session: &mut Session, args: &mut Args) -> Result<(),
         });
         let name = name.unwrap_or(&word.text);
         let named = LEVELS.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, l)| *l);
-        let level = named.or_else(|| number(&word.text));
+        let level = named.or_else(|| parse_number(&word.text));
         spec.level = Some(level.ok_or_else(|| wrong(&word, "a level from 0 to 255"))?);
     }
     // The kernel's provider is enabled by flags that have names of their own.

@@ -4,12 +4,13 @@
 
 use std::ops::Range;
 
-use super::args::{Args, GUID, Switch, mask, number, provider, unknown, values_of, wrong};
+use super::args::{Args, GUID, Switch, mask, provider, unknown, values_of, wrong};
 use super::error::{Found, LineError};
 use super::model::{Action, KERNEL_SESSION, ProviderRef, ProviderSpec, Session};
 use super::tokens::Word;
 use crate::enable::EnableProperties;
 use etl_format::constants::{ClockType, LogFileMode};
+use etl_format::parse_number;
 
 /// Switches that may be meant by one that is not known.
 const KNOWN: &str = "start update on stop d flush capturestate merge loggers f buffersize \
@@ -179,7 +180,8 @@ impl Xperf {
             "pids" => {
                 session.processes.push(args.number("a process id")?);
                 while let Some(word) = args.optional() {
-                    let id = number(&word.text).ok_or_else(|| wrong(&word, "a process id"))?;
+                    let id =
+                        parse_number(&word.text).ok_or_else(|| wrong(&word, "a process id"))?;
                     session.processes.push(id);
                 }
             }
@@ -260,7 +262,8 @@ fn one_provider(text: &str, span: Range<usize>) -> Result<ProviderSpec, LineErro
         spec.keywords = Some(mask(field).ok_or_else(|| error(field, span, expected))?);
     }
     if let Some((field, span)) = fields.next().filter(|(f, _)| !f.is_empty()) {
-        let level = number(field).ok_or_else(|| error(field, span, "a level from 0 to 255"))?;
+        let level =
+            parse_number(field).ok_or_else(|| error(field, span, "a level from 0 to 255"))?;
         spec.level = Some(level);
     }
     if let Some((field, span)) = fields.next() {
@@ -285,7 +288,7 @@ fn looks_like_a_guid(name: &str) -> bool {
 
 /// Properties in quotation marks of any kind, or as a number.
 fn properties(text: &str) -> Option<EnableProperties> {
-    if let Some(bits) = number(text) {
+    if let Some(bits) = parse_number(text) {
         return Some(EnableProperties(bits));
     }
     const QUOTES: [char; 5] = ['\'', '\u{2018}', '\u{2019}', '\u{201b}', '`'];

@@ -13,9 +13,5 @@ pub use name_guid::provider_guid;
 
 /// A number in decimal or, with `0x`, in hexadecimal; white space around it does not matter.
 fn number(text: &str) -> Option<u64> {
-    let text = text.trim();
-    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    }
+    etl_format::parse_number(text.trim())
 }

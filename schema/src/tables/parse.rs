@@ -461,10 +461,5 @@ fn number_or_0<T: TryFrom<u64> + Default>(text: &str) -> Result<T, String> {
 }
 
 pub(super) fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
-    let parsed = match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None => text.parse(),
-    };
-    let value = parsed.map_err(|_| format!("{text} is no number"))?;
-    T::try_from(value).map_err(|_| format!("the number {text} is too large here"))
+    etl_format::parse_number(text).ok_or_else(|| format!("{text} is no number, or too large here"))
 }

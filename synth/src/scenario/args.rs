@@ -4,7 +4,7 @@
 use core::fmt::Display;
 use core::ops::RangeInclusive;
 
-use etl_format::Guid;
+use etl_format::{Guid, parse_number};
 use etl_schema::tables::{Registry, windows};
 use kdl::{KdlEntry, KdlNode, KdlValue};
 use miette::SourceSpan;
@@ -428,13 +428,6 @@ pub(super) fn as_text(reader: &mut Reader<'_>, entry: &KdlEntry) -> String {
         KdlValue::Float(n) => n.to_string(),
         KdlValue::Bool(b) => b.to_string(),
         KdlValue::Null => String::new(),
-    }
-}
-
-fn parse_number(text: &str) -> Option<u64> {
-    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(hex) => u64::from_str_radix(hex, 16).ok(),
-        None => text.parse().ok(),
     }
 }
 

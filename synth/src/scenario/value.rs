@@ -105,10 +105,7 @@ fn socket_address(address: SocketAddr) -> Vec<u8> {
 }
 
 fn whole(text: &str) -> Option<i128> {
-    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(hex) => u64::from_str_radix(hex, 16).ok().map(i128::from),
-        None => text.parse().ok(),
-    }
+    etl_format::parse_number::<u64>(text).map(i128::from).or_else(|| text.parse().ok())
 }
 
 fn file_time(text: &str) -> Option<u64> {

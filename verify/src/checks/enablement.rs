@@ -8,7 +8,7 @@ use etl_control::controller::{Action, CommandLine, LineError};
 use etl_control::enable::{CombinedEnablement, Enablement, EventKey};
 use etl_format::cursor::{Bytes, Cursor};
 use etl_format::read::{EventHeader, Record};
-use etl_format::{Clock, Guid};
+use etl_format::{Clock, Guid, parse_number};
 use etl_schema::clr::keyword::{END_ENUMERATION, JIT, LOADER};
 use etl_schema::providers::{self, CLR_RUNDOWN, CLR_RUNTIME, KERNEL_EVENT_TRACING, PERFVIEW};
 use etl_schema::tables::Registry;
@@ -128,12 +128,11 @@ impl Enabled {
         })?;
         let any = match parts.next().map(str::trim) {
             None | Some("" | "*") => 0,
-            Some(mask) => number(mask).ok_or_else(|| format!("{mask:?} is not a mask"))?,
+            Some(mask) => parse_number(mask).ok_or_else(|| format!("{mask:?} is not a mask"))?,
         };
         let level = match parts.next().map(str::trim) {
             None | Some("" | "*") => 0,
-            Some(level) => number(level)
-                .and_then(|n| u8::try_from(n).ok())
+            Some(level) => parse_number(level)
                 .ok_or_else(|| format!("{level:?} is not a level from 0 to 255"))?,
         };
         // xperf allows stack options after the level; they filter nothing.
@@ -203,13 +202,6 @@ impl On {
             return known;
         }
         known.into_iter().chain(self.first).min()
-    }
-}
-
-fn number(text: &str) -> Option<u64> {
-    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
     }
 }
 
