@@ -8,8 +8,8 @@ use crate::loss::Loss;
 
 /// Operations that began and have not ended, by key.
 ///
-/// A loss gives up those whose ends may be among what is missing. It does not visit them: a trace
-/// may have as many losses as operations. Each has a scope, its session and processor, and a loss
+/// A loss drops those whose ends may be among what is missing. It does not visit them: a trace may
+/// have as many losses as operations. Each has a scope, its session and processor, and a loss
 /// ends scopes. An operation of an ended scope is dropped when its key is used again, or with
 /// others once they are the most.
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ impl<K: Hash + Eq, V> OpenOperations<K, V> {
         })
     }
 
-    /// Gives up the operations whose ends may be missing by a loss. Returns how many.
+    /// Drops the operations whose ends may be missing by a loss. Returns how many.
     pub fn give_up(&mut self, loss: &Loss) -> usize {
         let given_up = self.scopes.close(loss);
         self.count -= given_up;

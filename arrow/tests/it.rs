@@ -165,7 +165,8 @@ fn events_before_their_schema_are_decoded() {
     assert_eq!(numbers(&rows("Late.Stepped"), "N"), [Some(5), Some(6)]);
 }
 
-/// Readers of JSON in UTF-8 refuse the escape of an unpaired surrogate, DuckDB and serde_json alike.
+/// Readers of JSON in UTF-8 refuse the escape of an unpaired surrogate: DuckDB as well as
+/// serde_json.
 #[test]
 fn fields_are_json_for_every_reader_and_status_codes_have_names() {
     let template = r#"
@@ -776,6 +777,10 @@ engines decode; a name of more than 200 bytes is cut and ends with a hash. Read
 `--process` and `--pid` select the rows of processes; `traces`, `losses` and `findings` are whole.
 `--from` and `--to` select rows by their time, and what `io` counts; the tables of what there was
 (`processes`, `threads`, `images`, `modules`, `methods`) are whole, with the times of each row.
+
+`export parquet --format json` prints `dataset`, its folder, and `traces`, with an entry for each
+trace that was read: `file`, `trace` (its name in the data set), `rows` and `bytes` that were
+written. A trace that was in the data set before has null as `trace`, and no rows and bytes.
 
 `trace` distinguishes the rows of several traces. The key of an event is (`trace`, `sequence`).
 

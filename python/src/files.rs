@@ -48,8 +48,8 @@ impl Names {
 /// Opened traces, read as one recording.
 pub struct Files {
     pub inputs: Vec<Input>,
-    /// For each trace the number of its machine: those of one machine since one start of it name each
-    /// other's processes.
+    /// For each trace the number of its machine: those of one machine since one start of it name
+    /// each other's processes.
     machines: Vec<usize>,
     /// How their times relate.
     pub timeline: Timeline,
