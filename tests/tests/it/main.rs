@@ -21,6 +21,7 @@ mod format_page;
 mod hostile;
 mod kernel;
 mod kernel_io;
+mod kernel_tables;
 mod kinds;
 mod merged;
 mod mutations;
