@@ -42,7 +42,7 @@ enum Command {
     /// Find out where the time went: processors, methods, callers.
     Analyze(Box<commands::analyze::Args>),
     /// Write profiles and packets for other programs:
-    #[cfg_attr(feature = "parquet", doc = " tables (Parquet, Arrow),")]
+    /// tables (Parquet, Arrow),
     /// flame graphs, speedscope, pprof, Firefox Profiler, Perfetto, pcapng.
     Export(Box<commands::export::Args>),
     /// Find out which PDBs the names of native code need.
