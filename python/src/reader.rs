@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use etl_format::constants::RecordKind;
 use etl_format::read::{Options, Order, OrderCheck, Record, RecordBatch, Records, Trace};
-use etl_tools::filter::Filter;
+use etl_events::filter::Filter;
 
 use crate::chunk::Chunk;
 use crate::data::SharedSource;
