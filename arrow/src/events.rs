@@ -2,7 +2,8 @@
 
 use arrow_array::RecordBatch;
 use etl_events::context::Context;
-use etl_events::rows::{self, HeaderFields};
+use etl_events::header_fields::HeaderFields;
+use etl_events::rows;
 use etl_format::clock::iso_utc;
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{ExtendedItem, Header, OrderCheck, Record, Records, Source, Trace};

@@ -5,10 +5,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-pub use etl_analysis::Machine;
 use etl_analysis::machine::{Process, Thread};
 use etl_analysis::symbols::{Image, Symbol, Symbols};
-use etl_analysis::{Analysis, RecordObserver, Recording};
+use etl_analysis::{Analysis, Machine, RecordObserver, Recording};
 use etl_format::constants::hook;
 use etl_format::read::{Limits, Record, Source};
 use etl_schema::decode::Utf16;

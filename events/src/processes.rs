@@ -1,7 +1,6 @@
 //! The processes of a trace: names, lifetimes, and numbers of events.
 
-pub use etl_analysis::OwnerCounts;
-use etl_analysis::{Analysis, Recording};
+use etl_analysis::{Analysis, OwnerCounts, Recording};
 use etl_format::clock::iso_utc;
 use etl_format::read::{Limits, Source};
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! Errors as exceptions, with the file, the offset in it, and what to do next.
 
-use etl_format::ErrorKind;
 use etl_events::input::OptionNames;
+use etl_format::ErrorKind;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;

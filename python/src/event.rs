@@ -3,10 +3,10 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use etl_events::header_fields::HeaderFields;
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{ExtendedItem, Record};
 use etl_schema::render;
-use etl_events::header_fields::HeaderFields;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -5,9 +5,9 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use etl_events::input::{Bytes, Head, Mapped, Unpacker};
 use etl_format::read::{FileHeader, Limits, Options, Spooled, Trace};
 use etl_format::{Clock, ErrorKind};
-use etl_events::input::{Bytes, Head, Mapped, Unpacker};
 use pyo3::exceptions::{PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;

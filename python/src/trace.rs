@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use etl_format::read::{Order, Trace as Opened};
-use etl_events::processes::OwnerCounts;
+use etl_analysis::OwnerCounts;
 use etl_events::survey::{Report, Survey};
+use etl_format::read::{Order, Trace as Opened};
 use etl_verify::{Config, Enabled, Format, ProcessSelector, Verifier};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

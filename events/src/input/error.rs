@@ -4,17 +4,9 @@ use std::fmt;
 use std::io;
 
 #[cfg(feature = "unpack")]
-use super::size::size;
+use super::stop::Stop;
 #[cfg(feature = "unpack")]
 use super::temporary::TemporaryError;
-
-#[cfg(feature = "unpack")]
-/// Up to this size any factor is allowed: preallocated traces are mostly zeros.
-pub(super) const ALWAYS_ALLOWED: u64 = 256 << 20;
-
-#[cfg(feature = "unpack")]
-/// The largest factor beyond that size.
-pub(super) const MAX_FACTOR: u64 = 250;
 
 /// Why bytes cannot be read as a trace. It does not name the file.
 #[derive(Clone, Debug)]
@@ -40,6 +32,20 @@ pub(super) enum Advice {
     OmitMember,
     /// Allow more memory.
     RaiseMemory,
+}
+
+#[cfg(feature = "unpack")]
+impl Advice {
+    /// What to do if unpacking stopped.
+    fn after(stop: &Stop) -> Self {
+        match stop {
+            Stop::Size(_) | Stop::Factor => Advice::RaiseLimit,
+            Stop::Broken { .. } => Advice::Text(
+                "copy the file again: it may be incomplete. Otherwise unpack it with its own tool, and \
+                 run `etlkit repair` on the result",
+            ),
+        }
+    }
 }
 
 /// Whether one of the files of an archive can be chosen.
@@ -140,7 +146,7 @@ impl From<&io::Error> for Error {
                 return failure.hint_text(TemporaryError::HINT);
             }
             if let Some(stop) = error.get_ref().and_then(|inner| inner.downcast_ref::<Stop>()) {
-                return failure.advise(stop.advice());
+                return failure.advise(Advice::after(stop));
             }
         }
         failure
@@ -150,49 +156,5 @@ impl From<&io::Error> for Error {
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
         Error::from(&error)
-    }
-}
-
-#[cfg(feature = "unpack")]
-/// Why packed input is not read to its end.
-#[derive(Debug)]
-pub(super) enum Stop {
-    /// It is larger than this size.
-    Size(u64),
-    /// It grows by more than the factor.
-    Factor,
-    /// It is not valid data of its format.
-    Broken { format: &'static str, at: u64, why: String },
-}
-
-#[cfg(feature = "unpack")]
-impl fmt::Display for Stop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Stop::Size(limit) => write!(f, "unpacks to more than {}", size(*limit)),
-            Stop::Factor => {
-                let free = size(ALWAYS_ALLOWED);
-                write!(f, "unpacks to more than {free} and more than {MAX_FACTOR} times its size")
-            }
-            Stop::Broken { format, at, why } => {
-                write!(f, "the {format} is damaged or truncated after {at} unpacked bytes: {why}")
-            }
-        }
-    }
-}
-
-#[cfg(feature = "unpack")]
-impl std::error::Error for Stop {}
-
-#[cfg(feature = "unpack")]
-impl Stop {
-    pub fn advice(&self) -> Advice {
-        match self {
-            Stop::Size(_) | Stop::Factor => Advice::RaiseLimit,
-            Stop::Broken { .. } => Advice::Text(
-                "copy the file again: it may be incomplete. Otherwise unpack it with its own tool, and \
-                 run `etlkit repair` on the result",
-            ),
-        }
     }
 }

@@ -30,6 +30,8 @@ mod packing;
 mod size;
 mod sniff;
 #[cfg(feature = "unpack")]
+mod stop;
+#[cfg(feature = "unpack")]
 mod temporary;
 #[cfg(feature = "unpack")]
 mod unpack;

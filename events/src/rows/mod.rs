@@ -38,8 +38,6 @@ pub use csv::{Columns, EmptyColumnName};
 pub use head::own_names;
 pub use message::message;
 
-pub use crate::header_fields::HeaderFields;
-
 use etl_format::Clock;
 use etl_format::read::Record;
 use etl_schema::store::SchemaStore;

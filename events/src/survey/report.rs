@@ -1,10 +1,11 @@
 //! The report of `etlkit info`: a summary of a trace, with its file and its processes.
 
+use etl_analysis::OwnerCounts;
 use etl_format::read::{Limits, Source};
 use serde::Serialize;
 
 use super::Survey;
-use crate::processes::{OwnerCounts, ProcessCount, processes};
+use crate::processes::{ProcessCount, processes};
 
 /// Incremented when a field of the report changes its meaning or is removed.
 const SCHEMA_VERSION: u32 = 1;

@@ -1,7 +1,8 @@
 //! What a whole trace says of its schemas, processes, threads, volumes and code, read before its
 //! events are printed.
 
-use etl_events::context::{self, Context, Machine};
+use etl_analysis::Machine;
+use etl_events::context::{self, Context};
 use etl_events::schemas::SchemasOfTraces;
 use etl_schema::store::SchemaStore;
 

@@ -4,8 +4,8 @@ mod text;
 
 use std::path::{Path, PathBuf};
 
+use etl_analysis::OwnerCounts;
 use etl_events::context::{self, Context};
-use etl_events::processes::OwnerCounts;
 use etl_events::survey::{Report, Survey};
 use etl_format::constants::LogFileMode;
 use etl_format::read::{Mode, Options, Record};

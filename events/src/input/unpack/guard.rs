@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::super::error::{ALWAYS_ALLOWED, MAX_FACTOR, Stop};
+use super::super::stop::{ALWAYS_ALLOWED, MAX_FACTOR, Stop};
 
 /// The largest unpacked size.
 const MAX_TOTAL: u64 = 16 << 30;
