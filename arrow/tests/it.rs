@@ -19,6 +19,11 @@ use etl_analysis::profile::{ProfileOptions, SampleCollector};
 use etl_analysis::{Analysis, Machine, Recording};
 use etl_arrow::tables::{self, Table};
 use etl_arrow::{Kind, Options, Reader, SCHEMA_VERSION};
+use etl_events::context::{Context, machine};
+use etl_events::filter::Filter;
+use etl_events::rows::{Conditions, Format, RowWriter};
+use etl_events::schemas::SchemasOfTraces;
+use etl_events::survey::Survey;
 use etl_format::constants::{EventFlags, EventProperties, PointerSize};
 use etl_format::read::{FileSource, Options as ReadOptions, Order, OrderCheck, Source, Trace};
 use etl_format::write::record::{Event, EventDescriptor};
@@ -26,11 +31,6 @@ use etl_format::write::{self, FileHeader, Session, SessionConfig};
 use etl_format::{Clock, Guid};
 use etl_schema::store::SchemaStore;
 use etl_test_support::{needs, trace, traces};
-use etl_tools::context::{Context, machine};
-use etl_tools::filter::Filter;
-use etl_tools::rows::{Conditions, Format, RowWriter};
-use etl_tools::schemas::SchemasOfTraces;
-use etl_tools::survey::Survey;
 use serde_json::{Map, Value, json};
 
 /// A trace of all kinds: samples with stacks, .NET, collections, input and output.

@@ -5,10 +5,10 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command};
 use etl_control::enable::Enablement;
+use etl_events::filter::Filter;
 use etl_format::Clock;
 use etl_format::read::{Order, Source, Trace};
 use etl_schema::store::SchemaStore;
-use etl_tools::filter::Filter;
 use jiff::Timestamp;
 
 use crate::error::Failure;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use etl_analysis::Machine;
 use etl_analysis::profile::{IlMaps, ProfileOptions, SampleCollector, WantedCode};
 use etl_analysis::symbols::Image;
-use etl_tools::context::FunctionNames;
+use etl_events::context::FunctionNames;
 
 use crate::error::Failure;
 use crate::recording::{Analyzed, RecordingArgs, TimeSpan};

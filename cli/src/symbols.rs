@@ -9,9 +9,9 @@ use etl_analysis::profile::{
     CodeNames, FunctionName, IlMaps, ProfileOptions, SampleCollector, SourceLine, WantedCode,
 };
 use etl_analysis::symbols::Image;
+use etl_events::context::FunctionNames;
 use etl_schema::views::Pdb;
 use etl_symbols::{Found, FunctionTable, PdbId, PdbKind, SymbolPaths};
-use etl_tools::context::FunctionNames;
 
 use crate::error::Failure;
 use crate::recording::{Analyzed, RecordingArgs, TimeSpan};

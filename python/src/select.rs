@@ -2,11 +2,12 @@
 
 use etl_analysis::ProcessSelector;
 use etl_control::enable::Enablement;
+use etl_events::Error;
+use etl_events::filter::Filter;
+use etl_events::rows::Conditions;
 use etl_format::Clock;
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{Order, Trace};
-use etl_tools::filter::{Filter, SelectError};
-use etl_tools::rows::Conditions;
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySet, PyString, PyTuple};
@@ -189,7 +190,7 @@ impl Selection {
             let (source, name) = (input.source(), &input.name);
             match filter.select_processes(source, name, &selector, files.limits) {
                 Ok(()) => found = true,
-                Err(SelectError::Trace(error)) => {
+                Err(Error::Recording(error)) => {
                     return Err(Fault::format(name, &error.into_source()));
                 }
                 Err(error) => {

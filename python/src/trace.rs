@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use etl_analysis::OwnerCounts;
+use etl_events::survey::{Report, Survey};
 use etl_format::read::{Order, Trace as Opened};
-use etl_tools::processes::OwnerCounts;
-use etl_tools::survey::{Report, Survey};
 use etl_verify::{Config, Enabled, Format, ProcessSelector, Verifier};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -335,7 +335,7 @@ fn info(input: &Input, files: &Files, callback: &mut Callback) -> Result<String,
         owners.iter_mut().for_each(|owners| owners.add(record));
         callback.add(record.bytes().len() as u64);
     });
-    let survey = survey.map_err(|error| failed(error.format_error()))?;
+    let survey = survey.map_err(|error| failed(&error))?;
     drop(trace);
     let source = (input.source(), files.limits);
     let report = Report::new(survey, &input.name, source, &[], owners);

@@ -5,13 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders of the crates, lowest floor first.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 12] = [
     "etl-format",
     "providers",
     "schema",
     "control",
     "analysis",
     "symbols",
+    "events",
     "synth",
     "verify",
     "tools",

@@ -7,7 +7,7 @@ use etl_analysis::behavior::compilations::Compilations;
 use etl_analysis::behavior::contention::{Contention, StackedContention};
 use etl_analysis::behavior::exceptions::Exceptions;
 use etl_analysis::symbols::Symbol;
-use etl_tools::context::FunctionNames;
+use etl_events::context::FunctionNames;
 
 use super::waits::{StackArgs, ensure_stacks};
 use super::{PROCESS, ReportArgs, note_given_up, process_cells, report, span_facts, ticks};
@@ -298,7 +298,7 @@ mod tests {
     use std::sync::Arc;
 
     use etl_analysis::symbols::{Image, Symbol};
-    use etl_tools::context::FunctionNames;
+    use etl_events::context::FunctionNames;
 
     use super::label;
 

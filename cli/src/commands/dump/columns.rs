@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use etl_events::rows::{Columns, Format};
+use etl_events::schemas;
 use etl_format::read::{Mode, Options, Order};
-use etl_tools::rows::{Columns, Format};
-use etl_tools::schemas;
 
 use super::Args;
 use super::printer::Session;

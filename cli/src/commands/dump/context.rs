@@ -1,9 +1,10 @@
 //! What a whole trace says of its schemas, processes, threads, volumes and code, read before its
 //! events are printed.
 
+use etl_analysis::Machine;
+use etl_events::context::{self, Context};
+use etl_events::schemas::SchemasOfTraces;
 use etl_schema::store::SchemaStore;
-use etl_tools::context::{self, Context, Machine};
-use etl_tools::schemas::SchemasOfTraces;
 
 use super::printer::Session;
 use crate::input::Input;

@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 use std::path::PathBuf;
 
 use etl_analysis::files::{self, Timeline};
+use etl_events::filter::Filter;
 use etl_format::read::{Options, Order, OrderCheck, Records, Source};
-use etl_tools::filter::Filter;
 
 use super::context::Before;
 use super::printer::{Printer, Session};

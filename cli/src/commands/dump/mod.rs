@@ -8,12 +8,12 @@ mod printer;
 
 use std::path::{Path, PathBuf};
 
+use etl_events::context::Context;
+use etl_events::filter::Filter;
+use etl_events::rows::Format;
 use etl_format::Clock;
 use etl_format::read::{Mode, Options, Order, OrderCheck, PipeSource, Records, Source, Trace};
 use etl_schema::store::SchemaStore;
-use etl_tools::context::Context;
-use etl_tools::filter::Filter;
-use etl_tools::rows::Format;
 
 use crate::Outcome;
 use crate::choice::{Choice, item, one_of};

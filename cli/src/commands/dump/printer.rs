@@ -2,12 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 
+use etl_events::context::Context;
+use etl_events::filter::Filter;
+use etl_events::rows::{Conditions, RowWriter};
 use etl_format::read::{Mode, Record, Records, Source, Trace};
 use etl_format::{Clock, Error};
 use etl_schema::store::SchemaStore;
-use etl_tools::context::Context;
-use etl_tools::filter::Filter;
-use etl_tools::rows::{Conditions, RowWriter};
 
 use super::Args;
 use super::columns::columns;

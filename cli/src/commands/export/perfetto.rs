@@ -4,8 +4,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
 use etl_analysis::profile::ProfileOptions;
+use etl_events::input::Temporary;
 use etl_export::perfetto::{Perfetto, Selection, Storage, Written};
-use etl_tools::input::Temporary;
 
 use crate::Outcome;
 use crate::diagnostics::plural;

@@ -14,6 +14,7 @@ const CRATES: &[(u8, &str, &str, &[&str])] = &[
     (3, "etl-control", "control", &[]),
     (4, "etl-analysis", "analysis", &[]),
     (4, "etl-symbols", "symbols", &[]),
+    (4, "etl-events", "events", &["etl-analysis"]),
     (4, "etl-synth", "synth", &[]),
     (5, "etl-verify", "verify", &[]),
     (5, "etl-tools", "tools", &[]),
@@ -26,11 +27,13 @@ const CRATES: &[(u8, &str, &str, &[&str])] = &[
 /// judges them must not agree by sharing their errors.
 const NEVER: &[(&str, &str)] = &[
     ("etl-verify", "etl-synth"),
+    ("etl-events", "etl-synth"),
     ("etl-tools", "etl-synth"),
     ("etl-export", "etl-synth"),
     ("etl-arrow", "etl-synth"),
     ("etl-analysis", "etl-synth"),
     ("etl-synth", "etl-analysis"),
+    ("etl-synth", "etl-events"),
 ];
 
 /// Dependencies of tests that point up, each with its reason.

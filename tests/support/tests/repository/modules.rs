@@ -201,6 +201,7 @@ fn modules_use_each_other_in_one_direction() {
         "control",
         "analysis",
         "symbols",
+        "events",
         "synth",
         "verify",
         "tools",
