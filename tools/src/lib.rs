@@ -36,7 +36,6 @@
 //! # Features
 //! `unpack`: the module `input`, which unpacks gzip, Zstandard and ZIP files.
 #![forbid(unsafe_code)]
-#![warn(clippy::indexing_slicing, clippy::unreachable)]
 
 mod compression;
 pub mod context;

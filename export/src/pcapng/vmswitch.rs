@@ -31,7 +31,7 @@ pub(super) struct SwitchPacket<'a> {
 impl<'a> SwitchPacket<'a> {
     pub fn of(payload: &'a [u8], pointers: PointerSize) -> Option<Self> {
         let (card, layer, port) = (payload.u32_at(0)?, payload.u32_at(4)?, payload.u32_at(8)?);
-        let mut texts = [&payload[..0]; TEXTS];
+        let mut texts: [&[u8]; TEXTS] = [&[]; TEXTS];
         let mut at = 12;
         for text in &mut texts {
             let rest = payload.get(at..)?;

@@ -57,10 +57,9 @@ impl<'a> Check<'a> {
 
     /// Adds a finding.
     fn find(&mut self, message: String) -> Found<'_> {
-        let index = self.findings.len();
-        self.findings.push(Finding::new(self.rule.id, self.rule.severity, message));
+        let finding = Finding::new(self.rule.id, self.rule.severity, message);
         let carried = Subject::of(self.rule.id).carried();
-        Found { facts: self.facts, finding: &mut self.findings[index], carried }
+        Found { facts: self.facts, finding: self.findings.push_mut(finding), carried }
     }
 
     /// Adds a finding for each process with a count of something other than zero. It is undecided

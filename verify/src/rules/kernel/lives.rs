@@ -99,7 +99,8 @@ fn is_unknown(facts: &Facts, process: &Process) -> bool {
     let is_whole = census.has_start || census.has_end;
     // Of a session that logs processes and lists other things, the lists of processes are missing.
     let lacks_list = census.processes > 0 && census.start.is_some() && census.end.is_some();
-    let samples = process.tallies()[crate::facts::Origin::Sample as usize].stacks;
+    let samples =
+        process.tallies().get(crate::facts::Origin::Sample as usize).map_or(0, |t| t.stacks);
     !process.is_listed() && samples > 0 && (is_whole || lacks_list)
 }
 
