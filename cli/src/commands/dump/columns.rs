@@ -1,26 +1,14 @@
-//! The columns that the arguments of `etlkit dump` select.
+//! A CSV column for each field, if `etlkit dump` selects one kind of event.
 
 use std::path::PathBuf;
 
 use etl_format::read::{Mode, Options, Order};
-use etl_tools::rows::{Columns, Format};
+use etl_tools::rows::Format;
 use etl_tools::schemas;
 
 use super::Args;
 use super::printer::Session;
-use crate::error::Failure;
 use crate::input::{self, Input};
-
-/// The columns of the CSV.
-pub(super) fn columns(args: &Args) -> Result<Columns, Failure> {
-    if args.columns.is_empty() {
-        return Ok(Columns::default());
-    }
-    if args.format != Format::Csv {
-        return Err(Failure::new("--columns", "needs the CSV format").hint("add --format csv"));
-    }
-    Columns::new(&args.columns).map_err(|e| Failure::new("--columns", e.to_string()))
-}
 
 /// Whether the arguments select a single kind of event.
 fn select_one_kind(args: &Args) -> bool {
