@@ -1,6 +1,6 @@
 //! The process and the thread that a record is about, and counts of events by process.
 
-use etl_format::constants::hook;
+use etl_format::constants::{UNKNOWN_ID, hook};
 use etl_format::read::{Header, Record};
 use etl_schema::providers::{KERNEL_PROCESS, SYSTEM_CONFIG_EX, kernel_class};
 use etl_schema::views::kernel;
@@ -24,7 +24,7 @@ pub fn owner(record: &Record<'_>) -> (Option<u32>, Option<u32>) {
 /// An id, unless it stands for an unknown one.
 #[inline]
 pub(crate) fn known(id: Option<u32>) -> Option<u32> {
-    id.filter(|&id| id != u32::MAX)
+    id.filter(|&id| id != UNKNOWN_ID)
 }
 
 #[inline]

@@ -2,7 +2,7 @@
 
 use etl_analysis::ProcessSelector;
 use etl_control::enable::Enablement;
-use etl_format::Clock;
+use etl_format::{Clock, Ticks, TimeRange};
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{Order, Trace};
 use etl_tools::filter::{Filter, SelectError};
@@ -182,8 +182,10 @@ impl Selection {
                 enablement: Enablement::new(self.level, self.keyword),
                 processes: self.pids.clone(),
                 threads: self.threads.clone(),
-                from: self.start.map(|time| time.timestamp(start, &clock)),
-                to: self.end.map(|time| time.timestamp(start, &clock)),
+                time: TimeRange::new(
+                    self.start.map(|time| Ticks::new(time.timestamp(start, &clock))),
+                    self.end.map(|time| Ticks::new(time.timestamp(start, &clock))),
+                ),
                 ..Filter::of_providers(&self.providers)
             };
             let (source, name) = (input.source(), &input.name);

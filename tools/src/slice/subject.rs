@@ -10,9 +10,6 @@ use etl_format::read::Record;
 
 use super::kernel::{KernelEvent, group};
 
-/// "Unknown" in some headers.
-const UNKNOWN_ID: u32 = u32::MAX;
-
 /// Threads whose process is remembered.
 const MAX_THREADS: usize = 1 << 20;
 
@@ -97,10 +94,9 @@ impl ThreadOwners {
 }
 
 fn header_subject(record: &Record<'_>) -> Subject {
-    let known = |id: Option<u32>| id.filter(|id| *id != UNKNOWN_ID);
     Subject {
-        processes: [known(record.process_id()), None],
-        threads: [known(record.thread_id()), None],
+        processes: [record.known_process_id(), None],
+        threads: [record.known_thread_id(), None],
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use etl_format::TimeRange;
 use etl_format::read::{Mode, Options, Order};
 use etl_tools::rows::Format;
 use etl_tools::schemas;
@@ -40,7 +41,7 @@ pub(super) fn expand<'p>(session: &Session<'_>, paths: impl Iterator<Item = &'p 
         let Ok(mut filter) = args.filter.filter(&clock, &processes) else { continue };
         if args.merge {
             // Seconds count from the start of the first trace.
-            (filter.from, filter.to) = (None, None);
+            filter.time = TimeRange::default();
         }
         filter.learn_names(rows.store());
         let Ok(mut records) = trace.records(Order::File) else { continue };
