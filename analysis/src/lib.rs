@@ -23,6 +23,7 @@ pub mod loss;
 pub mod machine;
 mod observe;
 mod open;
+mod owner;
 mod owner_counts;
 mod owners;
 pub mod profile;
@@ -36,8 +37,8 @@ pub use error::{Error, Result};
 pub use machine::{Change, ClrEvent, Life, Machine, StateObserver};
 pub use observe::{EventKind, EventRef, Frames, Joins, Observer, RecordObserver, Sample, Stack};
 pub use open::OpenOperations;
+pub use owner::owner;
 pub use owner_counts::OwnerCounts;
-pub use owners::owner;
 pub use run::{Analysis, MachineBuilder, Recording};
 pub use select::{Life as ProcessLife, Lives as ProcessLives, ProcessSelector, UnknownProcess};
 

@@ -7,7 +7,7 @@ use etl_format::read::{Order, Source};
 use foldhash::HashMap;
 
 use crate::machine::{Holders, Machine, Process};
-use crate::owners::owner;
+use crate::owner::owner;
 use crate::run::Recording;
 use crate::{Error, Result};
 

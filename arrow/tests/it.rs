@@ -28,7 +28,7 @@ use etl_format::constants::{EventFlags, EventProperties, PointerSize};
 use etl_format::read::{FileSource, Options as ReadOptions, Order, OrderCheck, Source, Trace};
 use etl_format::write::record::{Event, EventDescriptor};
 use etl_format::write::{self, FileHeader, Session, SessionConfig};
-use etl_format::{Clock, Guid};
+use etl_format::{Clock, Guid, Ticks, TimeRange};
 use etl_schema::store::SchemaStore;
 use etl_test_support::{needs, trace, traces};
 use serde_json::{Map, Value, json};
@@ -653,8 +653,9 @@ fn sums_of_operations_are_those_of_the_selected_time() {
         times.push(record.timestamp());
     }
     let middle = times[times.len() / 2];
-    let part = |from, to| {
-        let filter = Filter { from, to, ..Filter::default() };
+    let part = |from: Option<i64>, to: Option<i64>| {
+        let time = TimeRange::new(from.map(Ticks::new), to.map(Ticks::new));
+        let filter = Filter { time, ..Filter::default() };
         sum(&read(&bytes, "io", Options::new("t").filter(filter)), "operations")
     };
     let (before, after, whole) =

@@ -7,9 +7,10 @@ use etl_analysis::Machine;
 use etl_analysis::profile::{IlMaps, ProfileOptions, SampleCollector, WantedCode};
 use etl_analysis::symbols::Image;
 use etl_events::context::FunctionNames;
+use etl_format::TimeRange;
 
 use crate::error::Failure;
-use crate::recording::{Analyzed, RecordingArgs, TimeSpan};
+use crate::recording::{Analyzed, RecordingArgs};
 
 /// No arguments.
 #[derive(Debug, clap::Args)]
@@ -43,7 +44,7 @@ impl SymbolArgs {
     pub fn collect(
         &self,
         recording: &RecordingArgs,
-        collector: impl FnOnce(TimeSpan) -> SampleCollector,
+        collector: impl FnOnce(TimeRange) -> SampleCollector,
     ) -> Result<(Analyzed<SampleCollector>, Names), Failure> {
         Ok((recording.analyze(collector)?, Names))
     }
@@ -53,7 +54,7 @@ impl SymbolArgs {
         &self,
         recording: &RecordingArgs,
         files: &[std::path::PathBuf],
-        collector: impl FnOnce(TimeSpan) -> SampleCollector,
+        collector: impl FnOnce(TimeRange) -> SampleCollector,
     ) -> Result<(Analyzed<SampleCollector>, Names), Failure> {
         Ok((recording.analyze_files(files, collector)?, Names))
     }

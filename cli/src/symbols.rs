@@ -10,11 +10,12 @@ use etl_analysis::profile::{
 };
 use etl_analysis::symbols::Image;
 use etl_events::context::FunctionNames;
+use etl_format::TimeRange;
 use etl_schema::views::Pdb;
 use etl_symbols::{Found, FunctionTable, PdbId, PdbKind, SymbolPaths};
 
 use crate::error::Failure;
-use crate::recording::{Analyzed, RecordingArgs, TimeSpan};
+use crate::recording::{Analyzed, RecordingArgs};
 
 /// Where PDBs are.
 #[derive(Debug, clap::Args)]
@@ -61,7 +62,7 @@ impl SymbolArgs {
     pub fn collect(
         &self,
         recording: &RecordingArgs,
-        collector: impl FnOnce(TimeSpan) -> SampleCollector,
+        collector: impl FnOnce(TimeRange) -> SampleCollector,
     ) -> Result<(Analyzed<SampleCollector>, Names), Failure> {
         self.collect_files(recording, &recording.files, collector)
     }
@@ -71,15 +72,16 @@ impl SymbolArgs {
         &self,
         recording: &RecordingArgs,
         files: &[PathBuf],
-        collector: impl FnOnce(TimeSpan) -> SampleCollector,
+        collector: impl FnOnce(TimeRange) -> SampleCollector,
     ) -> Result<(Analyzed<SampleCollector>, Names), Failure> {
         let symbols = self.open()?;
-        let analyzed = recording.analyze_files(files, |span| (collector(span), symbols.maps()))?;
-        let Analyzed { names: files, machine, selected, span, observer, outcome } = analyzed;
+        let analyzed =
+            recording.analyze_files(files, |range| (collector(range), symbols.maps()))?;
+        let Analyzed { names: files, machine, selected, range, observer, outcome } = analyzed;
         let (samples, maps) = observer;
         let names = symbols.names(&machine, &maps, |maps| samples.wanted_code(&machine, maps));
         let observer = samples;
-        Ok((Analyzed { names: files, machine, selected, span, observer, outcome }, names))
+        Ok((Analyzed { names: files, machine, selected, range, observer, outcome }, names))
     }
 }
 

@@ -25,7 +25,6 @@
 //! # Features
 //! * `proptest` (off by default): the module `strategies`.
 #![forbid(unsafe_code)]
-#![warn(clippy::indexing_slicing, clippy::unreachable)]
 
 pub mod clr;
 pub mod controller;

@@ -9,8 +9,9 @@ use std::collections::BTreeSet;
 
 use etl_analysis::{Analysis, ProcessLife, ProcessLives, ProcessSelector, Recording};
 use etl_control::enable::{Enablement, EventKey};
-use etl_format::Guid;
+use etl_format::constants::UNKNOWN_ID;
 use etl_format::read::{Limits, Record, Records, Source};
+use etl_format::{Guid, TimeRange};
 use etl_schema::providers;
 use etl_schema::store::SchemaStore;
 use etl_schema::tables::windows;
@@ -40,10 +41,8 @@ pub struct Filter {
     pub lives: ProcessLives,
     /// Threads by their ids.
     pub threads: Vec<u32>,
-    /// The raw timestamp of the first events.
-    pub from: Option<i64>,
-    /// The raw timestamp after the last events.
-    pub to: Option<i64>,
+    /// The raw timestamps of the events.
+    pub time: TimeRange,
 }
 
 impl Filter {
@@ -72,7 +71,7 @@ impl Filter {
     #[must_use]
     pub fn of_no_process() -> Self {
         // No process has this id, which stands for an unknown one.
-        let none = ProcessLife { pid: u32::MAX, from: None, to: None };
+        let none = ProcessLife { pid: UNKNOWN_ID, from: None, to: None };
         Filter { lives: ProcessLives::from_iter([none]), ..Filter::default() }
     }
 
@@ -133,7 +132,7 @@ impl Filter {
     #[must_use]
     pub fn admits_all(&self) -> bool {
         let Filter { providers, names, ids, opcodes, enablement, processes, .. } = self;
-        let Filter { lives, threads, from, to, .. } = self;
+        let Filter { lives, threads, time, .. } = self;
         providers.is_empty()
             && names.is_empty()
             && ids.is_empty()
@@ -142,7 +141,7 @@ impl Filter {
             && lives.is_empty()
             && threads.is_empty()
             && *enablement == Enablement::default()
-            && (from, to) == (&None, &None)
+            && time.is_everything()
     }
 
     /// Whether the event is selected.
@@ -202,9 +201,7 @@ impl Filter {
     /// All conditions but that on the provider.
     fn admits_rest(&self, record: &Record<'_>, process: Option<u32>, thread: Option<u32>) -> bool {
         let timestamp = record.timestamp();
-        if self.from.is_some_and(|from| timestamp < from)
-            || self.to.is_some_and(|to| timestamp >= to)
-        {
+        if !self.time.contains(timestamp) {
             return false;
         }
         let one_of = |wanted: &[u32], id: Option<u32>| {

@@ -37,7 +37,6 @@
 //! Without both, the crate builds for WebAssembly.
 #![cfg_attr(not(feature = "mmap"), forbid(unsafe_code))]
 #![cfg_attr(feature = "mmap", deny(unsafe_code))]
-#![warn(clippy::indexing_slicing, clippy::unreachable)]
 
 pub mod context;
 mod error;

@@ -49,8 +49,7 @@ impl Event {
         if let Some(context) = decoding.names.as_ref().and_then(|names| names.context()) {
             return Ok(context.ids(&record));
         }
-        let known = |id: Option<u32>| id.filter(|&id| id != u32::MAX);
-        Ok((known(record.process_id()), known(record.thread_id())))
+        Ok((record.known_process_id(), record.known_thread_id()))
     }
 
     /// A name of the process or thread, from the trace as a whole.

@@ -6,6 +6,7 @@ use etl_events::Error;
 use etl_events::filter::Filter;
 use etl_events::rows::Conditions;
 use etl_format::Clock;
+use etl_format::{Clock, Ticks, TimeRange};
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{Order, Trace};
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
@@ -183,8 +184,10 @@ impl Selection {
                 enablement: Enablement::new(self.level, self.keyword),
                 processes: self.pids.clone(),
                 threads: self.threads.clone(),
-                from: self.start.map(|time| time.timestamp(start, &clock)),
-                to: self.end.map(|time| time.timestamp(start, &clock)),
+                time: TimeRange::new(
+                    self.start.map(|time| Ticks::new(time.timestamp(start, &clock))),
+                    self.end.map(|time| Ticks::new(time.timestamp(start, &clock))),
+                ),
                 ..Filter::of_providers(&self.providers)
             };
             let (source, name) = (input.source(), &input.name);

@@ -141,11 +141,12 @@ impl Trace {
             None => Config::default(),
         };
         let allow: Vec<String> = select::several(allow.as_ref())?;
-        settings.policy.deny.retain(|name| !allow.contains(name));
-        settings.policy.deny.extend(select::several::<String>(deny.as_ref())?);
-        settings.policy.allow.extend(allow);
-        if let Some(unknown) = settings.policy.unknown() {
-            return Err(PyValueError::new_err(format!("{unknown}: unknown rule")));
+        let unknown = |name: &str| PyValueError::new_err(format!("{name}: unknown rule"));
+        for name in &allow {
+            settings.policy = settings.policy.overrule(name).map_err(|_| unknown(name))?;
+        }
+        for name in &select::several::<String>(deny.as_ref())? {
+            settings.policy = settings.policy.deny(name).map_err(|_| unknown(name))?;
         }
         for text in select::several::<String>(enable.as_ref())? {
             let enabled = Enabled::parse(&text);

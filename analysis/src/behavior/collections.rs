@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use etl_format::TimeRange;
 use etl_format::constants::PointerSize;
 use etl_format::cursor::Bytes;
 use etl_format::read::Record;
@@ -14,7 +15,7 @@ use etl_schema::clr::collection::{
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
 
-use super::{Span, runtime_event};
+use super::{runtime_event, ticks_within};
 use crate::OpenOperations;
 use crate::loss::Loss;
 use crate::machine::Machine;
@@ -228,7 +229,7 @@ pub struct Collections {
     ended: OpenOperations<Key, usize>,
     given_up: u64,
     has_allocations: bool,
-    span: Span,
+    range: TimeRange,
     start: FieldReader<5>,
     end: FieldReader<2>,
     restarted: FieldReader<1>,
@@ -257,7 +258,7 @@ impl Collections {
             ended: OpenOperations::default(),
             given_up: 0,
             has_allocations: false,
-            span: Span::default(),
+            range: TimeRange::default(),
             start: FieldReader::of_event(
                 CLR_RUNTIME,
                 START,
@@ -298,17 +299,16 @@ impl Collections {
         &self.list
     }
 
-    /// Selects the collections that started from one timestamp to before another one, in ticks of
-    /// the recording's clock. All that the recording says of them counts. Of suspensions for
-    /// something else, the part between these times counts.
+    /// Selects the collections that started in a range of the recording's clock, as a whole. Of a
+    /// suspension for something else, the part in the range is used.
     #[must_use]
-    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
-        Collections { span: Span { from, to }, ..self }
+    pub fn within(self, range: TimeRange) -> Self {
+        Collections { range, ..self }
     }
 
     /// The selected collections.
     pub fn selected(&self) -> impl Iterator<Item = &Collection> {
-        self.list.iter().filter(|collection| self.span.has(collection.started))
+        self.list.iter().filter(|collection| self.range.contains(collection.started))
     }
 
     /// Whether allocation events were recorded.
@@ -326,7 +326,7 @@ impl Collections {
     /// The suspensions of threads, with the ticks of each that are in the selected time; without
     /// those outside of it.
     pub fn selected_pauses(&self) -> impl Iterator<Item = (&Pause, u64)> {
-        self.pauses.iter().filter_map(|p| Some((p, self.span.part(p.since, p.until)?)))
+        self.pauses.iter().filter_map(|p| Some((p, ticks_within(self.range, p.since, p.until)?)))
     }
 
     /// The suspensions of threads, in the order in which they ended.
@@ -457,7 +457,7 @@ impl Collections {
                 collection.paused += paused;
             }
             None => {
-                if let Some(paused) = self.span.part(since, event.time) {
+                if let Some(paused) = ticks_within(self.range, since, event.time) {
                     collector.other.count += 1;
                     collector.other.paused += paused;
                 }
@@ -558,7 +558,7 @@ impl Observer for Collections {
     }
 
     fn restart(&mut self) {
-        *self = Collections { span: self.span, ..Collections::new() };
+        *self = Collections { range: self.range, ..Collections::new() };
     }
 }
 

@@ -3,11 +3,12 @@
 //! Needs the events of the CLR's runtime provider with the keywords Jit and NGen (0x30) at level 5;
 //! at level 4 there are no times.
 
+use etl_format::TimeRange;
 use etl_format::read::Record;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::{FieldReader, clr};
 
-use super::{Span, runtime_event};
+use super::runtime_event;
 use crate::OpenOperations;
 use crate::loss::Loss;
 use crate::machine::Machine;
@@ -60,7 +61,7 @@ pub struct Compilations {
     /// By process, thread and method.
     started: OpenOperations<(usize, Option<u32>, u64), Started>,
     given_up: u64,
-    span: Span,
+    range: TimeRange,
     jitting: FieldReader<2>,
 }
 
@@ -75,15 +76,20 @@ impl Compilations {
     #[must_use]
     pub fn new() -> Self {
         let jitting = FieldReader::of_event(CLR_RUNTIME, JITTING, ["MethodID", "MethodILSize"]);
-        let (list, started, span) = (Vec::new(), OpenOperations::default(), Span::default());
-        Compilations { list, started, given_up: 0, span, jitting }
+        Compilations {
+            list: Vec::new(),
+            started: OpenOperations::default(),
+            given_up: 0,
+            range: TimeRange::default(),
+            jitting,
+        }
     }
 
-    /// Takes only the methods whose code was loaded from one timestamp to before another one, in
-    /// ticks of the recording's clock. Their compilations may have begun before.
+    /// Takes only the methods whose code was loaded in a range of the recording's clock. Their
+    /// compilations may have begun before.
     #[must_use]
-    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
-        Compilations { span: Span { from, to }, ..self }
+    pub fn within(self, range: TimeRange) -> Self {
+        Compilations { range, ..self }
     }
 
     /// Compilations whose time is not known, as records are missing in which they may have ended.
@@ -105,7 +111,7 @@ impl Compilations {
 
     fn loaded(&mut self, process: usize, method: &clr::Method<'_>, event: &EventRef) {
         let started = self.started.end(&(process, event.tid, method.id));
-        if !self.span.has(event.time) {
+        if !self.range.contains(event.time) {
             return;
         }
         let names = method.text().unwrap_or_default();
@@ -150,6 +156,6 @@ impl Observer for Compilations {
     }
 
     fn restart(&mut self) {
-        *self = Compilations { span: self.span, ..Compilations::new() };
+        *self = Compilations { range: self.range, ..Compilations::new() };
     }
 }

@@ -4,11 +4,12 @@
 
 use std::collections::BTreeMap;
 
+use etl_format::TimeRange;
 use etl_format::read::Record;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
 
-use super::{Span, runtime_event};
+use super::{runtime_event, ticks_within};
 use crate::OpenOperations;
 use crate::loss::Loss;
 use crate::machine::{Change, Machine};
@@ -58,7 +59,7 @@ pub struct Contention {
     /// Waits that have not ended, by process, thread and kind.
     open: OpenOperations<(usize, u32, u64), Open>,
     given_up: u64,
-    span: Span,
+    range: TimeRange,
     fields: FieldReader<1>,
 }
 
@@ -73,15 +74,20 @@ impl Contention {
     #[must_use]
     pub fn new() -> Self {
         let fields = FieldReader::of_event(CLR_RUNTIME, START, ["ContentionFlags"]);
-        let (threads, open, span) = (BTreeMap::new(), OpenOperations::default(), Span::default());
-        Contention { threads, open, given_up: 0, span, fields }
+        Contention {
+            threads: BTreeMap::new(),
+            open: OpenOperations::default(),
+            given_up: 0,
+            range: TimeRange::default(),
+            fields,
+        }
     }
 
-    /// Counts only the waits from one timestamp to before another one, in ticks of the recording's
-    /// clock: of a wait that crosses these times, the part between them.
+    /// Counts only the waits in a range of the recording's clock. Of a wait that is partly in the
+    /// range, this part is counted.
     #[must_use]
-    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
-        Contention { span: Span { from, to }, ..self }
+    pub fn within(self, range: TimeRange) -> Self {
+        Contention { range, ..self }
     }
 
     /// The waits by index of the process and by thread.
@@ -111,7 +117,7 @@ impl Contention {
             return Some(Step::Begun);
         }
         let Open { since, number } = self.open.end(&(process, tid, kind))?;
-        let duration = self.span.part(since, event.time);
+        let duration = ticks_within(self.range, since, event.time);
         if let Some(duration) = duration {
             let waits = self.threads.entry((process, tid)).or_default();
             if waits.longest.is_none_or(|(longest, _)| longest < duration) {
@@ -124,7 +130,7 @@ impl Contention {
 
     /// A wait lasted until `time` at most, and its end is missing.
     fn add_unended(&mut self, thread: (usize, u32), since: i64, time: i64) {
-        if self.span.part(since, time).is_some() {
+        if ticks_within(self.range, since, time).is_some() {
             self.threads.entry(thread).or_default().unended += 1;
         }
     }
@@ -158,7 +164,7 @@ impl Observer for Contention {
     }
 
     fn restart(&mut self) {
-        *self = Contention { span: self.span, ..Contention::new() };
+        *self = Contention { range: self.range, ..Contention::new() };
     }
 }
 
@@ -176,10 +182,10 @@ impl StackedContention {
         StackedContention::default()
     }
 
-    /// As [`Contention::between`].
+    /// As [`Contention::within`].
     #[must_use]
-    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
-        StackedContention { waits: self.waits.between(from, to), ..self }
+    pub fn within(self, range: TimeRange) -> Self {
+        StackedContention { waits: self.waits.within(range), ..self }
     }
 
     /// The waits without their stacks.
@@ -224,7 +230,6 @@ impl Observer for StackedContention {
     }
 
     fn restart(&mut self) {
-        let Span { from, to } = self.waits.span;
-        *self = StackedContention::new().between(from, to);
+        *self = StackedContention::new().within(self.waits.range);
     }
 }

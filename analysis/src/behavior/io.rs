@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
+use etl_format::TimeRange;
 use etl_format::constants::hook;
 use etl_format::read::Record;
 use etl_schema::views::FieldReader;
 use foldhash::HashMap;
 
-use super::{Histogram, Span};
+use super::Histogram;
 use crate::OpenOperations;
 use crate::loss::Loss;
 use crate::machine::Machine;
@@ -112,7 +113,7 @@ pub struct Io {
     file: [FieldReader<4>; 2],
     end: FieldReader<1>,
     names: [FieldReader<2>; 4],
-    span: Span,
+    range: TimeRange,
 }
 
 impl Default for Io {
@@ -143,15 +144,15 @@ impl Io {
             end: FieldReader::of_hook(hook::FILE_OPERATION_END, ["IrpPtr"]),
             names: [hook::FILE_NAME, hook::FILE_CREATE, hook::FILE_DELETE, hook::FILE_RUNDOWN]
                 .map(|hook| FieldReader::of_hook(hook, NAME)),
-            span: Span::default(),
+            range: TimeRange::default(),
         }
     }
 
-    /// Takes only the operations that began from one timestamp to before another one, in ticks of
-    /// the recording's clock. Their files have the names that any event of the recording states.
+    /// Takes only the operations that began in a range of the recording's clock. Their files have
+    /// the names that any event of the recording states.
     #[must_use]
-    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
-        Io { span: Span { from, to }, ..self }
+    pub fn within(self, range: TimeRange) -> Self {
+        Io { range, ..self }
     }
 
     /// Operations on files whose time is not known, as records are missing in which they may have
@@ -285,10 +286,12 @@ impl Observer for Io {
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         let Some(hook) = event.kind.hook() else { return };
         match hook {
-            hook::DISK_READ | hook::DISK_WRITE | hook::DISK_FLUSH if self.span.has(event.time) => {
+            hook::DISK_READ | hook::DISK_WRITE | hook::DISK_FLUSH
+                if self.range.contains(event.time) =>
+            {
                 self.disk(hook, machine, record, event);
             }
-            hook::FILE_READ | hook::FILE_WRITE if self.span.has(event.time) => {
+            hook::FILE_READ | hook::FILE_WRITE if self.range.contains(event.time) => {
                 self.file(hook, machine, record, event);
             }
             hook::FILE_OPERATION_END => self.ended(machine, record, event),
@@ -316,6 +319,6 @@ impl Observer for Io {
     }
 
     fn restart(&mut self) {
-        *self = Io { span: self.span, ..Io::new() };
+        *self = Io { range: self.range, ..Io::new() };
     }
 }

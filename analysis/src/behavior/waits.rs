@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
+use etl_format::TimeRange;
 use etl_format::constants::hook;
 use etl_format::read::Record;
 use etl_schema::views::FieldReader;
 use foldhash::{HashMap, HashSet};
 
-use super::{Histogram, Span};
+use super::{Histogram, ticks_within};
 use crate::OpenOperations;
 use crate::loss::Loss;
 use crate::machine::{Change, Life, Machine};
@@ -100,7 +101,7 @@ pub struct Waits {
     current: HashMap<u16, u32>,
     switch: FieldReader<4>,
     ready: FieldReader<1>,
-    span: Span,
+    range: TimeRange,
 }
 
 impl Default for Waits {
@@ -121,15 +122,15 @@ impl Waits {
             current: HashMap::default(),
             switch: FieldReader::of_hook(hook::CSWITCH, switch),
             ready: FieldReader::of_hook(hook::READY_THREAD, ["TThreadId"]),
-            span: Span::default(),
+            range: TimeRange::default(),
         }
     }
 
-    /// Counts only what threads did from one timestamp to before another one, in ticks of the
-    /// recording's clock: of what crosses these times, the part between them.
+    /// Counts only what threads did in a range of the recording's clock. Of a wait or a run that is
+    /// partly in the range, this part is counted.
     #[must_use]
-    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
-        Waits { span: Span { from, to }, ..self }
+    pub fn within(self, range: TimeRange) -> Self {
+        Waits { range, ..self }
     }
 
     /// Runs and waits that are not counted, as records are missing in which they may have ended.
@@ -169,7 +170,7 @@ impl Waits {
         if old != IDLE {
             let key = Self::key(machine, old);
             if let Some(Seen { state: State::Running { since }, .. }) = self.states.get(&old)
-                && let Some(ran) = self.span.part(*since, time)
+                && let Some(ran) = ticks_within(self.range, *since, time)
             {
                 self.threads.entry(key).or_default().running += ran;
             }
@@ -184,19 +185,19 @@ impl Waits {
             return None;
         }
         let key = Self::key(machine, new);
-        if self.span.has(time) {
+        if self.range.contains(time) {
             self.threads.entry(key).or_default().switches += 1;
         }
         match self.see(new, key, State::Running { since: time }, event) {
             Some(State::Ready { since, waited }) => {
-                if let Some(ready) = self.span.part(since, time) {
+                if let Some(ready) = ticks_within(self.range, since, time) {
                     self.threads.entry(key).or_default().ready.add(ready);
                 }
                 Some((key, waited?))
             }
             // Without an event that it is ready, it waited until it ran.
             Some(State::Waiting { since, reason }) => {
-                let waited = self.span.part(since, time)?;
+                let waited = ticks_within(self.range, since, time)?;
                 let times = self.threads.entry(key).or_default();
                 times.waits.entry(reason).or_default().add(waited);
                 Some((key, waited))
@@ -225,7 +226,7 @@ impl Waits {
         let tid = self.ready.read(record)?.uint(0)?;
         let Seen { key, state, .. } = self.states.get_mut(&(tid as u32))?;
         let State::Waiting { since, reason } = *state else { return None };
-        let waited = self.span.part(since, event.time);
+        let waited = ticks_within(self.range, since, event.time);
         *state = State::Ready { since: event.time, waited };
         let waited = waited?;
         let times = self.threads.entry(*key).or_default();
@@ -254,7 +255,7 @@ impl Waits {
             let State::Running { since } = state else { continue };
             if [None, Some(processor)].iter().any(|of| lost.contains(&(session, *of))) {
                 self.given_up += 1;
-            } else if let Some(ran) = self.span.part(since, end) {
+            } else if let Some(ran) = ticks_within(self.range, since, end) {
                 self.threads.entry(key).or_default().running += ran;
             }
         }
@@ -301,7 +302,7 @@ impl Observer for Waits {
     }
 
     fn restart(&mut self) {
-        *self = Waits { span: self.span, ..Waits::new() };
+        *self = Waits { range: self.range, ..Waits::new() };
     }
 }
 
@@ -331,10 +332,10 @@ impl StackedWaits {
         StackedWaits { waits: Waits::new(), costs: StackCosts::new(), of }
     }
 
-    /// As [`Waits::between`]: waits that cross the times count with the part between them.
+    /// As [`Waits::within`]: of a wait that is partly in the range, this part.
     #[must_use]
-    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
-        StackedWaits { waits: self.waits.between(from, to), ..self }
+    pub fn within(self, range: TimeRange) -> Self {
+        StackedWaits { waits: self.waits.within(range), ..self }
     }
 
     /// The waits without their stacks.
@@ -385,7 +386,6 @@ impl Observer for StackedWaits {
     }
 
     fn restart(&mut self) {
-        let Span { from, to } = self.waits.span;
-        *self = StackedWaits::new(self.of).between(from, to);
+        *self = StackedWaits::new(self.of).within(self.waits.range);
     }
 }

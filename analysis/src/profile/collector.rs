@@ -1,5 +1,6 @@
 //! Collects the samples of a recording.
 
+use etl_format::TimeRange;
 use etl_format::read::Record;
 
 use super::changes::Changes;
@@ -35,7 +36,7 @@ pub struct SampleCollector {
     /// Times of the first and the last sample.
     pub(super) sampled: Span,
     changes: Changes,
-    span: (Option<i64>, Option<i64>),
+    range: TimeRange,
     keeps_samples: bool,
 }
 
@@ -46,11 +47,10 @@ impl SampleCollector {
         SampleCollector::default()
     }
 
-    /// Takes only the samples from one timestamp to before another one, in ticks of the recording's
-    /// clock.
+    /// Takes only the samples in a range of the recording's clock.
     #[must_use]
-    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
-        SampleCollector { span: (from, to), ..self }
+    pub fn within(self, range: TimeRange) -> Self {
+        SampleCollector { range, ..self }
     }
 
     /// Whether each sample is kept, with its time; 16 bytes for each.
@@ -99,8 +99,8 @@ impl Observer for SampleCollector {
     }
 
     fn restart(&mut self) {
-        let SampleCollector { span, keeps_samples, .. } = *self;
-        *self = SampleCollector { span, keeps_samples, ..SampleCollector::default() };
+        let SampleCollector { range, keeps_samples, .. } = *self;
+        *self = SampleCollector { range, keeps_samples, ..SampleCollector::default() };
     }
 }
 
@@ -109,8 +109,7 @@ impl SampleCollector {
     /// its stack; `None` where it is outside the time that is collected.
     pub fn add(&mut self, sample: &Sample<'_>) -> Option<SampleStack> {
         let event = &sample.event;
-        let (from, to) = self.span;
-        if from.is_some_and(|from| event.time < from) || to.is_some_and(|to| event.time >= to) {
+        if !self.range.contains(event.time) {
             return None;
         }
         widen(&mut self.sampled, event.time);

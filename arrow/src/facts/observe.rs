@@ -62,7 +62,7 @@ impl<'f, 'o> Facts<'f, 'o> {
                 ["NewThreadId", "OldThreadId", "OldThreadState", "OldThreadWaitReason"],
             ),
             collections: rows.wants(&GCS).then(Collections::new),
-            io: rows.wants(&IO).then(|| Io::new().between(options.filter.from, options.filter.to)),
+            io: rows.wants(&IO).then(|| Io::new().within(options.filter.time)),
             packets: packets.then(|| (options.store.clone(), Packets::new())),
             switches: rows.wants(&CONTEXT_SWITCHES),
             rows,
@@ -134,8 +134,7 @@ impl<'f, 'o> Facts<'f, 'o> {
             return;
         }
         let Some(packet) = packets.record(store, record) else { return };
-        let known = |id: Option<u32>| id.filter(|&id| id != u32::MAX);
-        let (pid, tid) = (known(record.process_id()), known(record.thread_id()));
+        let (pid, tid) = (record.known_process_id(), record.known_thread_id());
         if !admits(self.options, pid, tid, event.time) {
             return;
         }

@@ -74,8 +74,7 @@ pub(super) fn admits(options: &Options, pid: Option<u32>, tid: Option<u32>, time
     let filter = &options.filter;
     has_process(options, pid.map(|pid| (pid, time)))
         && (filter.threads.is_empty() || tid.is_none_or(|tid| filter.threads.contains(&tid)))
-        && filter.from.is_none_or(|from| from <= time)
-        && filter.to.is_none_or(|to| time < to)
+        && filter.time.contains(time)
 }
 
 /// Whether the filter admits rows of a process, at whatever time.

@@ -71,11 +71,9 @@ impl<'c> RowModel<'c> {
         if is_unknown && decode {
             render::readable_text(payload_text, payload);
         }
-        // With all bits set, an id is unknown.
-        let known = |id: Option<u32>| id.filter(|&id| id != u32::MAX);
         let (process_id, thread_id) = match context {
             Some(context) => context.ids(record),
-            None => (known(record.process_id()), known(record.thread_id())),
+            None => (record.known_process_id(), record.known_thread_id()),
         };
         Row {
             record,

@@ -59,7 +59,7 @@ pub(super) fn markers(
     let mut add = |thread: ThreadKey, since: i64, until, subject, index: usize| {
         let pid = thread.0.and_then(|at| machine.processes().get(at)).map(|process| process.pid());
         let is_selected = options.admits(thread.0, pid, thread.1.unwrap_or(u32::MAX));
-        if is_selected && collected.admits(since) {
+        if is_selected && collected.range.contains(since) {
             markers.push(Marker { thread, since, until, subject, index: index as u32 });
         }
     };

@@ -31,6 +31,7 @@ use etl_analysis::behavior::{contention, exceptions};
 use etl_analysis::loss::Loss;
 use etl_analysis::profile::{Detail, Profile, ProfileOptions, SampleCollector, SampleStack};
 use etl_analysis::{Change, EventRef, Machine, Observer, Sample, Stack};
+use etl_format::TimeRange;
 use etl_format::constants::PointerSize;
 use etl_format::read::Record;
 use etl_schema::providers::CLR_RUNTIME;
@@ -66,7 +67,7 @@ pub struct Collector {
     expected: VecDeque<u64>,
     /// Stacks of events by number.
     stacks: HashMap<u64, SampleStack>,
-    span: (Option<i64>, Option<i64>),
+    range: TimeRange,
 }
 
 impl Collector {
@@ -81,26 +82,20 @@ impl Collector {
             activities: Activities::new(store),
             expected: VecDeque::new(),
             stacks: HashMap::default(),
-            span: (None, None),
+            range: TimeRange::default(),
         }
     }
 
-    /// Takes only what began from one timestamp to before another one, in ticks of the recording's
-    /// clock.
+    /// Takes only what began in a range of the recording's clock.
     #[must_use]
-    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
-        Collector { samples: self.samples.between(from, to), span: (from, to), ..self }
+    pub fn within(self, range: TimeRange) -> Self {
+        Collector { samples: self.samples.within(range), range, ..self }
     }
 
     /// The samples so far: what names of native code are wanted.
     #[must_use]
     pub fn samples(&self) -> &SampleCollector {
         &self.samples
-    }
-
-    fn admits(&self, time: i64) -> bool {
-        let (from, to) = self.span;
-        from.is_none_or(|from| from <= time) && to.is_none_or(|to| time < to)
     }
 }
 
@@ -112,7 +107,7 @@ impl Observer for Collector {
         };
         if header.provider != CLR_RUNTIME {
             self.activities.record(machine, record, event);
-        } else if self.admits(event.time) {
+        } else if self.range.contains(event.time) {
             self.collections.record(machine, record, event);
             self.compilations.record(machine, record, event);
             self.occurrences.record(machine, record, event);

@@ -199,8 +199,7 @@ impl<O: Storage, S: Storage> Perfetto<O, S> {
 }
 
 fn collector(selection: &Selection) -> SampleCollector {
-    let (from, to) = selection.span();
-    SampleCollector::new().between(from, to)
+    SampleCollector::new().within(selection.range())
 }
 
 /// Writes an activity.

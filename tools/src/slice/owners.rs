@@ -11,9 +11,6 @@ use etl_format::read::Record;
 
 use super::kernel::{KernelEvent, group};
 
-/// "Unknown" in some headers.
-const UNKNOWN_ID: u32 = u32::MAX;
-
 /// Threads whose process is remembered.
 const MAX_THREADS: usize = 1 << 20;
 
@@ -85,10 +82,7 @@ struct Ids {
 }
 
 fn header_ids(record: &Record<'_>) -> Ids {
-    Ids {
-        processes: [record.process_id().filter(|id| *id != UNKNOWN_ID), None],
-        threads: [record.thread_id().filter(|id| *id != UNKNOWN_ID), None],
-    }
+    Ids { processes: [record.known_process_id(), None], threads: [record.known_thread_id(), None] }
 }
 
 /// The ids that a kernel event names; `None` for rundowns, which are about no process.

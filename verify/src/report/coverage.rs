@@ -1,8 +1,7 @@
 //! What addresses resolve to, by where they come from.
 
+use etl_analysis::address::{Tallies, Tally};
 use serde::Serialize;
-
-use crate::facts::{Tallies, Tally};
 
 /// What addresses resolve to, by origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

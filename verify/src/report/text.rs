@@ -9,6 +9,7 @@ use askama::Template;
 
 use super::words::{INFERRED, NOT_CHECKED, duration, resolved};
 use super::{Coverage, EnabledReport, ProcessReport, Report, RundownReport, Severity, Verdict};
+use crate::checks::enablement::EnablementSource;
 use crate::rules::{RULES, Rule};
 use crate::wrap::{printable, wrap};
 
@@ -24,8 +25,10 @@ struct Document<'a> {
 
 /// Whether words are coloured, for terminals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Paint {
+pub enum Paint {
+    /// Text without colours.
     Plain,
+    /// Colours by the escape sequences of terminals.
     Ansi,
 }
 
@@ -148,7 +151,7 @@ fn enabled(report: &Report) -> Vec<&EnabledReport> {
 }
 
 fn is_inferred(enabled: &[&EnabledReport]) -> bool {
-    enabled.iter().any(|e| e.source == "inferred")
+    enabled.iter().any(|e| e.source == EnablementSource::Inferred)
 }
 
 /// What to do about the findings above a note, once for each remedy: rules, remedy and commands.
@@ -176,7 +179,7 @@ fn remedies(report: &Report) -> Vec<(String, &'static str, Vec<String>)> {
 }
 
 fn rundown(r: &RundownReport) -> String {
-    let which = format!("{} of CLR {}", r.kind, r.clr_instance);
+    let which = format!("{} of CLR {}", r.kind.name(), r.clr_instance);
     let [from, to] = r.span_us;
     match (&r.init_time, &r.complete_time) {
         (Some(at), Some(_)) => format!("{which} at {at}, {}", duration(to.saturating_sub(from))),

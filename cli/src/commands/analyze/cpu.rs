@@ -113,7 +113,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         return compare::run(args, before);
     }
     let recording = &args.report.recording;
-    let collector = |(from, to)| SampleCollector::new().between(from, to);
+    let collector = |range| SampleCollector::new().within(range);
     let (analyzed, names) = args.symbols.collect(recording, collector)?;
     let by_thread = args.group_by == GroupBy::Thread;
     let options = ProfileOptions::new().by_thread(by_thread).idle(args.idle);

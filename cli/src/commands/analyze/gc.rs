@@ -71,7 +71,7 @@ fn heaps(machine: &Machine, collections: &[&Collection]) -> Table {
 
 /// Prints each collection, sums for each process, and the heaps of servers.
 pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args.recording.analyze(|(from, to)| Collections::new().between(from, to))?;
+    let analyzed = args.recording.analyze(|range| Collections::new().within(range))?;
     let (machine, collections) = (&analyzed.machine, &analyzed.observer);
     let selected = &analyzed.selected;
     let clock = machine.clock();

@@ -8,13 +8,14 @@ use etl_analysis::behavior::contention::{Contention, StackedContention};
 use etl_analysis::behavior::exceptions::Exceptions;
 use etl_analysis::symbols::Symbol;
 use etl_events::context::FunctionNames;
+use etl_format::TimeRange;
 
 use super::waits::{StackArgs, ensure_stacks};
 use super::{PROCESS, ReportArgs, note_given_up, process_cells, report, span_facts, ticks};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
-use crate::recording::{Analyzed, Between, TimeSpan};
+use crate::recording::{Analyzed, Between};
 use crate::symbols::{Functions, SymbolArgs};
 use crate::table::{Cell, Column, Table};
 
@@ -47,7 +48,7 @@ pub(super) const DISTRIBUTION: [Column; 6] = [
 
 /// Prints the methods that were compiled, those that took longest first.
 pub(super) fn jit(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args.recording.analyze(|(from, to)| Compilations::new().between(from, to))?;
+    let analyzed = args.recording.analyze(|range| Compilations::new().within(range))?;
     let (machine, compiled) = (&analyzed.machine, &analyzed.observer);
     let selected = &analyzed.selected;
     let clock = machine.clock();
@@ -221,14 +222,14 @@ pub(super) struct ContentionArgs {
 pub(super) fn contention(args: &ContentionArgs) -> Result<Outcome, Failure> {
     let ContentionArgs { stacks, report: args } = args;
     let (mut report, table, given_up, outcome) = if stacks.is_empty() {
-        let analyzed = args.recording.analyze(|(from, to)| Contention::new().between(from, to))?;
+        let analyzed = args.recording.analyze(|range| Contention::new().within(range))?;
         let waits = &analyzed.observer;
         let table = lock_waits(args, &analyzed, waits);
         let mut report = report("contention", &analyzed);
         report.facts.extend(span_facts(&analyzed.machine));
         (report, table, waits.given_up(), analyzed.outcome)
     } else {
-        let observer = |(from, to): TimeSpan| StackedContention::new().between(from, to);
+        let observer = |range: TimeRange| StackedContention::new().within(range);
         let (analyzed, profile) =
             stacks.profile(&args.recording, observer, StackedContention::costs)?;
         let waits = analyzed.observer.waits();

@@ -64,13 +64,12 @@ pub(super) struct Args {
 pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
     let symbols = args.symbols.open()?;
     let args = args.report.of_any_thread()?;
-    let analyzed = args.recording.analyze(|span| {
+    let analyzed = args.recording.analyze(|range| {
         let parts: Parts = (Network::new(), Exceptions::new());
-        let (from, to) = span;
-        let io = (Io::new().between(from, to), Collections::new().between(from, to));
-        let costs = (SampleCollector::new().between(from, to), io);
+        let io = (Io::new().within(range), Collections::new().within(range));
+        let costs = (SampleCollector::new().within(range), io);
         let machine = (Hardware::new(), Presence::default());
-        let whole: Whole = (machine, (costs, Between::new(span, parts)));
+        let whole: Whole = (machine, (costs, Between::new(range, parts)));
         (whole, symbols.maps())
     })?;
     let machine = &analyzed.machine;

@@ -48,9 +48,8 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut sink = Sink::create(&args.sink, "a profile", inputs)?;
     let store = args.schemas.store()?;
     let symbols = args.symbols.open()?;
-    let analyzed = args
-        .recording
-        .analyze(|(from, to)| (Collector::new(store).between(from, to), symbols.maps()))?;
+    let analyzed =
+        args.recording.analyze(|range| (Collector::new(store).within(range), symbols.maps()))?;
     let (collector, maps) = &analyzed.observer;
     let machine = &analyzed.machine;
     let names = symbols.names(machine, maps, |maps| collector.samples().wanted_code(machine, maps));

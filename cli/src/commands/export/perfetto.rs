@@ -54,8 +54,8 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let spool = Spool(Temporary::create().map_err(failed)?);
     let out = sink.file();
     let Analyzed { names, machine, observer: (perfetto, maps), outcome, .. } = recording
-        .analyze_selected(|(from, to), selected| {
-            let selection = Selection::new().between(from, to).threads(recording.thread.clone());
+        .analyze_selected(|range, selected| {
+            let selection = Selection::new().within(range).threads(recording.thread.clone());
             let selection = match selected {
                 Some((lives, first_threads)) => selection.processes(lives, first_threads),
                 None => selection,

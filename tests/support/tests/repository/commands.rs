@@ -38,5 +38,8 @@ fn ci_runs_the_commands_of_the_pages_first() {
     assert_eq!(steps.first(), Some(&"scripts/page_commands.py"));
     let pages = text.find("\nscripts/page_commands.py\n").unwrap();
     let first_cargo = text.find("\ncargo ").unwrap();
-    assert!(pages < first_cargo, "a build with all features comes before the commands of the pages");
+    assert!(
+        pages < first_cargo,
+        "a build with all features comes before the commands of the pages"
+    );
 }

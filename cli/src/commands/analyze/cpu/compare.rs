@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args, before: &Path) -> Result<Outcome, Failure> {
     }
     let recording = &args.report.recording;
     let options = ProfileOptions::new().idle(args.idle);
-    let observer = |(from, to)| SampleCollector::new().between(from, to);
+    let observer = |range| SampleCollector::new().within(range);
     let files = [PathBuf::from(before)];
     let (earlier, names) = args.symbols.collect_files(recording, &files, observer)?;
     let selected = names.apply(profile_options(recording, &earlier, options.clone()));

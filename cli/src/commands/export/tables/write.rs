@@ -202,7 +202,7 @@ fn add(
     let (trace, about) = input.trace(&salvage)?;
     let name = about.name.clone();
     let (from, to) = (args.from.as_deref(), args.to.as_deref());
-    (selected.from, selected.to) = filter::span(from, to, &trace.clock())?;
+    selected.time = filter::span(from, to, &trace.clock())?;
     let facts = (trace.header().clone(), trace.notes().to_vec());
     drop(trace);
     let limits = input.limits();

@@ -4,21 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders of the crates, lowest floor first.
-const CRATES: [&str; 12] = [
-    "etl-format",
-    "providers",
-    "schema",
-    "control",
-    "analysis",
-    "symbols",
-    "events",
-    "synth",
-    "verify",
-    "tools",
-    "export",
-    "cli",
-];
+use crate::workspace::{Crate, crates};
 
 const BEGIN: &str = "<!-- modules -->";
 const END: &str = "<!-- end of modules -->";
@@ -65,8 +51,9 @@ fn modules(folder: &Path, path: &str, page: &mut String) {
 fn architecture_page_lists_every_module() {
     let root = etl_test_support::root();
     let mut list = String::new();
-    for name in CRATES {
-        let source = root.join(name).join("src");
+    for Crate { folder, .. } in crates() {
+        let source = root.join(&folder).join("src");
+        let name = folder.display();
         write!(list, "\n### {name}\n\n{}.\n\n", summary(&source.join("lib.rs"))).unwrap();
         list += "| module | content |\n|---|---|\n";
         modules(&source, "", &mut list);
@@ -81,6 +68,6 @@ fn architecture_page_lists_every_module() {
     }
     assert!(
         page == now || std::env::var_os("ETLKIT_WRITE_DOCS").is_some(),
-        "ETLKIT_WRITE_DOCS=1 cargo test -p etl-tests architecture writes the list again"
+        "ETLKIT_WRITE_DOCS=1 cargo test -p etl-test-support architecture writes the list again"
     );
 }
