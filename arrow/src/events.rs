@@ -6,7 +6,7 @@ use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{ExtendedItem, Header, OrderCheck, Record, Records, Source, Trace};
 use etl_format::{Clock, Guid};
 use etl_schema::decode::{Fields, Sid};
-use etl_schema::render::{self, Names};
+use etl_schema::render::{self, Names, Renderer};
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, providers};
 use etl_tools::context::Context;
@@ -258,7 +258,8 @@ fn decoded(
         scratch.clear();
         let names = context.map(|context| context.names_of(record));
         let names = names.as_ref().map(|names| names as &dyn Names);
-        render::json_fields_lossy(scratch, &mut fields, names);
+        let renderer = Renderer::new().names(names).hex().lossy();
+        renderer.json_fields(scratch, &mut fields);
         builder.set(at::FIELDS, Cell::Bytes(scratch));
         let note = fields.note();
         builder.set(at::PAYLOAD_SHORT, Cell::Bool(note.is_short()));

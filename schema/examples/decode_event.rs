@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         known += 1;
         // All fields, as text ...
         let mut line = Vec::new();
-        render::text_fields(&mut line, &mut fields);
+        render::Renderer::new().text_fields(&mut line, &mut fields);
         println!("{}{}", schema.name, String::from_utf8_lossy(&line));
         // ... and one field of one event, by name.
         if schema.name.starts_with("MethodLoadVerbose")

@@ -1,6 +1,6 @@
 //! What ETW providers define about their events: schemas, and payloads read and written by them.
 //!
-//! * [`model`]: the one [`EventSchema`] that describes a payload, whatever source it is from.
+//! * [`EventSchema`]: what describes an event, from any source.
 //! * [`tables`]: the built-in tables of the CLR's and the kernel's events, and their
 //!   [`Registry`](tables::Registry).
 //! * [`providers`]: GUIDs and names of providers.
@@ -37,7 +37,7 @@ pub mod decode;
 pub mod encode;
 mod error;
 mod escape;
-pub mod model;
+mod model;
 mod named;
 pub mod providers;
 pub mod render;
@@ -50,7 +50,7 @@ pub mod views;
 pub use error::Error;
 pub use model::{
     Count, EventSchema, Field, FieldKind, FieldRef, Identity, InType, Length, MapEntry, MapKind,
-    Named, OutType, Pattern, SchemaSource, Text, ValueMap,
+    Meaning, Named, OutType, Pattern, SchemaSource, Text, ValueMap, number_name,
 };
 
 /// The code of the page runs with the documentation tests.

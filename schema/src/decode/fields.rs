@@ -1,12 +1,15 @@
 //! Iterator over the fields of a payload or of a struct.
 
 use super::extent::{Budget, field_extent, keep, value_range};
-use super::plan::{Member, Op, Shape, Slots};
+use super::plan::{Op, Shape, Slots};
+use super::shared::Shared;
 use super::text::utf16_len;
 use super::value::Value;
 use super::views::field_value;
-use crate::model::{Count, Field, Length};
+use crate::model::{Count, EventSchema, Field, Length};
+use std::any::Any;
 use std::ops::Range;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 /// What a walk has found besides values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +39,7 @@ impl Note<'_> {
 /// Iterator over fields and their values. Ends early when the payload does.
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
+    shared: &'a Shared,
     fields: &'a [Field],
     ops: &'a [Op],
     data: &'a [u8],
@@ -51,14 +55,46 @@ pub struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     #[inline]
-    pub(super) fn top(fields: &'a [Field], ops: &'a [Op], data: &'a [u8]) -> Self {
-        let (here, top) = (Slots::default(), Slots::default());
-        let (at, next, nested, clipped, ended) = (0, 0, false, false, false);
-        Fields { fields, ops, data, at, next, here, top, nested, clipped, ended }
+    pub(super) fn top(shared: &'a Shared, ops: &'a [Op], data: &'a [u8]) -> Self {
+        Fields {
+            shared,
+            fields: &shared.schema.fields,
+            ops,
+            data,
+            at: 0,
+            next: 0,
+            here: Slots::default(),
+            top: Slots::default(),
+            nested: false,
+            clipped: false,
+            ended: false,
+        }
     }
 
-    pub(super) fn nested(fields: &'a [Field], ops: &'a [Op], data: &'a [u8], top: Slots) -> Self {
-        Fields { top, nested: true, ..Fields::top(fields, ops, data) }
+    /// The members of a structure; `top` are the counting fields of the top level.
+    pub(super) fn nested(
+        shared: &'a Shared,
+        fields: &'a [Field],
+        ops: &'a [Op],
+        data: &'a [u8],
+        top: Slots,
+    ) -> Self {
+        Fields { fields, top, nested: true, ..Fields::top(shared, ops, data) }
+    }
+
+    /// The schema of the event, also for the members of a structure in it.
+    #[must_use]
+    pub fn schema(&self) -> &'a EventSchema {
+        &self.shared.schema
+    }
+
+    /// What was prepared for the fields of the schema; `prepare` makes it the first time.
+    #[inline]
+    pub(crate) fn prepared<T>(&self, prepare: fn(&[Field]) -> T) -> Option<&'a T>
+    where
+        T: Any + Send + Sync + UnwindSafe + RefUnwindSafe,
+    {
+        self.shared.prepared(prepare)
     }
 
     /// What is missing, cut or left over. Meant for after the last value; before, fields that were
@@ -142,10 +178,11 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The next field with its value, and with what is known of it as a member of JSON.
+    /// The next field with its number and its value. Fields have their numbers in the order in
+    /// which a schema lists them, each structure before its members.
     #[inline]
-    pub(crate) fn next_member(&mut self) -> Option<(&'a Field, &'a Member, Value<'a>)> {
-        self.next_op().map(|(field, op, value)| (field, &op.member, value))
+    pub(crate) fn next_numbered(&mut self) -> Option<(&'a Field, usize, Value<'a>)> {
+        self.next_op().map(|(field, op, value)| (field, op.number, value))
     }
 
     #[inline]
@@ -163,7 +200,7 @@ impl<'a> Fields<'a> {
             (self.at, self.next) = (self.at + op.size.unwrap_or(0), self.next + 1);
             return Some((field, op, value));
         }
-        let Some(one) = field_value(field, op, rest, &self.here, self.slots()) else {
+        let Some(one) = field_value(self.shared, field, op, rest, &self.here, self.slots()) else {
             self.ended = true;
             return None;
         };

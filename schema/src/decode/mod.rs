@@ -27,6 +27,7 @@ use std::sync::Arc;
 mod extent;
 mod fields;
 mod plan;
+mod shared;
 mod text;
 mod value;
 mod views;
@@ -38,13 +39,14 @@ pub use text::{Utf16, ansi_text};
 pub use value::{Sid, SystemTime, Value};
 pub use views::{ArrayView, StructView};
 
-pub(crate) use plan::Member;
+pub(crate) use plan::MAX_DEPTH;
 use plan::{Op, Shape};
+use shared::Shared;
 
 /// A schema compiled for walking payloads.
 #[derive(Debug, Clone)]
 pub struct Decoder {
-    schema: Arc<EventSchema>,
+    shared: Shared,
     /// For pointers of 4 and of 8 bytes.
     narrow: Vec<Op>,
     wide: Vec<Op>,
@@ -84,13 +86,13 @@ impl Decoder {
     pub fn new(schema: Arc<EventSchema>) -> Self {
         let narrow = plan::compile(&schema.fields, PointerSize::P4);
         let wide = plan::compile(&schema.fields, PointerSize::P8);
-        Decoder { schema, narrow, wide }
+        Decoder { shared: Shared::new(schema), narrow, wide }
     }
 
     /// The schema.
     #[must_use]
     pub fn schema(&self) -> &Arc<EventSchema> {
-        &self.schema
+        &self.shared.schema
     }
 
     fn ops(&self, pointers: PointerSize) -> &[Op] {
@@ -104,7 +106,7 @@ impl Decoder {
     #[must_use]
     #[inline]
     pub fn fields<'a>(&'a self, payload: &'a [u8], pointers: PointerSize) -> Fields<'a> {
-        Fields::top(&self.schema.fields, self.ops(pointers), payload)
+        Fields::top(&self.shared, self.ops(pointers), payload)
     }
 
     /// One field of a payload by name (exact case); `None` when the payload ends before it.
@@ -147,7 +149,7 @@ impl Decoder {
 
     /// The top-level fields and how far each reaches.
     pub(crate) fn reaches(&self, pointers: PointerSize) -> impl Iterator<Item = (&Field, Reach)> {
-        self.schema.fields.iter().zip(self.ops(pointers).iter().map(Op::reach))
+        self.shared.schema.fields.iter().zip(self.ops(pointers).iter().map(Op::reach))
     }
 
     /// The pointer size with which this takes the payload of a record: what the record says, or 8

@@ -15,7 +15,7 @@ mod shown;
 mod types;
 
 pub use map::{MapEntry, MapKind, Pattern, ValueMap};
-pub use shown::{Meaning, is_hexadecimal};
+pub use shown::Meaning;
 pub(crate) use shown::{Shown, is_time};
 pub use types::{InType, OutType};
 

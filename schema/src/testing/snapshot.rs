@@ -259,7 +259,7 @@ impl Renderer {
             Value::UInt(id) if !self.how.keep_addresses && is_identity(field) => {
                 self.address(out, id)?;
             }
-            value => rendered(out, |out| render::text_value(out, field, value)),
+            value => rendered(out, |out| render::Renderer::new().text_value(out, field, value)),
         }
         out.push('\n');
         Ok(())

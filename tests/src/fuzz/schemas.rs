@@ -24,17 +24,17 @@ fn exercise(schema: EventSchema, payload: &[u8]) {
     for pointers in [PointerSize::P4, PointerSize::P8] {
         let fields = decoder.fields(payload, pointers);
         let mut out = Vec::new();
-        render::json_fields(&mut out, &mut fields.clone());
+        render::Renderer::new().json_fields(&mut out, &mut fields.clone());
         serde_json::from_slice::<serde::de::IgnoredAny>(&out)
             .unwrap_or_else(|e| panic!("no JSON: {e}: {}", String::from_utf8_lossy(&out)));
         out.clear();
-        render::text_fields(&mut out, &mut fields.clone());
+        render::Renderer::new().text_fields(&mut out, &mut fields.clone());
         assert!(!out.iter().any(|b| b.is_ascii_control()), "a control character comes through");
         let schema = decoder.schema();
         if let Some(message) = &schema.message {
             out.clear();
-            render::message(&mut out, message, schema.source, &fields);
-            render::plain_message(&mut out, message, schema.source, &fields);
+            render::Renderer::new().message(&mut out, message, &fields);
+            render::Renderer::new().plain_message(&mut out, message, &fields);
         }
         let note = decoder.check(payload, pointers);
         assert!(payload.ends_with(note.trailing));

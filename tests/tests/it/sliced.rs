@@ -157,7 +157,7 @@ fn decoded(file: &[u8]) -> Vec<(Id, Option<String>)> {
         store.learn(record);
         let text = store.fields(record).map(|(schema, mut fields)| {
             let mut text = schema.name.as_bytes().to_vec();
-            render::json_fields(&mut text, &mut fields);
+            render::Renderer::new().json_fields(&mut text, &mut fields);
             String::from_utf8_lossy(&text).into_owned()
         });
         all.push((id(record), text));

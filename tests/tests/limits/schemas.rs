@@ -7,7 +7,7 @@ use etl_format::constants::PointerSize;
 use etl_format::read::{Options, Order, Trace};
 use etl_schema::Error;
 use etl_schema::decode::{Decoder, Value};
-use etl_schema::render;
+use etl_schema::render::{self, Renderer};
 use etl_schema::sources::eventsource::{Chunk, Reassembler};
 use etl_schema::sources::manifest;
 use etl_schema::sources::trace_event_info::{self, Maps};
@@ -29,7 +29,7 @@ fn schema(fields: Vec<Field>) -> Decoder {
 
 fn json(decoder: &Decoder, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    render::json_fields(&mut out, &mut decoder.fields(payload, PointerSize::P8));
+    Renderer::new().json_fields(&mut out, &mut decoder.fields(payload, PointerSize::P8));
     out
 }
 
@@ -85,7 +85,7 @@ fn render_bounds_output_for_long_names_in_arrays() {
     assert!(out.len() < render::MAX_LEN + MIB, "{}", out.len());
     assert!(most < 4 * render::MAX_LEN);
     let mut text = Vec::new();
-    render::text_fields(&mut text, &mut decoder.fields(&payload, PointerSize::P8));
+    Renderer::new().text_fields(&mut text, &mut decoder.fields(&payload, PointerSize::P8));
     assert!(text.len() < render::MAX_LEN + MIB);
 }
 
@@ -101,7 +101,7 @@ fn render_bounds_output_for_repeated_inserts() {
     let payload = vec![b'x'; 60_000];
     let fields = decoder.fields(&payload, PointerSize::P8);
     let mut out = Vec::new();
-    render::message(&mut out, &"%1".repeat(100_000), SchemaSource::Manifest, &fields);
+    Renderer::new().message(&mut out, &"%1".repeat(100_000), &fields);
     assert!(out.len() < MIB, "{}", out.len());
     assert!(out.ends_with("\u{2026}".as_bytes()));
 }

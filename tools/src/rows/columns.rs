@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use etl_format::Guid;
-use etl_schema::render::{self, Names, decimal, hexadecimal, signed};
+use etl_schema::render::{Names, Renderer, decimal, hexadecimal, signed};
 
 pub(super) use super::column::Column;
 use super::head::Head;
@@ -91,7 +91,8 @@ impl<'a> Row<'a> {
                     scratch.clear();
                     let names = self.names();
                     let names = names.as_ref().map(|names| names as &dyn Names);
-                    render::json_fields_with(scratch, &mut fields.clone(), names);
+                    let renderer = Renderer::new().names(names).hex();
+                    renderer.json_fields(scratch, &mut fields.clone());
                     escape(out, core::str::from_utf8(scratch).unwrap_or_default());
                 }
             }

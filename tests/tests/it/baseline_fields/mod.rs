@@ -136,7 +136,7 @@ fn compare(line: &Line, event: &Event<'_>) -> Comparison {
         } else {
             let value = found.map(|(field, value)| {
                 let mut out = Vec::new();
-                etl_schema::render::text_value(&mut out, field, value);
+                etl_schema::render::Renderer::new().text_value(&mut out, field, value);
                 String::from_utf8_lossy(&out).into_owned()
             });
             result.different.push(format!("{name}={text}, decoded as {value:?}"));

@@ -18,7 +18,7 @@ fn methods(trace: &[u8]) -> etl_format::Result<Vec<String>> {
             let values: Vec<String> = found
                 .map(|(field, value)| {
                     let mut text = Vec::new();
-                    etl_schema::render::unquoted_value(&mut text, field, value);
+                    etl_schema::render::Renderer::new().unquoted_value(&mut text, field, value);
                     String::from_utf8_lossy(&text).into_owned()
                 })
                 .collect();
