@@ -158,7 +158,7 @@ impl<'c> EventRows<'c> {
         let header = HeaderFields::of(record);
         let decodes = DECODED.iter().any(|&at| builder.wants(at));
         let described = if decodes {
-            store.fields(record).map(|(schema, fields)| (schema, Some(fields)))
+            store.fields(record).map(|fields| (fields.schema(), Some(fields)))
         } else if named || NAMES.iter().any(|&at| builder.wants(at)) {
             store.decoder(record).map(|decoder| (&**decoder.schema(), None))
         } else {

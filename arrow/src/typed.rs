@@ -284,7 +284,7 @@ pub(crate) fn write<S: Source>(
         });
         let Some((at, places)) = target else { continue };
         let Some(open) = open.get_mut(*at) else { continue };
-        let Some((_, fields)) = store.fields(&record) else { continue };
+        let Some(fields) = store.fields(&record) else { continue };
         let filetime = clock.filetime(record.timestamp());
         let ids = context.map_or_else(|| etl_analysis::owner(&record), |c| c.ids(&record));
         let head = Head { record: &record, sequence: number, filetime, ids, context };

@@ -140,5 +140,5 @@ impl Files {
 
 /// The schemas that every trace is read with.
 pub fn store() -> SchemaStore {
-    SchemaStore::default().with_windows_tables()
+    SchemaStore::default()
 }

@@ -34,6 +34,7 @@
 
 pub mod clr;
 pub mod decode;
+mod deserialize;
 pub mod encode;
 mod error;
 mod escape;
@@ -41,12 +42,16 @@ mod model;
 mod named;
 pub mod providers;
 pub mod render;
+#[cfg(test)]
+mod serde_tests;
+mod serialize;
 pub mod sources;
 pub mod store;
 pub mod tables;
 pub mod testing;
 pub mod views;
 
+pub use deserialize::DeserializeError;
 pub use error::Error;
 pub use model::{
     Count, EventSchema, Field, FieldKind, FieldRef, Identity, InType, Length, MapEntry, MapKind,

@@ -81,7 +81,7 @@ fn put_header(out: &mut Vec<u8>, record: &Record<'_>) {
 /// What is shown of an event: its message, or its name and fields.
 fn text(store: &SchemaStore, schema: Option<&EventSchema>, record: &Record<'_>) -> String {
     let mut out = Vec::new();
-    let (Some(schema), Some((_, mut fields))) = (schema, store.fields(record)) else {
+    let (Some(schema), Some(mut fields)) = (schema, store.fields(record)) else {
         return String::new();
     };
     match schema.message.as_deref().filter(|text| !text.is_empty()) {

@@ -36,6 +36,17 @@ impl Note<'_> {
     }
 }
 
+/// A field with its value and the bytes that contain the value.
+#[derive(Debug, Clone)]
+pub struct LocatedField<'a> {
+    /// The field.
+    pub field: &'a Field,
+    /// Its value.
+    pub value: Value<'a>,
+    /// The bytes: offsets from the first byte of the fields.
+    pub range: Range<usize>,
+}
+
 /// Iterator over fields and their values. Ends early when the payload does.
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
@@ -82,6 +93,19 @@ impl<'a> Fields<'a> {
         Fields { fields, top, nested: true, ..Fields::top(shared, ops, data) }
     }
 
+    /// All fields again, from the first one on.
+    pub(crate) fn from_start(&self) -> Self {
+        if self.nested {
+            return Fields::nested(self.shared, self.fields, self.ops, self.data, self.top);
+        }
+        Fields::top(self.shared, self.ops, self.data)
+    }
+
+    /// What describes the fields, in their order. The payload may have fewer.
+    pub(super) fn described(&self) -> &'a [Field] {
+        self.fields
+    }
+
     /// The schema of the event, also for the members of a structure in it.
     #[must_use]
     pub fn schema(&self) -> &'a EventSchema {
@@ -110,7 +134,7 @@ impl<'a> Fields<'a> {
 
     /// The next field with its value and the bytes that hold the value: without a count before
     /// them, and without the NUL after text. Offsets count from the first byte of the walk.
-    pub fn next_with_range(&mut self) -> Option<(&'a Field, Value<'a>, Range<usize>)> {
+    pub fn next_with_range(&mut self) -> Option<LocatedField<'a>> {
         let (start, op) = (self.at, self.ops.get(self.next)?);
         let rest = self.data.get(start..)?;
         let array = match op.count {
@@ -123,7 +147,8 @@ impl<'a> Fields<'a> {
             Some(extent) => extent.start..extent.next,
             None => value_range(op, length, rest, self.at - start),
         };
-        Some((field, value, start + range.start..start + range.end))
+        let range = start + range.start..start + range.end;
+        Some(LocatedField { field, value, range })
     }
 
     fn slots(&self) -> &Slots {

@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 mod extent;
 mod fields;
+mod path;
 mod plan;
 mod shared;
 mod text;
@@ -33,11 +34,11 @@ mod value;
 mod views;
 
 pub(crate) use extent::wbem_sid_len;
-pub use fields::{Fields, Note};
+pub use fields::{Fields, LocatedField, Note};
 pub(crate) use text::ansi_chars;
 pub use text::{Utf16, ansi_text};
 pub use value::{Sid, SystemTime, Value};
-pub use views::{ArrayView, StructView};
+pub use views::{ArrayView, Elements, LocatedElement, StructView};
 
 pub(crate) use plan::MAX_DEPTH;
 use plan::{Op, Shape};
@@ -109,18 +110,30 @@ impl Decoder {
         Fields::top(&self.shared, self.ops(pointers), payload)
     }
 
-    /// One field of a payload by name (exact case); `None` when the payload ends before it.
+    /// One value of a payload, by the path to it: see [`Fields::get`].
     ///
-    /// Looks for the name each time: for events that are few.
+    /// Compares names each time. Code that reads many events reads [`Decoder::fields`] in order.
+    ///
+    /// ```
+    /// use etl_format::{Guid, constants::PointerSize};
+    /// use etl_schema::{EventSchema, Field, Identity, InType, SchemaSource, decode::Decoder};
+    ///
+    /// let identity = Identity::Modern { id: 1, version: 0 };
+    /// let mut schema = EventSchema::new(Guid::ZERO, identity, SchemaSource::Manifest);
+    /// schema.fields = vec![Field::new("Id", InType::UInt8), Field::new("Size", InType::UInt16)];
+    /// let decoder = Decoder::new(schema.into());
+    /// let size = decoder.get("Size", &[1, 0x10, 0], PointerSize::P8);
+    /// assert_eq!(size.and_then(|size| size.as_u64()), Some(0x10));
+    /// assert!(decoder.get("Size", &[1], PointerSize::P8).is_none());
+    /// ```
     #[must_use]
     pub fn get<'a>(
         &'a self,
-        name: &str,
+        path: &str,
         payload: &'a [u8],
         pointers: PointerSize,
     ) -> Option<Value<'a>> {
-        let mut fields = self.fields(payload, pointers);
-        fields.find(|(field, _)| &*field.name == name).map(|(_, value)| value)
+        self.fields(payload, pointers).get(path)
     }
 
     /// The bytes that every payload has, where all fields are of a fixed size.

@@ -77,6 +77,15 @@ impl<'a> ArrayView<'a> {
     }
 }
 
+/// An element of an array with the bytes that contain it.
+#[derive(Debug, Clone)]
+pub struct LocatedElement<'a> {
+    /// The element.
+    pub value: Value<'a>,
+    /// The bytes: offsets from the first byte of the array.
+    pub range: Range<usize>,
+}
+
 /// Iterator over the elements of an [`ArrayView`].
 #[derive(Debug, Clone)]
 pub struct Elements<'a> {
@@ -88,13 +97,14 @@ pub struct Elements<'a> {
 impl<'a> Elements<'a> {
     /// The next element with the bytes that hold it, as [`Fields::next_with_range`]; offsets count
     /// from the first byte of the array.
-    pub fn next_with_range(&mut self) -> Option<(Value<'a>, Range<usize>)> {
+    pub fn next_with_range(&mut self) -> Option<LocatedElement<'a>> {
         let start = self.at;
         let rest = self.array.data.get(start..)?;
         let value = self.next()?;
         let ArrayView { op, length, .. } = self.array;
         let range = value_range(op, length, rest, self.at - start);
-        Some((value, start + range.start..start + range.end))
+        let range = start + range.start..start + range.end;
+        Some(LocatedElement { value, range })
     }
 }
 

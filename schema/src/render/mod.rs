@@ -8,6 +8,7 @@
 
 mod chars;
 mod digits;
+mod display;
 mod json;
 mod message;
 mod names;

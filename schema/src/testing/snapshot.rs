@@ -170,7 +170,7 @@ impl Renderer {
     ) -> std::fmt::Result {
         self.head(out, record, ordinal, filetime)?;
         let store = std::mem::take(&mut self.store);
-        if let Some((_, mut fields)) = store.fields(record) {
+        if let Some(mut fields) = store.fields(record) {
             for (field, value) in fields.by_ref() {
                 self.field(out, field, value)?;
             }

@@ -167,7 +167,7 @@ pub(super) fn extended(data: &[u8]) {
         while let Some(record) = reader.next_record().expect("a slice") {
             interrogate(&record);
             store.learn(&record);
-            if let Some((_, fields)) = store.fields(&record) {
+            if let Some(fields) = store.fields(&record) {
                 let mut out = Vec::new();
                 etl_schema::render::Renderer::new().json_fields(&mut out, &mut fields.clone());
             }

@@ -128,7 +128,7 @@ impl EnabledReport {
 
     fn new(facts: &Facts, guid: Guid, with: Option<(u8, u64)>, knowledge: Knowledge) -> Self {
         let table = tables::provider(TableSet::Shipped, guid).zip(with);
-        let keywords = table.map_or_else(Vec::new, |(p, (_, any))| p.keyword_names(any).0);
+        let keywords = table.map_or_else(Vec::new, |(p, (_, any))| p.keyword_names(any).names);
         let declared = table.filter(|_| knowledge == Knowledge::Declared);
         let remarks = declared.map_or_else(Vec::new, |(p, (level, any))| {
             mask::explain(TableSet::Shipped, p, any, level).remarks

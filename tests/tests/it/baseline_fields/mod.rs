@@ -14,9 +14,9 @@ mod undone;
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_format::read::{Options, Order, Record, Trace};
+use etl_schema::Field;
 use etl_schema::decode::{Fields, Value};
 use etl_schema::store::SchemaStore;
-use etl_schema::{EventSchema, Field};
 use etl_test_support::{needs, trace};
 
 /// Traces with a baseline, and the minimum number of compared fields.
@@ -145,8 +145,8 @@ fn compare(line: &Line, event: &Event<'_>) -> Comparison {
     result
 }
 
-fn decoded<'a>(described: Option<(&'a EventSchema, Fields<'a>)>) -> Vec<(&'a Field, Value<'a>)> {
-    described.map(|(_, fields)| fields.collect()).unwrap_or_default()
+fn decoded(fields: Option<Fields<'_>>) -> Vec<(&Field, Value<'_>)> {
+    fields.map(Iterator::collect).unwrap_or_default()
 }
 
 #[needs(traces)]
