@@ -31,8 +31,8 @@ pub(crate) fn known(id: Option<u32>) -> Option<u32> {
 pub(crate) fn stated(record: &Record<'_>) -> (Option<u32>, Option<u32>) {
     match record.hook() {
         Some(hook::SAMPLE) => {
-            if let Some((_, tid)) = kernel::sample(record) {
-                return (None, Some(tid));
+            if let Some(sample) = kernel::sample(record) {
+                return (None, Some(sample.tid));
             }
         }
         Some(hook::STACK) => {

@@ -10,9 +10,10 @@ use etl_analysis::symbols::{Image, Symbol, Symbols};
 use etl_analysis::{Analysis, Machine, RecordObserver, Recording};
 use etl_format::constants::hook;
 use etl_format::read::{Limits, Record, Source};
+use etl_schema::Meaning;
 use etl_schema::decode::Utf16;
 use etl_schema::providers::SYSTEM_CONFIG_EX;
-use etl_schema::render::{Meaning, Names};
+use etl_schema::render::Names;
 
 /// The processes, threads, volumes and code of a trace.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! What ETW providers define about their events: schemas, and payloads read and written by them.
 //!
-//! * [`model`]: the one [`EventSchema`] that describes a payload, whatever source it is from.
+//! * [`EventSchema`]: what describes an event, from any source.
 //! * [`tables`]: the built-in tables of the CLR's and the kernel's events, and their
 //!   [`Registry`](tables::Registry).
 //! * [`providers`]: GUIDs and names of providers.
@@ -33,23 +33,28 @@
 
 pub mod clr;
 pub mod decode;
+mod deserialize;
 pub mod encode;
 mod error;
 mod escape;
-pub mod model;
+mod model;
 mod named;
 pub mod providers;
 pub mod render;
+#[cfg(test)]
+mod serde_tests;
+mod serialize;
 pub mod sources;
 pub mod store;
 pub mod tables;
 pub mod testing;
 pub mod views;
 
+pub use deserialize::DeserializeError;
 pub use error::Error;
 pub use model::{
     Count, EventSchema, Field, FieldKind, FieldRef, Identity, InType, Length, MapEntry, MapKind,
-    Named, OutType, Pattern, SchemaSource, Text, ValueMap,
+    Meaning, Named, OutType, Pattern, SchemaSource, Text, ValueMap, number_name,
 };
 
 /// The code of the page runs with the documentation tests.

@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use super::parse::number;
-use super::{Provider, TableError};
+use super::Provider;
+use super::error::{TableError, number};
 
 /// The table of errata: file name and text.
 pub const ERRATA_TABLE: (&str, &str) = ("errata.txt", include_str!("../../tables/errata.txt"));

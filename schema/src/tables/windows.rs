@@ -466,7 +466,8 @@ mod tests {
         let payload = [&ids[..], &addresses, &ports, &[0; 4], &[0; 8]].concat();
         let decoder = decoder(network, 11, 0, &payload, PointerSize::P8).unwrap();
         let mut text = Vec::new();
-        crate::render::text_fields(&mut text, &mut decoder.fields(&payload, PointerSize::P8));
+        crate::render::Renderer::new()
+            .text_fields(&mut text, &mut decoder.fields(&payload, PointerSize::P8));
         assert_eq!(
             String::from_utf8(text).unwrap(),
             " PID=7 size=60 daddr=192.168.1.9 saddr=10.0.0.2 dport=443 sport=49152 seqnum=0 \
