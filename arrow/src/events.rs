@@ -1,13 +1,12 @@
 //! The rows of `events`.
 
 use arrow_array::RecordBatch;
+use etl_events::OwnNames;
 use etl_events::context::Context;
 use etl_events::header_fields::HeaderFields;
-use etl_events::rows;
-use etl_format::clock::iso_utc;
 use etl_format::constants::FILETIME_UNIX_EPOCH;
-use etl_format::read::{ExtendedItem, Header, OrderCheck, Record, Records, Source, Trace};
-use etl_format::{Clock, Guid};
+use etl_format::read::{ExtendedItem, OrderCheck, Record, Records, Source, Trace};
+use etl_format::{Clock, FileTime, Guid};
 use etl_schema::decode::{Fields, Sid};
 use etl_schema::render::{self, Names, Renderer};
 use etl_schema::store::SchemaStore;
@@ -212,8 +211,11 @@ impl<'c> EventRows<'c> {
         builder.set(at::TIMESTAMP, Cell::Int(record.timestamp()));
         builder.set(at::HOOK, Cell::int(header.hook));
         if NAMES.iter().any(|&at| builder.wants(at)) {
-            let names = schema.map_or([""; 3], |schema| rows::own_names(schema, &header));
-            for (at, name) in NAMES.into_iter().zip(names) {
+            let names = match schema {
+                Some(schema) => OwnNames::new(schema, &header),
+                None => OwnNames::default(),
+            };
+            for (at, name) in NAMES.into_iter().zip([names.opcode, names.task, names.level]) {
                 builder.set(at, Cell::text(name));
             }
         }
@@ -250,9 +252,8 @@ fn decoded(
     };
     builder.set(at::PAYLOAD_TEXT, Cell::Null);
     if builder.wants(at::MESSAGE) {
-        let is_wpp = matches!(record.header(), Header::Message(_));
-        let time = if is_wpp { iso_utc(filetime) } else { String::new() };
-        let message = rows::message(scratch, record, schema, &fields, &time);
+        let time = FileTime::new(filetime);
+        let message = etl_events::message(scratch, record, schema, &fields, time);
         builder.set(at::MESSAGE, message.map_or(Cell::Null, Cell::Text));
     }
     if AFTER_FIELDS.iter().any(|&at| builder.wants(at)) {

@@ -1,7 +1,7 @@
 //! Which rows and columns of a table are made, and how.
 
+use etl_events::conditions::Conditions;
 use etl_events::filter::Filter;
-use etl_events::rows::Conditions;
 use etl_format::read::Limits;
 use etl_schema::store::SchemaStore;
 

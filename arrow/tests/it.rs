@@ -19,9 +19,11 @@ use etl_analysis::profile::{ProfileOptions, SampleCollector};
 use etl_analysis::{Analysis, Machine, Recording};
 use etl_arrow::tables::{self, Table};
 use etl_arrow::{Kind, Options, Reader, SCHEMA_VERSION};
+use etl_events::EventDecoder;
+use etl_events::conditions::Conditions;
 use etl_events::context::{Context, machine};
 use etl_events::filter::Filter;
-use etl_events::rows::{Conditions, Format, RowWriter};
+use etl_events::rows::{Format, RowWriter};
 use etl_events::schemas::SchemasOfTraces;
 use etl_events::survey::Survey;
 use etl_format::constants::{EventFlags, EventProperties, PointerSize};
@@ -100,13 +102,13 @@ fn dumped(bytes: &[u8]) -> Vec<Value> {
     let machine = machine([(bytes, "t")], Default::default(), 1, false, &mut schemas).unwrap();
     let context = Context::new(&machine);
     let mut trace = Trace::open(bytes, &options).unwrap();
-    let writer = RowWriter::new(Format::JsonLines, trace.clock(), schemas.store(0));
-    let mut writer = writer.context(Some(&context));
+    let decoder = EventDecoder::new(trace.clock(), schemas.store(0));
+    let mut decoder = decoder.context(Some(context));
+    let mut writer = RowWriter::new(Format::JsonLines);
     let mut records = trace.records(Order::Time).unwrap().without_stale_records();
-    let (mut out, all) = (Vec::new(), Filter::default());
+    let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
-        writer.learn(&record);
-        writer.write_if(&all, &mut out, &record);
+        writer.write(&mut out, &decoder.event(&record));
     }
     let lines = out.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| serde_json::from_slice(line).unwrap()).collect()

@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
+use etl_events::conditions::Conditions;
 use etl_events::filter::Filter;
-use etl_events::rows::Conditions;
 use etl_events::schemas;
 use etl_events::survey::Survey;
 use etl_format::read::{Options, Order, Source, Trace};

@@ -1,7 +1,10 @@
 //! The error of the crate.
 
+use std::path::{Path, PathBuf};
+
 use etl_analysis::UnknownProcess;
 
+use crate::conditions::NoCondition;
 use crate::input;
 
 /// Shorthand for results of this crate.
@@ -23,4 +26,22 @@ pub enum Error {
     /// The trace has no process with the name or id that was asked for.
     #[error(transparent)]
     NoProcess(#[from] UnknownProcess),
+    /// A condition on a field cannot be read.
+    #[error(transparent)]
+    Condition(#[from] NoCondition),
+    /// A file cannot be opened.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why it cannot be opened.
+        error: Box<Error>,
+    },
+}
+
+impl Error {
+    /// The error of a file.
+    pub(crate) fn in_file(path: &Path, error: Error) -> Self {
+        Error::File { path: path.to_owned(), error: Box::new(error) }
+    }
 }

@@ -38,8 +38,12 @@
 #![cfg_attr(not(feature = "mmap"), forbid(unsafe_code))]
 #![cfg_attr(feature = "mmap", deny(unsafe_code))]
 
+mod columns;
+pub mod conditions;
 pub mod context;
+mod decoder;
 mod error;
+mod event;
 pub mod filter;
 mod head_key;
 pub mod header_fields;
@@ -48,11 +52,21 @@ pub mod problem;
 pub mod processes;
 pub mod rows;
 pub mod schemas;
+mod selection;
 mod subject;
 pub mod survey;
+#[doc(hidden)]
+pub mod testing;
+mod trace;
 
+pub use decoder::EventDecoder;
 pub use error::{Error, Result};
+pub use event::{Event, OwnedEvent};
+#[doc(hidden)]
+pub use event::{OwnNames, message};
+pub use selection::Selection;
 pub use subject::Subject;
+pub use trace::{Events, OpenOptions, OwnedEvents, Trace, from_bytes, from_reader, open, open_all};
 
 /// The code of the page runs with the documentation tests.
 #[cfg(doctest)]

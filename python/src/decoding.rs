@@ -6,7 +6,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use etl_events::rows::{Conditions, Format, RowWriter};
+use etl_events::conditions::Conditions;
+use etl_events::filter::Filter;
+use etl_events::rows::{Format, RowWriter};
+use etl_events::{Event, EventDecoder, Selection};
 use etl_format::Clock;
 use etl_format::constants::PointerSize;
 use etl_format::read::Record;
@@ -23,13 +26,13 @@ use crate::files::{self, Files, Names};
 /// Schemas that are kept with the names of their fields.
 const MAX_KEPT: usize = 1 << 12;
 
-type Rows<'n> = RowWriter<'n>;
+type Events<'n> = EventDecoder<'n>;
 
 self_cell!(
-    struct NamedRows {
+    struct NamedEvents {
         owner: Option<Names>,
         #[covariant]
-        dependent: Rows,
+        dependent: Events,
     }
 );
 
@@ -49,7 +52,9 @@ pub struct Decoding {
 }
 
 struct State {
-    rows: NamedRows,
+    events: NamedEvents,
+    rows: RowWriter,
+    selection: Selection,
     known: HashMap<usize, Arc<Described>>,
 }
 
@@ -86,19 +91,23 @@ impl Decoding {
         files: &Arc<Files>,
         file: usize,
         names: Option<Names>,
+        filter: Filter,
         conditions: Conditions,
         stale: bool,
     ) -> Option<Self> {
         let input = files.inputs.get(file)?;
         let clock = files.timeline.clock_of(file);
         let store = names.as_ref().map_or_else(files::store, Names::schemas);
-        let rows = NamedRows::new(names.clone(), |names| {
-            RowWriter::new(Format::JsonLines, clock, store)
-                .context(names.as_ref().and_then(Names::context))
-                .conditions(conditions)
-                .stale(stale)
+        let events = NamedEvents::new(names.clone(), |names| {
+            let context = names.as_ref().and_then(Names::context).cloned();
+            EventDecoder::new(clock, store).context(context)
         });
-        let state = Mutex::new(State { rows, known: HashMap::new() });
+        let mut selection = Selection::default().filter(filter).conditions(conditions);
+        if stale {
+            selection = selection.with_stale_records();
+        }
+        let rows = RowWriter::new(Format::JsonLines);
+        let state = Mutex::new(State { events, rows, selection, known: HashMap::new() });
         let (name, data) = (input.name.clone(), Arc::clone(&input.data));
         Some(Decoding { name, clock, data, files: Arc::clone(files), file, names, state })
     }
@@ -110,8 +119,8 @@ impl Decoding {
     /// The decoder of a record, and the size of its pointers.
     pub fn described(&self, record: &Record<'_>) -> Option<(Arc<Described>, PointerSize)> {
         let mut locked = self.lock();
-        let State { rows, known } = &mut *locked.0;
-        let decoder = rows.borrow_dependent().store().decoder(record)?;
+        let State { events, known, .. } = &mut *locked.0;
+        let decoder = events.borrow_dependent().store().decoder(record)?;
         let pointers = decoder.pointers_of(record);
         // The kept decoder holds its schema, so that no other schema gets its address.
         let key = Arc::as_ptr(decoder.schema()) as usize;
@@ -131,9 +140,28 @@ impl Decoding {
 }
 
 impl Locked<'_> {
-    /// Works with the rows.
+    /// Learns the schemas that a record defines.
     #[inline]
-    pub fn rows<R>(&mut self, f: impl FnOnce(&mut RowWriter<'_>) -> R) -> R {
-        self.0.rows.with_dependent_mut(|_, rows| f(rows))
+    pub fn learn(&mut self, record: &Record<'_>) {
+        self.0.events.with_dependent_mut(|_, decoder| decoder.learn(record));
+    }
+
+    /// Whether a record is selected.
+    #[inline]
+    pub fn admits(&mut self, record: &Record<'_>) -> bool {
+        let State { events, selection, .. } = &mut *self.0;
+        events.with_dependent_mut(|_, decoder| decoder.admits(record, selection))
+    }
+
+    /// Works with the event of a record.
+    #[inline]
+    pub fn event<R>(&mut self, record: &Record<'_>, f: impl FnOnce(&Event<'_>) -> R) -> R {
+        self.0.events.with_dependent_mut(|_, decoder| f(&decoder.decode(record)))
+    }
+
+    /// A record as a line of JSON.
+    pub fn write(&mut self, out: &mut Vec<u8>, record: &Record<'_>) {
+        let State { events, rows, .. } = &mut *self.0;
+        events.with_dependent_mut(|_, decoder| rows.write(out, &decoder.decode(record)));
     }
 }

@@ -149,7 +149,7 @@ impl Event {
     #[getter]
     fn provider<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
         let (record, decoding) = self.parts()?;
-        let name = decoding.lock().rows(|rows| rows.provider_name(&record).map(str::to_owned));
+        let name = decoding.lock().event(&record, |event| event.provider_name().map(str::to_owned));
         Ok(match name {
             Some(name) => Some(PyString::new(py, &name)),
             None => record.provider().map(|guid| values::guid(py, guid)),
@@ -171,7 +171,7 @@ impl Event {
         {
             return Ok(described.name(py).clone());
         }
-        let name = decoding.lock().rows(|rows| rows.event_name(&record).to_owned());
+        let name = decoding.lock().event(&record, |event| event.name().to_owned());
         Ok(PyString::new(py, &name))
     }
 
@@ -261,14 +261,14 @@ impl Event {
     #[getter]
     fn message(&self) -> PyResult<Option<String>> {
         let (record, decoding) = self.parts()?;
-        Ok(decoding.lock().rows(|rows| rows.message(&record).map(str::to_owned)))
+        Ok(decoding.lock().event(&record, etl_events::Event::message))
     }
 
     /// The event as one JSON object, as ``etlkit dump --format jsonl`` writes it.
     fn json(&self) -> PyResult<String> {
         let (record, decoding) = self.parts()?;
         let mut out = Vec::new();
-        decoding.lock().rows(|rows| rows.write(&mut out, &record));
+        decoding.lock().write(&mut out, &record);
         out.pop();
         Ok(String::from_utf8_lossy(&out).into_owned())
     }

@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use etl_events::filter::Filter;
 use etl_format::constants::RecordKind;
 use etl_format::read::{Options, Order, OrderCheck, Record, RecordBatch, Records, Trace};
 
@@ -38,7 +37,6 @@ pub struct Reader {
 /// The reader of one trace.
 struct FileReader {
     records: Records<SharedSource>,
-    filter: Filter,
     /// Records that define schemas, to be learned after the events before them were decoded.
     lessons: RecordBatch,
 }
@@ -51,10 +49,10 @@ enum Next {
 }
 
 impl Reader {
-    /// A reader of traces, each with its selection.
-    pub fn new(files: Vec<(Arc<Decoding>, Filter)>, order: Order) -> Result<Self, Fault> {
+    /// A reader of traces.
+    pub fn new(files: Vec<Arc<Decoding>>, order: Order) -> Result<Self, Fault> {
         let (mut readers, mut decodings) = (Vec::new(), Vec::new());
-        for (decoding, filter) in files {
+        for decoding in files {
             let failed = |error: etl_format::Error| Fault::format(&decoding.name, &error);
             let order_check = OrderCheck::Lookahead;
             let options =
@@ -62,7 +60,7 @@ impl Reader {
             let source = SharedSource(Arc::clone(&decoding.data));
             let trace = Trace::open(source, &options).map_err(failed)?;
             let records = trace.into_records(order).map_err(failed)?;
-            readers.push(FileReader { records, filter, lessons: RecordBatch::default() });
+            readers.push(FileReader { records, lessons: RecordBatch::default() });
             decodings.push(decoding);
         }
         Ok(Reader {
@@ -153,7 +151,7 @@ impl FileReader {
     /// Learns what the last records of the chunk before define.
     fn learn(&mut self, locked: &mut Locked<'_>) {
         if !self.lessons.is_empty() {
-            locked.rows(|rows| self.lessons.records().for_each(|record| rows.learn(&record)));
+            self.lessons.records().for_each(|record| locked.learn(&record));
             self.lessons.clear();
         }
     }
@@ -168,7 +166,7 @@ impl FileReader {
         chunk: &mut Chunk,
         read: &mut u64,
     ) -> Result<Option<Next>, Fault> {
-        let FileReader { records, filter, lessons } = self;
+        let FileReader { records, lessons } = self;
         let record = match records.next_record() {
             Ok(Some(record)) => record,
             Ok(None) => return Ok(None),
@@ -176,12 +174,10 @@ impl FileReader {
         };
         *read += record.bytes().len() as u64;
         let defines = defines_schemas(&record);
-        let admitted = locked.rows(|rows| {
-            if !defines || chunk.len() == 0 {
-                rows.learn(&record);
-            }
-            rows.admits(filter, &record)
-        });
+        if !defines || chunk.len() == 0 {
+            locked.learn(&record);
+        }
+        let admitted = locked.admits(&record);
         if admitted {
             chunk.push(file, decoding, &record);
         }

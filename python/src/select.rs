@@ -3,12 +3,12 @@
 use etl_analysis::ProcessSelector;
 use etl_control::enable::Enablement;
 use etl_events::Error;
+use etl_events::conditions::Conditions;
 use etl_events::filter::Filter;
-use etl_events::rows::Conditions;
 use etl_format::Clock;
-use etl_format::{Clock, Ticks, TimeRange};
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{Order, Trace};
+use etl_format::{Clock, Ticks, TimeRange};
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySet, PyString, PyTuple};

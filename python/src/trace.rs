@@ -240,8 +240,9 @@ impl Trace {
             let all = if with_names { files.names()?.to_vec() } else { Vec::new() };
             let decodings = filters.into_iter().enumerate().filter_map(|(file, filter)| {
                 let names = all.get(file).cloned().flatten();
-                let decoding = Decoding::new(&files, file, names, conditions.clone(), stale)?;
-                Some((Arc::new(decoding), filter))
+                let conditions = conditions.clone();
+                let decoding = Decoding::new(&files, file, names, filter, conditions, stale)?;
+                Some(Arc::new(decoding))
             });
             Ok::<_, Fault>((Reader::new(decodings.collect(), order)?, unknown))
         })?;

@@ -6,9 +6,10 @@ use etl_schema::Field;
 use etl_schema::decode::{Fields, Value};
 use etl_schema::render::{self, Names, Renderer, hex_bytes};
 
-use super::columns::{Column, FIELD_PREFIX};
-use super::head::{SharedValues, is_shared};
 use super::row::Row;
+use super::shared::{csv_values, is_shared};
+use crate::columns::{Column, FIELD_PREFIX, write_kind};
+use crate::event::Event;
 
 /// Columns that are written when none are selected.
 const DEFAULT_COLUMNS: usize = 24;
@@ -114,9 +115,9 @@ impl Columns {
     }
 
     /// Puts the name of the file before the other columns.
-    pub(super) fn add_file(&mut self, on: bool) {
+    pub(super) fn add_file(&mut self) {
         let is_file = |c: &Selected| matches!(c, Selected::Known(Column::File));
-        if on && !self.columns.iter().any(is_file) {
+        if !self.columns.iter().any(is_file) {
             self.columns.insert(0, Selected::Known(Column::File));
         }
     }
@@ -203,19 +204,19 @@ impl Columns {
             match column {
                 Selected::Known(Column::Payload) => {
                     if payload_bytes || self.named {
-                        hex_bytes(out, row.record.payload());
+                        hex_bytes(out, row.event.payload());
                     }
                 }
-                Selected::Known(Column::Fields) => write_fields(out, row),
+                Selected::Known(Column::Fields) => write_fields(out, row.event),
                 Selected::Known(column) => row.write_column(out, *column, scratch, escape),
-                Selected::Shared(run) => write_shared(out, row, run),
+                Selected::Shared(run) => write_shared(out, row.event, run),
                 Selected::Field { name, nth, seen, .. } => {
-                    let fields = row.fields.as_ref();
+                    let fields = row.event.fields.as_ref();
                     let found = fields.and_then(|fields| find(fields, name, *nth));
                     if let Some((field, value)) = found {
                         *seen = true;
                         let mut text = Vec::new();
-                        let names = row.names();
+                        let names = row.event.names();
                         let names = names.as_ref().map(|names| names as &dyn Names);
                         let sink = &mut |c| text.push(c);
                         Renderer::new().names(names).chars(field, value, scratch, sink);
@@ -228,32 +229,33 @@ impl Columns {
 }
 
 /// Writes the values of columns that follow each other and are shared.
-fn write_shared(out: &mut Vec<u8>, row: &Row<'_>, columns: &RangeInclusive<Column>) {
-    let head = row.head;
-    let values = head.values.get_or_init(|| {
-        Box::new(SharedValues::new(|out, column| match column {
-            Column::Kind => row.write_kind(out),
-            Column::Keywords => escape(out, &head.keyword_names()),
+fn write_shared(out: &mut Vec<u8>, event: &Event<'_>, columns: &RangeInclusive<Column>) {
+    let head = event.head;
+    let values = head.csv.get_or_init(|| {
+        Box::new(csv_values(|out, column| match column {
+            Column::Kind => write_kind(out, event.kind()),
+            Column::Keywords => escape(out, &head.keyword_names().join("|")),
             column => head.cell(column).write(out, b"", escape),
         }))
     });
-    let (mut start, end) = (values.span(*columns.start()).0, values.span(*columns.end()).1);
+    let mut start = values.span(*columns.start() as usize).start;
+    let end = values.span(*columns.end() as usize).end;
     let is_of_trace = head.provider.is_some() && head.provider_name.is_none();
     if is_of_trace && columns.contains(&Column::Provider) {
-        let provider = values.span(Column::Provider).0;
-        out.extend_from_slice(values.slice(start, provider));
-        escape(out, row.provider_name().unwrap_or_default());
+        let provider = values.span(Column::Provider as usize).start;
+        out.extend_from_slice(values.slice(start..provider));
+        escape(out, event.provider_name().unwrap_or_default());
         start = provider;
     }
-    out.extend_from_slice(values.slice(start, end));
+    out.extend_from_slice(values.slice(start..end));
 }
 
 /// Writes the fields as a JSON object in quotes, which one without fields does not need.
-fn write_fields(out: &mut Vec<u8>, row: &Row<'_>) {
-    let Some(fields) = &row.fields else { return };
+fn write_fields(out: &mut Vec<u8>, event: &Event<'_>) {
+    let Some(fields) = &event.fields else { return };
     let start = out.len();
     out.push(b'"');
-    let names = row.names();
+    let names = event.names();
     let names = names.as_ref().map(|names| names as &dyn Names);
     Renderer::new().names(names).hex().csv_fields(out, &mut fields.clone());
     if out.get(start..) == Some(b"\"{}") {

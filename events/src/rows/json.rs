@@ -1,16 +1,24 @@
 //! A record as one JSON object. Members that it does not have are left out.
 
-use etl_format::read::ExtendedItem;
 use etl_schema::decode::Sid;
 use etl_schema::render::{self, Names, Renderer, decimal, escape_json, hex_bytes, hexadecimal};
 
-use super::columns::{Cell, Column, key, quoted, text_member};
-use super::items::Items;
+use super::members::{key, quoted, text_member};
 use super::row::Row;
+use super::shared::json_members;
+use crate::columns::{Cell, Column};
 use crate::context::EventNames;
+use crate::event::{Event, Items};
 
-pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scratch: &mut Vec<u8>) {
-    let (record, common) = (row.record, &row.head.members);
+pub(super) fn write(
+    out: &mut Vec<u8>,
+    row: &Row<'_>,
+    values: Renderer<'_>,
+    payload_bytes: bool,
+    scratch: &mut Vec<u8>,
+) {
+    let event = row.event;
+    let common = json_members(event);
     out.extend_from_slice(b"{\"time\":\"");
     out.extend_from_slice(row.time);
     out.push(b'"');
@@ -18,33 +26,33 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
         out.extend(b",\"seconds\":");
         out.extend(seconds);
     }
-    member(out, row, Column::File);
-    member(out, row, Column::Timestamp);
-    member(out, row, Column::Cpu);
+    member(out, event, Column::File);
+    member(out, event, Column::Timestamp);
+    member(out, event, Column::Cpu);
     out.extend_from_slice(&common.kind);
-    member(out, row, Column::Pid);
-    member(out, row, Column::ProcessName);
-    member(out, row, Column::Tid);
-    member(out, row, Column::ThreadName);
-    if row.head.provider.is_some() && row.head.provider_name.is_none() {
+    member(out, event, Column::Pid);
+    member(out, event, Column::ProcessName);
+    member(out, event, Column::Tid);
+    member(out, event, Column::ThreadName);
+    if event.head.provider.is_some() && event.head.provider_name.is_none() {
         // The name that the trace has for the provider may become known later.
         let (provider, numbers) =
             common.numbers.split_at_checked(common.provider).unwrap_or_default();
         out.extend_from_slice(provider);
-        text_member(out, Column::Provider, row.provider_name().unwrap_or_default());
+        text_member(out, Column::Provider, event.provider_name().unwrap_or_default());
         out.extend_from_slice(numbers);
     } else {
         out.extend_from_slice(&common.numbers);
     }
-    member(out, row, Column::Activity);
-    write_items(out, row, Items::of(record));
+    member(out, event, Column::Activity);
+    write_items(out, event, Items::of(&event.record));
     out.extend_from_slice(&common.event);
-    if let Some(fields) = &row.fields {
+    if let Some(fields) = &event.fields {
         key(out, Column::Fields);
         let mut fields = fields.clone();
-        let names = row.names();
+        let names = event.names();
         let names = names.as_ref().map(|names| names as &dyn Names);
-        Renderer::new().names(names).hex().json_fields(out, &mut fields);
+        values.names(names).json_fields(out, &mut fields);
         let note = fields.note();
         if note.is_short() {
             out.extend(b",\"payload_short\":true");
@@ -53,24 +61,24 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
             out.extend(b",\"payload_left\":");
             decimal(out, note.trailing.len() as u64);
         }
-        if let Some(message) = row.message(scratch) {
+        if let Some(message) = event.write_message(scratch) {
             key(out, Column::Message);
             escape_json(out, message);
         }
     }
-    member(out, row, Column::PayloadSize);
-    member(out, row, Column::PayloadText);
+    member(out, event, Column::PayloadSize);
+    member(out, event, Column::PayloadText);
     if payload_bytes {
         key(out, Column::Payload);
-        quoted(out, |out| hex_bytes(out, record.payload()));
+        quoted(out, |out| hex_bytes(out, event.payload()));
     }
     out.push(b'}');
 }
 
 /// A column as a member, if the record has a value for it.
 #[inline(always)]
-fn member(out: &mut Vec<u8>, row: &Row<'_>, column: Column) {
-    let cell = row.cell(column);
+fn member(out: &mut Vec<u8>, event: &Event<'_>, column: Column) {
+    let cell = event.cell(column);
     if matches!(cell, Cell::None) {
         return;
     }
@@ -78,7 +86,7 @@ fn member(out: &mut Vec<u8>, row: &Row<'_>, column: Column) {
     cell.write(out, b"\"", escape_json);
 }
 
-fn write_items(out: &mut Vec<u8>, row: &Row<'_>, items: Items<'_>) {
+fn write_items(out: &mut Vec<u8>, event: &Event<'_>, items: Items<'_>) {
     if let Some(id) = items.related_activity {
         key(out, Column::RelatedActivity);
         quoted(out, |out| out.extend(id.to_ascii()));
@@ -112,30 +120,23 @@ fn write_items(out: &mut Vec<u8>, row: &Row<'_>, items: Items<'_>) {
         }
     }
     if items.has_stack {
-        write_stack(out, row);
+        write_stack(out, event);
     }
 }
 
-/// The addresses of all stacks that the record has.
-fn write_stack(out: &mut Vec<u8>, row: &Row<'_>) {
-    let record = row.record;
-    let addresses = || {
-        record.extended().filter_map(|item| match item {
-            ExtendedItem::Stack(stack) => Some(stack.addresses()),
-            _ => None,
-        })
-    };
+/// Writes the addresses of all stacks of the record.
+fn write_stack(out: &mut Vec<u8>, event: &Event<'_>) {
     out.extend(b",\"stack\":[");
-    for (i, address) in addresses().flatten().enumerate() {
+    for (i, address) in event.stack().enumerate() {
         if i > 0 {
             out.push(b',');
         }
         quoted(out, |out| hexadecimal(out, address));
     }
     out.push(b']');
-    let Some(names) = row.names().filter(EventNames::resolves) else { return };
+    let Some(names) = event.names().filter(EventNames::resolves) else { return };
     out.extend(b",\"stack_name\":[");
-    for (i, address) in addresses().flatten().enumerate() {
+    for (i, address) in event.stack().enumerate() {
         if i > 0 {
             out.push(b',');
         }

@@ -1,51 +1,24 @@
-//! Events as rows of text: one `Row` for a record of any kind, and writers of text, JSON lines,
-//! CSV and XML over it.
-//!
-//! ```
-//! use etl_format::read::{Options, Order, Trace};
-//! use etl_schema::store::SchemaStore;
-//! use etl_events::rows::{Format, RowWriter};
-//!
-//! fn print(trace: &[u8]) -> etl_events::Result<Vec<u8>> {
-//!     let mut trace = Trace::open(trace, &Options::salvage())?;
-//!     let mut rows = RowWriter::new(Format::JsonLines, trace.clock(), SchemaStore::default());
-//!     let mut out = Vec::new();
-//!     rows.begin(&mut out);
-//!     let mut records = trace.records(Order::Time)?;
-//!     while let Some(record) = records.next_record()? {
-//!         rows.learn(&record);
-//!         rows.write(&mut out, &record);
-//!     }
-//!     rows.end(&mut out);
-//!     Ok(out)
-//! }
-//! ```
+//! Writers of events as text, JSON lines, CSV and XML.
 
-mod columns;
-mod conditions;
 mod csv;
-mod head;
-mod items;
+mod display;
 mod json;
-mod message;
-mod model;
+mod members;
 mod row;
+mod serialize;
+mod shared;
 mod text;
+mod times;
 mod xml;
 
-pub use conditions::{Conditions, NoCondition};
 pub use csv::{Columns, EmptyColumnName};
-pub use head::own_names;
-pub use message::message;
 
-use etl_format::Clock;
-use etl_format::read::Record;
-use etl_schema::store::SchemaStore;
+use etl_schema::render::Renderer;
 
-use model::RowModel;
+use crate::event::Event;
 
-use crate::context::Context;
-use crate::filter::Filter;
+use row::Row;
+use times::Times;
 
 /// The form of rows. `docs/dump.md` describes each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,139 +35,143 @@ pub enum Format {
     Xml,
 }
 
-/// Writes records as rows, without allocating for each of them.
+/// Unpaired surrogates in the values of JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Surrogates {
+    /// An escape sequence for each.
+    Escaped,
+    /// U+FFFD for each.
+    Replaced,
+}
+
+/// Writes events as rows, without allocating for each of them.
 ///
-/// A clone goes on independently: clones on several threads write the same rows if each learns from
-/// all records.
+/// ```
+/// use etl_events::rows::{Format, RowWriter};
+///
+/// # let mut trace = etl_events::from_bytes(etl_events::testing::trace())?;
+/// let mut rows = RowWriter::new(Format::JsonLines);
+/// let mut out = Vec::new();
+/// let mut events = trace.events().event("GCEnd*");
+/// rows.begin(&mut out);
+/// while let Some(event) = events.next()? {
+///     rows.write(&mut out, &event);
+/// }
+/// rows.end(&mut out);
+/// let text = String::from_utf8_lossy(&out);
+/// assert!(text.starts_with("{\"time\":\"2022-06-18T04:26:40.0030000Z\",\"timestamp\":31000,"));
+/// assert!(text.contains("\"fields\":{\"Count\":7,\"Depth\":1,\"ClrInstanceID\":9}"));
+/// # Ok::<(), etl_events::Error>(())
+/// ```
 #[derive(Clone, Debug)]
-pub struct RowWriter<'c> {
+pub struct RowWriter {
     format: Format,
     payload_bytes: bool,
     columns: Columns,
-    conditions: Conditions,
-    count_only: bool,
-    stale: bool,
-    model: RowModel<'c>,
+    times: Times,
+    surrogates: Surrogates,
     /// Memory for values and messages before they are escaped.
     scratch: Vec<u8>,
 }
 
-impl<'c> RowWriter<'c> {
-    /// A writer of rows for a trace with this clock. `store` describes the events.
+impl RowWriter {
+    /// A writer of rows.
     #[must_use]
-    pub fn new(format: Format, clock: Clock, store: SchemaStore) -> Self {
+    pub fn new(format: Format) -> Self {
         RowWriter {
             format,
             payload_bytes: false,
             columns: Columns::default(),
-            conditions: Conditions::default(),
-            count_only: false,
-            stale: false,
-            model: RowModel::new(clock, store),
+            times: Times::default(),
+            surrogates: Surrogates::Escaped,
             scratch: Vec::new(),
         }
     }
 
-    /// A writer of the same kind of rows for another trace: with this clock, and without what was
-    /// learned from the first.
-    #[must_use]
-    pub fn for_trace(&self, clock: Clock, file: Option<&str>) -> Self {
-        let mut other = self.clone();
-        other.model = RowModel::new(clock, self.model.store.clone());
-        other.model.relative = self.model.relative;
-        other.file(file)
-    }
-
-    /// Adds what the whole trace says of processes, threads, paths and addresses. Default: nothing.
-    #[must_use]
-    pub fn context(mut self, context: Option<&'c Context<'c>>) -> Self {
-        self.model.context = context;
-        self
-    }
-
-    /// Whether rows show anything of a context.
-    #[must_use]
-    pub fn shows_context(&self) -> bool {
-        self.format != Format::Csv || self.columns.show_context()
-    }
-
     /// Adds the payload as hexadecimal digits. Default: off.
+    ///
+    /// ```
+    /// # use etl_events::rows::{Format, RowWriter};
+    /// # let mut trace = etl_events::from_bytes(etl_events::testing::trace())?;
+    /// # let mut events = trace.events().event("GCEnd*");
+    /// # let event = events.next()?.unwrap();
+    /// let mut rows = RowWriter::new(Format::Text).payload_bytes(true);
+    /// let mut line = Vec::new();
+    /// rows.write(&mut line, &event);
+    /// assert!(line.ends_with(b" GCEnd_V1  07000000010000000900\n"));
+    /// # Ok::<(), etl_events::Error>(())
+    /// ```
     #[must_use]
     pub fn payload_bytes(mut self, on: bool) -> Self {
         self.payload_bytes = on;
         self
     }
 
+    /// In JSON, an unpaired surrogate becomes U+FFFD instead of an escape sequence that many
+    /// readers of JSON reject.
+    pub(crate) fn lossy(mut self) -> Self {
+        self.surrogates = Surrogates::Replaced;
+        self
+    }
+
     /// Selects the columns of CSV.
+    ///
+    /// ```
+    /// # use etl_events::rows::{Columns, Format, RowWriter};
+    /// # let mut trace = etl_events::from_bytes(etl_events::testing::trace())?;
+    /// # let mut events = trace.events().event("GCEnd*");
+    /// # let event = events.next()?.unwrap();
+    /// let columns = Columns::new(&["timestamp".to_owned(), "Count".to_owned()])?;
+    /// let mut rows = RowWriter::new(Format::Csv).columns(columns);
+    /// let mut out = Vec::new();
+    /// rows.begin(&mut out);
+    /// rows.write(&mut out, &event);
+    /// assert_eq!(out, b"timestamp,Count\n31000,7\n");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn columns(mut self, columns: Columns) -> Self {
         self.columns = columns;
         self
     }
 
-    /// Selects the events that [`RowWriter::write_if`] writes by their names and fields.
+    /// Adds a column for the file to CSV. The other forms show it for each event that has a file.
     #[must_use]
-    pub fn conditions(mut self, conditions: Conditions) -> Self {
-        self.conditions = conditions;
+    pub fn file_column(mut self) -> Self {
+        self.columns.add_file();
         self
     }
 
-    /// Makes [`RowWriter::write_if`] write nothing, so that its results can be counted. Default:
-    /// off.
-    #[must_use]
-    pub fn count_only(mut self, on: bool) -> Self {
-        self.count_only = on;
-        self
-    }
-
-    /// Makes [`RowWriter::write_if`] write stale records too ([`Record::is_stale`]). Default: off.
-    #[must_use]
-    pub fn stale(mut self, on: bool) -> Self {
-        self.stale = on;
-        self
-    }
-
-    /// Adds the name of the file to each row. Default: none.
-    #[must_use]
-    pub fn file(mut self, name: Option<&str>) -> Self {
-        self.model.file = name.map(str::to_owned);
-        self.columns.add_file(name.is_some());
-        self
-    }
-
-    /// Writes times as seconds since the start of the session; JSON has them besides, and XML does
-    /// not have them. Default: off.
+    /// Writes times as seconds since the start of the trace. JSON has them in addition, and XML
+    /// does not have them. Default: off.
+    ///
+    /// ```
+    /// # use etl_events::rows::{Format, RowWriter};
+    /// # let mut trace = etl_events::from_bytes(etl_events::testing::trace())?;
+    /// # let mut events = trace.events().event("GCEnd*");
+    /// # let event = events.next()?.unwrap();
+    /// let mut line = Vec::new();
+    /// RowWriter::new(Format::Text).relative_times(true).write(&mut line, &event);
+    /// assert!(line.starts_with(b"0.0030000  cpu 0  pid app.exe (100) tid 101  EVENT64 "));
+    /// # Ok::<(), etl_events::Error>(())
+    /// ```
     #[must_use]
     pub fn relative_times(mut self, on: bool) -> Self {
-        self.model.relative = on;
+        self.times.set_relative(on);
         self
     }
 
-    /// Describes the events by another store.
+    /// Whether rows show any name that only the trace as a whole contains.
     #[must_use]
-    pub fn schemas(mut self, store: SchemaStore) -> Self {
-        self.model.store = store;
-        self
+    pub fn shows_context(&self) -> bool {
+        self.format != Format::Csv || self.columns.show_context()
     }
 
-    /// The time that the seconds of [`RowWriter::relative_times`] count from, as FILETIME: for rows
-    /// of several traces. Default: the start of the trace.
+    /// Whether rows show anything of an event that only its schema contains: otherwise the events
+    /// of [`headers_only`](crate::EventDecoder::headers_only) are enough.
     #[must_use]
-    pub fn start(mut self, filetime: i64) -> Self {
-        self.model.start = filetime;
-        self
-    }
-
-    /// The schemas that are known so far.
-    #[must_use]
-    pub fn store(&self) -> &SchemaStore {
-        &self.model.store
-    }
-
-    /// Learns the schemas that a record defines. Call it for every record before it is written.
-    #[inline]
-    pub fn learn(&mut self, record: &Record<'_>) {
-        self.model.store.learn(record);
+    pub fn needs_schema(&self) -> bool {
+        self.format != Format::Csv || self.columns.need_schema
     }
 
     /// Writes what precedes the first row.
@@ -213,78 +190,32 @@ impl<'c> RowWriter<'c> {
         }
     }
 
-    /// Writes a record as a row with its line feed.
-    pub fn write(&mut self, out: &mut Vec<u8>, record: &Record<'_>) {
-        let RowWriter { payload_bytes, columns, model, scratch, .. } = self;
-        match self.format {
-            Format::Text => text::write(out, &model.row(record, true), *payload_bytes, scratch),
+    /// Writes an event as a row with its line feed.
+    pub fn write(&mut self, out: &mut Vec<u8>, event: &Event<'_>) {
+        let RowWriter { format, payload_bytes, columns, times, surrogates, scratch } = self;
+        times.format(event);
+        let row = Row::new(event, times);
+        match format {
+            Format::Text => text::write(out, &row, *payload_bytes, scratch),
             Format::JsonLines => {
-                json::write(out, &model.row(record, true), *payload_bytes, scratch);
+                let values = match surrogates {
+                    Surrogates::Escaped => Renderer::new().hex(),
+                    Surrogates::Replaced => Renderer::new().hex().lossy(),
+                };
+                json::write(out, &row, values, *payload_bytes, scratch);
             }
-            Format::Csv => {
-                let row = model.row(record, columns.need_schema);
-                columns.write(out, &row, *payload_bytes, scratch);
-            }
-            Format::Xml => xml::write(out, &model.row(record, true), *payload_bytes, scratch),
+            Format::Csv => columns.write(out, &row, *payload_bytes, scratch),
+            Format::Xml => xml::write(out, &row, *payload_bytes, scratch),
         }
         out.push(b'\n');
     }
 
-    /// Writes a record if `filter` and the conditions admit it; returns whether they do.
-    #[inline]
-    pub fn write_if(&mut self, filter: &Filter, out: &mut Vec<u8>, record: &Record<'_>) -> bool {
-        let admitted = self.admits(filter, record);
-        if admitted && !self.count_only {
-            self.write(out, record);
-        }
-        admitted
-    }
-
-    /// The name of a record's event, or what its number is called: `EventID(160)`.
-    #[must_use]
-    pub fn event_name<'a>(&'a mut self, record: &'a Record<'a>) -> &'a str {
-        &self.model.row(record, true).head.event_name
-    }
-
-    /// The name of a record's provider, where one is known.
-    #[must_use]
-    pub fn provider_name<'a>(&'a mut self, record: &'a Record<'a>) -> Option<&'a str> {
-        self.model.row(record, false).provider_name()
-    }
-
-    /// The message of a record's event with its fields in place, not escaped.
-    #[must_use]
-    pub fn message<'a>(&'a mut self, record: &'a Record<'a>) -> Option<&'a str> {
-        let RowWriter { model, scratch, .. } = self;
-        model.row(record, true).message(scratch)
-    }
-
-    /// Whether the filter and the conditions admit a record.
-    #[inline]
-    #[must_use]
-    pub fn admits(&mut self, filter: &Filter, record: &Record<'_>) -> bool {
-        let RowWriter { model, conditions, scratch, stale, .. } = self;
-        if record.is_stale() && !*stale {
-            return false;
-        }
-        let name = |provider| model.store.provider_name(provider);
-        (filter.admits_all() || filter.admits_with(record, model.context, name))
-            && (conditions.is_empty() || conditions.admit(&model.row(record, true), scratch))
-    }
-
-    /// Takes the fields of a record that is selected as columns of CSV, in place of the one for all
+    /// Adds a column of CSV for each field of an event. The first call replaces the column with all
     /// fields.
-    pub fn learn_columns(&mut self, filter: &Filter, record: &Record<'_>) {
-        if self.admits(filter, record)
-            && let Some(decoder) = self.model.store.decoder(record)
-        {
-            self.columns.add_fields(&decoder.schema().fields);
+    pub fn learn_columns(&mut self, event: &Event<'_>) {
+        if let Some(schema) = event.schema() {
+            self.columns.add_fields(&schema.fields);
         }
-    }
-
-    /// Has the columns that another writer has learned.
-    pub fn adopt_columns(&mut self, other: &RowWriter<'_>) {
-        self.columns = other.columns.clone();
     }
 
     /// Columns of CSV for fields that no written event had.
@@ -292,8 +223,8 @@ impl<'c> RowWriter<'c> {
         self.columns.without_values()
     }
 
-    /// Takes over which columns had values in the rows of another writer.
-    pub fn merge_columns(&mut self, other: &RowWriter<'_>) {
+    /// Notes which columns had values in the rows of another writer.
+    pub fn merge_columns(&mut self, other: &RowWriter) {
         self.columns.merge(&other.columns);
     }
 }

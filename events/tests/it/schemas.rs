@@ -1,7 +1,7 @@
 //! Schemas that stand after the events that need them.
 
 use crate::common::{Made, PROVIDER, open, trace};
-use etl_events::rows::{Format, RowWriter};
+use etl_events::EventDecoder;
 use etl_events::schemas;
 use etl_format::read::Order;
 use etl_schema::store::SchemaStore;
@@ -36,13 +36,13 @@ fn events_have_the_last_schema_before_them_or_else_the_first_after() {
     let mut trace = open(&file);
     let known = SchemaStore::default();
     let store = schemas::read(&mut trace.records(Order::Time).unwrap(), known).unwrap();
-    let mut rows = RowWriter::new(Format::Text, trace.clock(), store);
+    let mut decoder = EventDecoder::new(trace.clock(), store);
     let mut records = trace.records(Order::Time).unwrap();
     let mut names = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
-        rows.learn(&record);
-        if record.descriptor().is_some_and(|event| event.id < 9) {
-            names.push(rows.event_name(&record).to_owned());
+        let event = decoder.event(&record);
+        if record.is_event() && event.id().is_some_and(|id| id < 9) {
+            names.push(event.name().to_owned());
         }
     }
     assert_eq!(names, ["First", "Other", "First", "Second", "First"]);

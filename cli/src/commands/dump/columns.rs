@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use etl_events::EventDecoder;
 use etl_events::rows::Format;
 use etl_events::schemas;
 use etl_format::TimeRange;
@@ -34,21 +35,21 @@ pub(super) fn expand<'p>(session: &Session<'_>, paths: impl Iterator<Item = &'p 
         let Ok((mut trace, _)) = input.trace(&options) else { continue };
         let clock = trace.clock();
         let Ok(mut records) = trace.records(Order::File) else { continue };
-        let known = session.frame.borrow().store().clone();
-        let Ok(store) = schemas::read(&mut records, known) else { continue };
+        let Ok(store) = schemas::read(&mut records, session.store.clone()) else { continue };
         drop(records);
-        let mut rows = session.frame.borrow().for_trace(clock, None).schemas(store);
         let Ok(mut filter) = args.filter.filter(&clock, &processes) else { continue };
         if args.merge {
             // Seconds count from the start of the first trace.
             filter.time = TimeRange::default();
         }
-        filter.learn_names(rows.store());
+        filter.learn_names(&store);
+        let selection = session.selection(filter);
+        let mut decoder = EventDecoder::new(clock, store);
         let Ok(mut records) = trace.records(Order::File) else { continue };
         while let Ok(Some(record)) = records.next_record() {
-            rows.learn(&record);
-            rows.learn_columns(&filter, &record);
+            if let Some(event) = decoder.select(&record, &selection) {
+                session.rows.borrow_mut().learn_columns(&event);
+            }
         }
-        session.frame.borrow_mut().adopt_columns(&rows);
     }
 }

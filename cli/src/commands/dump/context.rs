@@ -29,7 +29,7 @@ impl Before {
     ) -> Option<Self> {
         let args = session.args;
         let selects = !args.grep.is_empty() || !args.conditions.is_empty();
-        let shows = !args.count && session.frame.borrow().shows_context();
+        let shows = !args.count && session.rows.borrow().shows_context();
         let names = !args.no_names && (shows || selects || args.filter.has_subjects());
         let by_schema = selects || !args.event.is_empty() || !args.filter.providers().is_empty();
         if !names && (args.file_order || args.count && !by_schema) {
@@ -42,7 +42,7 @@ impl Before {
             (input.source(), name)
         });
         let traces: Vec<_> = traces.collect();
-        let mut schemas = SchemasOfTraces::new(session.frame.borrow().store().clone());
+        let mut schemas = SchemasOfTraces::new(session.store.clone());
         let (threads, code) = (args.threads.count(), args.resolve);
         let machine = context::machine(traces, limits?, threads, code, &mut schemas).ok()?;
         Some(Before { machine, schemas: (!args.file_order).then_some(schemas), names })

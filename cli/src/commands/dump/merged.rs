@@ -6,10 +6,11 @@ use std::path::PathBuf;
 
 use etl_analysis::files::{self, Timeline};
 use etl_events::filter::Filter;
+use etl_format::FileTime;
 use etl_format::read::{Options, Order, OrderCheck, Records, Source};
 
 use super::context::Before;
-use super::printer::{Printer, Session};
+use super::printer::{Printed, Printer, Session};
 use super::{context, options, with_order};
 use crate::Outcome;
 use crate::diagnostics::Condition;
@@ -34,8 +35,7 @@ impl<S: Source> Next<'_, S> {
         self.row.clear();
         while let Some(record) = self.records.next_record()? {
             self.printer.progress.pass(record.bytes().len());
-            self.printer.rows.learn(&record);
-            if self.printer.rows.write_if(&self.printer.filter, &mut self.row, &record) {
+            if self.printer.lines.write(&mut self.row, &record) {
                 return Ok(Some(timeline.timestamp(self.file, record.timestamp())));
             }
         }
@@ -100,7 +100,7 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
     let mut inputs = paths.iter().map(|p| Input::open(p, &share)).collect::<Result<Vec<_>, _>>()?;
     let options = options(args);
     let (together, timeline) = relate(&mut inputs, &options)?;
-    let start = timeline.clock().start_time;
+    let start = FileTime::new(timeline.clock().start_time);
     let selected = processes(&mut inputs, &together, session)?;
     let mut befores = Vec::new();
     for group in 0..=together.iter().map(|place| place.0).max().unwrap_or(0) {
@@ -129,9 +129,15 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
         let (name, clock) = (input::display(path), timeline.clock_of(file));
         let progress = Progress::of_trace(trace, 1, true);
         let schemas = before_of(place.0).and_then(|before| before.schemas(place.1));
-        let (of, times) = ((Some(name.as_str()), schemas.as_ref()), (start, &clock));
-        let printer = Printer::new(session, of, processes, times, progress)?;
-        let mut printer = printer.with_context(context.as_ref());
+        let printed = Printed {
+            file: Some(&name),
+            clock,
+            start,
+            schemas,
+            context: context.clone(),
+            processes,
+        };
+        let mut printer = Printer::new(session, printed, progress)?;
         printer.learn_names(trace).map_err(|error| Failure::trace(&name, &error))?;
         printer.flush()?;
         let records = trace.records(Order::Time).map_err(|e| Failure::trace(&name, &e))?;

@@ -2,6 +2,7 @@
 
 mod columns;
 mod context;
+mod lines;
 mod merged;
 mod parallel;
 mod printer;
@@ -11,8 +12,8 @@ use std::path::{Path, PathBuf};
 use etl_events::context::Context;
 use etl_events::filter::Filter;
 use etl_events::rows::Format;
-use etl_format::Clock;
 use etl_format::read::{Mode, Options, Order, OrderCheck, PipeSource, Records, Source, Trace};
+use etl_format::{Clock, FileTime};
 use etl_schema::store::SchemaStore;
 
 use crate::Outcome;
@@ -30,7 +31,7 @@ use crate::threads::ThreadArgs;
 use crate::trace_files;
 
 use context::Before;
-use printer::{Printer, Session};
+use printer::{Printed, Printer, Session};
 
 /// Arguments of `etlkit dump`.
 #[derive(Debug, clap::Args)]
@@ -191,7 +192,7 @@ fn note_missing(session: &Session<'_>, paths: &mut dyn Iterator<Item = &PathBuf>
         let args = session.args;
         let (providers, events) = (args.filter.providers(), args.event.as_slice());
         let selection = Selection { providers, events, conditions: &args.conditions };
-        outcome = selection.report_missing(session.frame.borrow().store(), &args.input, paths);
+        outcome = selection.report_missing(&session.store, &args.input, paths);
     }
     if outcome == Outcome::Success {
         filter::note_unknown(session.unknown());
@@ -217,8 +218,7 @@ fn print(session: &Session<'_>, path: &Path, several: bool) -> Result<Outcome, F
     let before = Before::of([&mut input], session);
     let machine = before.as_ref().and_then(Before::machine);
     let functions = machine.and_then(|machine| session.symbols.functions(machine));
-    let context = context::context(machine, functions.as_ref(), 0, session);
-    dump.context = context.as_ref();
+    dump.context = context::context(machine, functions.as_ref(), 0, session);
     dump.schemas = before.as_ref().and_then(|before| before.schemas(0));
     let outcome = dump.any_order(&mut input, &options, before.as_ref());
     functions.iter().for_each(Functions::note_missing);
@@ -250,7 +250,7 @@ struct Dump<'a> {
     /// The name of the file, where rows have it.
     file: Option<&'a str>,
     processes: Filter,
-    context: Option<&'a Context<'a>>,
+    context: Option<Context<'a>>,
     /// The schemas of the whole trace, where they are known.
     schemas: Option<SchemaStore>,
     /// Offsets of stale records.
@@ -259,9 +259,15 @@ struct Dump<'a> {
 
 impl<'a> Dump<'a> {
     fn printer(&self, clock: &Clock, progress: Progress) -> Result<Printer<'a>, Failure> {
-        let (of, times) = ((self.file, self.schemas.as_ref()), (clock.start_time, clock));
-        let printer = Printer::new(self.session, of, &self.processes, times, progress)?;
-        Ok(printer.with_context(self.context))
+        let printed = Printed {
+            file: self.file,
+            clock: *clock,
+            start: FileTime::new(clock.start_time),
+            schemas: self.schemas.clone(),
+            context: self.context.clone(),
+            processes: &self.processes,
+        };
+        Printer::new(self.session, printed, progress)
     }
 
     /// Prints the trace in the order that is wanted.

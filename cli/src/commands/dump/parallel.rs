@@ -8,13 +8,12 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{Scope, ScopedJoinHandle};
 
-use etl_events::filter::Filter;
-use etl_events::rows::RowWriter;
 use etl_format::Error;
 use etl_format::read::{RecordBatch, Records, Source};
 
 use crate::error::Failure;
 
+use super::lines::Lines;
 use super::printer::Printer;
 
 /// Bytes of records in a batch.
@@ -46,28 +45,23 @@ struct Helper<'scope> {
     work: Sender<Work>,
     /// Records to learn from before its next batch.
     lessons: RecordBatch,
-    thread: ScopedJoinHandle<'scope, RowWriter<'scope>>,
+    thread: ScopedJoinHandle<'scope, Lines<'scope>>,
 }
 
 impl<'scope> Helper<'scope> {
-    fn start(
-        scope: &'scope Scope<'scope, '_>,
-        filter: Filter,
-        mut rows: RowWriter<'scope>,
-    ) -> Self {
+    fn start(scope: &'scope Scope<'scope, '_>, mut lines: Lines<'scope>) -> Self {
         let (work, take) = mpsc::channel();
         let thread = scope.spawn(move || {
             for Work { lessons, mut batch, done } in take {
-                lessons.records().for_each(|record| rows.learn(&record));
+                lessons.records().for_each(|record| lines.decoder.learn(&record));
                 for record in batch.records.records() {
-                    rows.learn(&record);
-                    let matched = rows.write_if(&filter, &mut batch.text, &record);
+                    let matched = lines.write(&mut batch.text, &record);
                     batch.matched += u64::from(matched);
                 }
                 // The text has no receiver if writing failed.
                 let _ = done.send(batch);
             }
-            rows
+            lines
         });
         Helper { work, lessons: RecordBatch::default(), thread }
     }
@@ -81,7 +75,7 @@ pub(super) fn print<S: Source>(
     threads: usize,
 ) -> Result<Option<Error>, Failure> {
     std::thread::scope(|scope| {
-        let start = |_| Helper::start(scope, printer.filter.clone(), printer.rows.clone());
+        let start = |_| Helper::start(scope, printer.lines.clone());
         let mut helpers: VecDeque<_> = (0..threads).map(start).collect();
         let mut texts: VecDeque<Receiver<_>> = VecDeque::new();
         let mut batch = Batch::default();
@@ -93,7 +87,7 @@ pub(super) fn print<S: Source>(
                 match records.next_record() {
                     Ok(Some(record)) => {
                         printer.progress.pass(record.bytes().len());
-                        if printer.rows.store().may_learn(&record) {
+                        if printer.lines.decoder.store().may_learn(&record) {
                             helpers.iter_mut().for_each(|other| other.lessons.push(&record));
                         }
                         batch.records.push(&record);
@@ -126,7 +120,7 @@ pub(super) fn print<S: Source>(
         for Helper { work, thread, .. } in helpers {
             drop(work);
             match thread.join() {
-                Ok(rows) => printer.rows.merge_columns(&rows),
+                Ok(lines) => printer.lines.rows.merge_columns(&lines.rows),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }

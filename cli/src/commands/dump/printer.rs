@@ -2,14 +2,17 @@
 
 use std::cell::{Cell, RefCell};
 
+use etl_events::conditions::Conditions;
 use etl_events::context::Context;
 use etl_events::filter::Filter;
-use etl_events::rows::{Columns, Conditions, Format, RowWriter};
+use etl_events::rows::{Columns, Format, RowWriter};
+use etl_events::{EventDecoder, Selection};
 use etl_format::read::{Mode, Record, Records, Source, Trace};
-use etl_format::{Clock, Error};
+use etl_format::{Clock, Error, FileTime};
 use etl_schema::store::SchemaStore;
 
 use super::Args;
+use super::lines::Lines;
 use crate::Outcome;
 use crate::error::Failure;
 use crate::filter;
@@ -23,8 +26,11 @@ pub(super) struct Session<'a> {
     pub(super) args: &'a Args,
     /// The PDBs that `--symbols` names.
     pub(super) symbols: Symbols,
-    /// The form of rows, the schemas, and which columns had values so far.
-    pub(super) frame: RefCell<RowWriter<'static>>,
+    /// The schemas that are known without the traces.
+    pub(super) store: SchemaStore,
+    conditions: Conditions,
+    /// The form of rows, and which columns had values so far.
+    pub(super) rows: RefCell<RowWriter>,
     begun: Cell<bool>,
     /// The selected names of providers that none of the traces so far defines.
     unknown: RefCell<Option<Vec<String>>>,
@@ -38,23 +44,30 @@ impl<'a> Session<'a> {
     pub(super) fn new(args: &'a Args, several: bool) -> Result<Self, Failure> {
         let conditions = Conditions::new(&args.event, &args.conditions, &args.grep)
             .map_err(|e| Failure::new("--where", e.to_string()))?;
-        let frame = RowWriter::new(args.format, Clock::assumed(0), args.schemas.store()?)
+        let mut rows = RowWriter::new(args.format)
             .payload_bytes(args.raw)
             .columns(columns(args)?)
-            .conditions(conditions)
-            .count_only(args.count)
-            .stale(args.stale)
-            .relative_times(args.relative)
-            .file(several.then_some(""));
+            .relative_times(args.relative);
+        if several {
+            rows = rows.file_column();
+        }
         Ok(Session {
             args,
             symbols: args.symbols.open()?,
-            frame: RefCell::new(frame),
+            store: args.schemas.store()?,
+            conditions,
+            rows: RefCell::new(rows),
             begun: Cell::new(false),
             unknown: RefCell::new(None),
             matched: Cell::new(0),
             left: Cell::new(args.limit.unwrap_or(u64::MAX)),
         })
+    }
+
+    /// Selects the events that a filter and the conditions of the arguments admit.
+    pub(super) fn selection(&self, filter: Filter) -> Selection {
+        let selection = Selection::default().filter(filter).conditions(self.conditions.clone());
+        if self.args.stale { selection.with_stale_records() } else { selection }
     }
 
     /// Whether more events are wanted.
@@ -71,7 +84,7 @@ impl<'a> Session<'a> {
     /// Writes what precedes the first row, once.
     pub(super) fn begin(&self, out: &mut Output) {
         if !self.begun.replace(true) && !self.args.count {
-            self.frame.borrow().begin(&mut out.buffer);
+            self.rows.borrow().begin(&mut out.buffer);
         }
     }
 
@@ -97,14 +110,14 @@ impl<'a> Session<'a> {
         }
         let mut out = Output::new();
         self.begin(&mut out);
-        let frame = self.frame.borrow();
+        let rows = self.rows.borrow();
         if self.args.count {
             out.buffer.extend(format!("{}\n", self.matched.get()).as_bytes());
         } else {
-            frame.end(&mut out.buffer);
+            rows.end(&mut out.buffer);
         }
         out.flush()?;
-        for column in frame.columns_without_values() {
+        for column in rows.columns_without_values() {
             stderr_line!("note: no printed event has a field {column}");
         }
         Ok(())
@@ -122,11 +135,25 @@ fn columns(args: &Args) -> Result<Columns, Failure> {
     Columns::new(&args.columns).map_err(|e| Failure::new("--columns", e.to_string()))
 }
 
+/// A trace that is printed.
+pub(super) struct Printed<'s, 'n> {
+    /// The name of the file, if rows have it.
+    pub(super) file: Option<&'n str>,
+    pub(super) clock: Clock,
+    /// Seconds count from this time.
+    pub(super) start: FileTime,
+    /// The schemas of the whole trace, if they are known.
+    pub(super) schemas: Option<SchemaStore>,
+    /// The names of the whole trace for processes, threads, paths and addresses.
+    pub(super) context: Option<Context<'s>>,
+    /// The selected processes.
+    pub(super) processes: &'n Filter,
+}
+
 /// Prints the selected records of one trace.
 pub(super) struct Printer<'s> {
     pub(super) session: &'s Session<'s>,
-    pub(super) filter: Filter,
-    pub(super) rows: RowWriter<'s>,
+    pub(super) lines: Lines<'s>,
     pub(super) out: Output,
     pub(super) progress: Progress,
     mode: Mode,
@@ -135,41 +162,42 @@ pub(super) struct Printer<'s> {
 }
 
 impl<'s> Printer<'s> {
-    /// For a trace with this clock. Seconds count from `start`, a FILETIME.
     pub(super) fn new(
         session: &'s Session<'s>,
-        (file, schemas): (Option<&str>, Option<&SchemaStore>),
-        processes: &Filter,
-        (start, clock): (i64, &Clock),
+        trace: Printed<'s, '_>,
         progress: Progress,
     ) -> Result<Self, Failure> {
         let args = session.args;
-        let mut rows = session.frame.borrow().for_trace(*clock, file).start(start);
-        let has_schemas = schemas.is_some();
-        if let Some(schemas) = schemas {
-            rows = rows.schemas(schemas.clone());
+        let has_schemas = trace.schemas.is_some();
+        let store = trace.schemas.unwrap_or_else(|| session.store.clone());
+        let start = trace.start;
+        let mut filter = args.filter.filter_since(start.get(), &trace.clock, trace.processes)?;
+        filter.learn_names(&store);
+        let rows = session.rows.borrow().clone();
+        let mut decoder = EventDecoder::new(trace.clock, store)
+            .context(trace.context)
+            .file(trace.file)
+            .start(start);
+        if !rows.needs_schema() && session.conditions.is_empty() {
+            decoder = decoder.headers_only();
         }
-        let mut filter = args.filter.filter_since(start, clock, processes)?;
-        filter.learn_names(rows.store());
+        let selection = session.selection(filter);
+        let lines = Lines { decoder, selection, rows, is_count: args.count };
         let mut out = Output::new();
         session.begin(&mut out);
         let mode = if args.strict { Mode::Strict } else { Mode::Salvage };
-        Ok(Printer { session, filter, rows, out, mode, progress, has_schemas })
-    }
-
-    /// Shows what the whole trace says of processes, threads, paths and addresses.
-    pub(super) fn with_context(mut self, context: Option<&'s Context<'s>>) -> Self {
-        self.rows = self.rows.context(context);
-        self
+        Ok(Printer { session, lines, out, progress, mode, has_schemas })
     }
 
     /// Resolves the names of providers that only the trace can define, and notes those that it does
     /// not define.
     pub(super) fn learn_names<S: Source>(&mut self, trace: &mut Trace<S>) -> Result<(), Error> {
+        let filter = self.lines.selection.filter_mut();
+        let store = self.lines.decoder.store();
         let unknown = if self.has_schemas {
-            self.filter.learn_names(self.rows.store())
+            filter.learn_names(store)
         } else {
-            filter::learn_names(&mut self.filter, trace, self.rows.store())?
+            filter::learn_names(filter, trace, store)?
         };
         self.session.add_unknown(unknown);
         Ok(())
@@ -182,8 +210,7 @@ impl<'s> Printer<'s> {
     #[inline]
     pub(super) fn print(&mut self, record: &Record<'_>) -> Result<(), Failure> {
         self.progress.pass(record.bytes().len());
-        self.rows.learn(record);
-        if self.rows.write_if(&self.filter, &mut self.out.buffer, record) {
+        if self.lines.write(&mut self.out.buffer, record) {
             self.session.add(1);
             self.out.flush_if_large()?;
         }
@@ -212,7 +239,7 @@ impl<'s> Printer<'s> {
 
     pub(super) fn finish(&mut self) -> Result<(), Failure> {
         self.out.flush()?;
-        self.session.frame.borrow_mut().merge_columns(&self.rows);
+        self.session.rows.borrow_mut().merge_columns(&self.lines.rows);
         Ok(())
     }
 

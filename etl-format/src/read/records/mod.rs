@@ -233,6 +233,33 @@ impl<S: Source> Records<S> {
         Ok(Some(run.loaded.record_at(record)))
     }
 
+    /// The record that [`Records::next_record`] returned last, until another method reads on. `None`
+    /// before the first record and after the last one.
+    ///
+    /// ```
+    /// use etl_format::read::{Options, Order, Trace};
+    ///
+    /// /// The first record of a provider.
+    /// fn first(trace: &[u8], provider: etl_format::Guid) -> etl_format::Result<Option<usize>> {
+    ///     let mut trace = Trace::open(trace, &Options::salvage())?;
+    ///     let mut records = trace.records(Order::Time)?;
+    ///     while let Some(record) = records.next_record()? {
+    ///         if record.provider() == Some(provider) {
+    ///             break;
+    ///         }
+    ///     }
+    ///     Ok(records.current_record().map(|record| record.payload().len()))
+    /// }
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn current_record(&self) -> Option<Record<'_>> {
+        let run = self.runs.get(self.current)?;
+        let index = run.returned.checked_sub(1)?;
+        let record = run.records.get(index)?;
+        Some(run.loaded.record_at(*record))
+    }
+
     /// The timestamp of the record that [`Records::next_record`] will return, or `None` at the end
     /// of the trace: for merging several traces.
     ///

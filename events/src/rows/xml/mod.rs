@@ -13,9 +13,8 @@ use etl_schema::providers::KERNEL_TRACE;
 use etl_schema::render::{self, Names, Renderer, decimal, hex_bytes as hex, hexadecimal};
 use etl_schema::{EventSchema, Field, SchemaSource};
 
-use super::head::own;
-use super::items::Items;
 use super::row::Row;
+use crate::event::{Event, Items, without_common};
 use markup::{Escaper, attribute, element, enclosed, guid, named, number, text};
 
 /// The namespace of events.
@@ -43,38 +42,41 @@ pub(super) fn end(out: &mut Vec<u8>) {
 
 /// Writes a record as an event, on one line but for its end.
 pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scratch: &mut Vec<u8>) {
-    let payload = row.record.payload();
+    let event = row.event;
+    let payload = event.payload();
     out.extend(b"<Event xmlns=\"");
     out.extend(EVENT.as_bytes());
     out.extend(b"\">");
     system(out, row);
-    match (row.schema, &row.fields) {
-        (Some(schema), Some(fields)) if !payload_bytes => match row.record.header() {
+    match (event.schema(), &event.fields) {
+        (Some(schema), Some(fields)) if !payload_bytes => match event.record.header() {
             Header::Message(header) => {
-                debug_data(out, row, schema, fields, header.sequence, scratch);
+                debug_data(out, event, schema, fields, header.sequence, scratch);
             }
-            _ => event_data(out, row, fields, scratch),
+            _ => event_data(out, event, fields, scratch),
         },
         _ if payload.is_empty() => out.extend(b"<EventData/>"),
-        (_, None) if !payload_bytes && row.record.is_event() => {
+        (_, None) if !payload_bytes && event.record.is_event() => {
             processing_error(out, TEMPLATE_NOT_FOUND, "", payload);
         }
         _ => enclosed(out, "BinaryEventData", |out| hex(out, payload)),
     }
-    rendering_info(out, row, scratch);
-    extended_info(out, row);
+    rendering_info(out, event, scratch);
+    extended_info(out, event);
     out.extend(b"</Event>");
 }
 
 fn system(out: &mut Vec<u8>, row: &Row<'_>) {
-    let (record, header) = (row.record, &row.head.header);
+    let event = row.event;
+    let record = &event.record;
+    let header = &event.head.header;
     out.extend(b"<System><Provider");
     // A classic event names its class, not its provider, unless that is the kernel.
-    let classic = row.class().is_some();
-    if !classic && let Some(name) = row.provider_name() {
+    let classic = class(event).is_some();
+    if !classic && let Some(name) = event.provider_name() {
         attribute(out, "Name", |out| text(out, name));
     }
-    attribute(out, "Guid", |out| match row.head.provider {
+    attribute(out, "Guid", |out| match event.head.provider {
         Some(_) if record.is_kernel() => guid(out, KERNEL_TRACE),
         Some(provider) if !classic => guid(out, provider),
         _ => guid(out, Guid::ZERO),
@@ -93,7 +95,7 @@ fn system(out: &mut Vec<u8>, row: &Row<'_>) {
     out.extend(b"/>");
     let items = Items::of(record);
     out.extend(b"<Correlation");
-    attribute(out, "ActivityID", |out| guid(out, row.activity.unwrap_or(Guid::ZERO)));
+    attribute(out, "ActivityID", |out| guid(out, event.activity().unwrap_or(Guid::ZERO)));
     if let Some(related) = items.related_activity {
         attribute(out, "RelatedActivityID", |out| guid(out, related));
     }
@@ -108,7 +110,7 @@ fn system(out: &mut Vec<u8>, row: &Row<'_>) {
     }
     processor_times(out, record);
     out.extend(b"/>");
-    let channel = row.schema.map_or("", |schema| &*schema.channel.name);
+    let channel = event.schema().map_or("", |schema| &*schema.channel.name);
     match header.channel {
         Some(value) if channel.is_empty() && value != 0 => number(out, "Channel", value.into()),
         _ => element(out, "Channel", channel),
@@ -125,7 +127,7 @@ fn system(out: &mut Vec<u8>, row: &Row<'_>) {
 /// A WPP message as text, with its flags, level and source.
 fn debug_data(
     out: &mut Vec<u8>,
-    row: &Row<'_>,
+    event: &Event<'_>,
     schema: &EventSchema,
     fields: &Fields<'_>,
     sequence: Option<u32>,
@@ -135,7 +137,7 @@ fn debug_data(
     let last = (&mut walk).last();
     if walk.note().is_short() {
         let name = last.map_or("", |(field, _)| &*field.name);
-        return processing_error(out, INVALID_EVENT_DATA, name, row.record.payload());
+        return processing_error(out, INVALID_EVENT_DATA, name, event.record.payload());
     }
     out.extend(b"<DebugData>");
     if let Some(sequence) = sequence {
@@ -146,7 +148,7 @@ fn debug_data(
     named(out, "LevelName", &schema.level.name);
     element(out, "Component", &schema.provider_name);
     named(out, "FileLine", &schema.name);
-    element(out, "Message", row.message(scratch).unwrap_or_default());
+    element(out, "Message", event.write_message(scratch).unwrap_or_default());
     // The Event schema has a number for the function; its name stands beside it.
     if !schema.task.name.is_empty() {
         out.extend(format!("<Function xmlns=\"{TRACE}\">").as_bytes());
@@ -157,14 +159,15 @@ fn debug_data(
 }
 
 /// What the numbers of the event mean, where that is known.
-fn rendering_info(out: &mut Vec<u8>, row: &Row<'_>, scratch: &mut Vec<u8>) {
-    let (record, header) = (row.record, &row.head.header);
+fn rendering_info(out: &mut Vec<u8>, event: &Event<'_>, scratch: &mut Vec<u8>) {
+    let record = &event.record;
+    let header = &event.head.header;
     let start = out.len();
     out.extend(b"<RenderingInfo Culture=\"en-US\">");
     let empty = out.len();
-    named(out, "Message", row.message(scratch).unwrap_or_default());
-    let schema = row.schema;
-    let level = schema.map_or("", |schema| own(&schema.level.name));
+    named(out, "Message", event.write_message(scratch).unwrap_or_default());
+    let schema = event.schema();
+    let level = schema.map_or("", |schema| without_common(&schema.level.name));
     let standard = header.level.filter(|_| record.is_event()).map_or("", level_name);
     named(out, "Level", if level.is_empty() { standard } else { level });
     let task = schema.map_or("", |schema| match schema.source {
@@ -172,20 +175,20 @@ fn rendering_info(out: &mut Vec<u8>, row: &Row<'_>, scratch: &mut Vec<u8>) {
         SchemaSource::TraceLogging => &*schema.name,
         // The function of the message, which is part of its data.
         SchemaSource::Tmf => "",
-        _ => own(&schema.task.name),
+        _ => without_common(&schema.task.name),
     });
     named(out, "Task", task);
-    let opcode = schema.map_or("", |schema| own(&schema.opcode.name));
+    let opcode = schema.map_or("", |schema| without_common(&schema.opcode.name));
     let standard = header.opcode.filter(|_| record.is_event()).map_or("", opcode_name);
-    let class = row.class();
-    let symbol = schema.filter(|_| class.is_some()).map_or("", |schema| &*schema.name);
+    let class_guid = class(event);
+    let symbol = schema.filter(|_| class_guid.is_some()).map_or("", |schema| &*schema.name);
     let opcode = [opcode, symbol, standard].into_iter().find(|name| !name.is_empty());
     named(out, "Opcode", opcode.unwrap_or_default());
     named(out, "Channel", schema.map_or("", |schema| &*schema.channel.name));
     if record.is_kernel() {
         named(out, "Provider", "MSNT_SystemTrace");
     } else {
-        named(out, "Provider", row.provider_name().unwrap_or_default());
+        named(out, "Provider", event.provider_name().unwrap_or_default());
     }
     let keywords = schema.map_or(&[][..], |schema| &schema.keyword_names);
     if !keywords.is_empty() {
@@ -194,7 +197,7 @@ fn rendering_info(out: &mut Vec<u8>, row: &Row<'_>, scratch: &mut Vec<u8>) {
         });
     }
     let group = header.hook.and_then(|hook| group_name((hook >> 8) as u8));
-    if let Some(class) = group.or_else(|| class.and_then(|_| row.provider_name())) {
+    if let Some(class) = group.or_else(|| class_guid.and_then(|_| event.provider_name())) {
         out.extend(format!("<EventName xmlns=\"{TRACE}\">").as_bytes());
         text(out, class);
         out.extend(b"</EventName>");
@@ -206,26 +209,24 @@ fn rendering_info(out: &mut Vec<u8>, row: &Row<'_>, scratch: &mut Vec<u8>) {
     }
 }
 
-impl Row<'_> {
-    /// The class of a classic event.
-    fn class(&self) -> Option<Guid> {
-        match self.record.header() {
-            Header::System(_) | Header::PerfInfo(_) | Header::Full(_) | Header::Instance(_) => {
-                self.head.provider
-            }
-            _ => None,
+/// The class of a classic event.
+fn class(event: &Event<'_>) -> Option<Guid> {
+    match event.record.header() {
+        Header::System(_) | Header::PerfInfo(_) | Header::Full(_) | Header::Instance(_) => {
+            event.head.provider
         }
+        _ => None,
     }
 }
 
 /// What a trace has beyond an event of a log: the class of a classic event, its instance, and the
 /// stack, which `tracerpt` leaves out.
-fn extended_info(out: &mut Vec<u8>, row: &Row<'_>) {
-    let record = row.record;
+fn extended_info(out: &mut Vec<u8>, event: &Event<'_>) {
+    let record = &event.record;
     let start = out.len();
     out.extend(format!("<ExtendedTracingInfo xmlns=\"{TRACE}\">").as_bytes());
     let empty = out.len();
-    if let Some(class) = row.class() {
+    if let Some(class) = class(event) {
         enclosed(out, "EventGuid", |out| guid(out, class));
     }
     if let Some(instance) = Items::of(record).instance {
@@ -282,9 +283,9 @@ fn processor_times(out: &mut Vec<u8>, record: &Record<'_>) {
 }
 
 /// The payload as its fields, or as a whole where it ends before they do.
-fn event_data(out: &mut Vec<u8>, row: &Row<'_>, fields: &Fields<'_>, scratch: &mut Vec<u8>) {
+fn event_data(out: &mut Vec<u8>, event: &Event<'_>, fields: &Fields<'_>, scratch: &mut Vec<u8>) {
     let start = out.len();
-    let names = row.names();
+    let names = event.names();
     let names = names.as_ref().map(|names| names as &dyn Names);
     let mut walk = fields.clone();
     let mut last = None;
@@ -299,7 +300,7 @@ fn event_data(out: &mut Vec<u8>, row: &Row<'_>, fields: &Fields<'_>, scratch: &m
         out.truncate(start);
         // The value that was cut, or the one before those that are missing.
         let name = last.map_or("", |field| &*field.name);
-        return processing_error(out, INVALID_EVENT_DATA, name, row.record.payload());
+        return processing_error(out, INVALID_EVENT_DATA, name, event.record.payload());
     }
     if !note.trailing.is_empty() {
         enclosed(out, "Binary", |out| hex(out, note.trailing));

@@ -9,7 +9,7 @@ use etl_arrow::Options;
 use etl_arrow::dataset::{self, Added, Codec, Dataset, Hash};
 use etl_arrow::ipc::{self, Written};
 use etl_arrow::tables::Table;
-use etl_events::rows::Conditions;
+use etl_events::conditions::Conditions;
 use etl_format::read::{self, FileHeader, Note};
 use etl_schema::store::SchemaStore;
 use serde::Serialize;

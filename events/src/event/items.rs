@@ -5,15 +5,15 @@ use etl_format::constants::RecordKind;
 use etl_format::read::{ExtendedItem, Header, Record};
 
 /// An instance of a class, and its parent.
-pub(super) struct Instance {
-    pub(super) id: u32,
-    pub(super) parent_id: u32,
-    pub(super) parent_class: Guid,
+pub(crate) struct Instance {
+    pub(crate) id: u32,
+    pub(crate) parent_id: u32,
+    pub(crate) parent_class: Guid,
 }
 
 impl Instance {
     /// That of an INSTANCE record.
-    pub(super) fn of(record: &Record<'_>) -> Option<Self> {
+    pub(crate) fn of(record: &Record<'_>) -> Option<Self> {
         // Few records are, and their kind is known before their header is decoded.
         if !matches!(record.kind(), RecordKind::INSTANCE32 | RecordKind::INSTANCE64) {
             return None;
@@ -29,21 +29,21 @@ impl Instance {
 
 /// The extended items of a record, the first one of each kind.
 #[derive(Default)]
-pub(super) struct Items<'a> {
-    pub(super) related_activity: Option<Guid>,
-    pub(super) sid: Option<&'a [u8]>,
-    pub(super) terminal_session: Option<u32>,
-    pub(super) instance: Option<Instance>,
-    pub(super) process_start_key: Option<u64>,
-    pub(super) has_stack: bool,
+pub(crate) struct Items<'a> {
+    pub(crate) related_activity: Option<Guid>,
+    pub(crate) sid: Option<&'a [u8]>,
+    pub(crate) terminal_session: Option<u32>,
+    pub(crate) instance: Option<Instance>,
+    pub(crate) process_start_key: Option<u64>,
+    pub(crate) has_stack: bool,
     /// Joins the halves of a stack.
-    pub(super) stack_match_id: Option<u64>,
-    pub(super) stack_key: Option<u64>,
+    pub(crate) stack_match_id: Option<u64>,
+    pub(crate) stack_key: Option<u64>,
 }
 
 impl<'a> Items<'a> {
     #[inline]
-    pub(super) fn of(record: &Record<'a>) -> Self {
+    pub(crate) fn of(record: &Record<'a>) -> Self {
         let mut items = Items { instance: Instance::of(record), ..Items::default() };
         for item in record.extended() {
             items.add(item);

@@ -7,11 +7,13 @@ mod pattern;
 
 use etl_schema::render::{Names, Renderer};
 
-use super::row::Row;
+use crate::event::Event;
 use comparison::Comparison;
 use pattern::Pattern;
 
 /// Selects events by their names, fields and text. The default selects all.
+///
+/// The example of [`Selection`](crate::Selection) uses it.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {
     /// One must match.
@@ -73,6 +75,49 @@ impl Conditions {
         })
     }
 
+    /// Selects events with this name; `*` is any text, `?` any character. If there are several
+    /// names, one of them must match.
+    ///
+    /// ```
+    /// use etl_events::conditions::Conditions;
+    ///
+    /// let conditions = Conditions::default().event("GCStart*");
+    /// assert!(conditions.admit_name("GCStart_V1"));
+    /// assert!(!conditions.admit_name("GCEnd_V1"));
+    /// ```
+    #[must_use]
+    pub fn event(mut self, name: &str) -> Self {
+        self.events.push(Pattern::new(name));
+        self
+    }
+
+    /// Selects events by a field or a column: `ProcessId = 4`, `FileName ~ *.dll`, `level <= 3`.
+    /// All conditions on fields must hold.
+    ///
+    /// # Errors
+    /// For a condition that cannot be read, or that no value could fulfil.
+    ///
+    /// ```
+    /// use etl_events::conditions::Conditions;
+    ///
+    /// let conditions = Conditions::default().field("Heaps[0].Size > 1000")?;
+    /// assert_eq!(conditions.fields().collect::<Vec<_>>(), ["Heaps.Size"]);
+    /// assert!(Conditions::default().field("Size larger 1000").is_err());
+    /// # Ok::<(), etl_events::conditions::NoCondition>(())
+    /// ```
+    pub fn field(mut self, condition: &str) -> Result<Self, NoCondition> {
+        self.fields.push(Comparison::parse(condition)?);
+        Ok(self)
+    }
+
+    /// Selects events with this text in a value of a field, in the message, or in an undecoded
+    /// payload, case-insensitively. If there are several texts, one is enough.
+    #[must_use]
+    pub fn text(mut self, text: &str) -> Self {
+        self.texts.push(text.to_lowercase());
+        self
+    }
+
     /// Whether it selects all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -91,28 +136,32 @@ impl Conditions {
         self.fields.iter().filter_map(Comparison::field)
     }
 
-    pub(super) fn admit(&self, row: &Row<'_>, scratch: &mut Vec<u8>) -> bool {
-        self.admit_name(&row.head.event_name)
-            && self.fields.iter().all(|condition| condition.admits(row, scratch))
-            && (self.texts.is_empty() || contains(row, &self.texts, scratch))
+    /// Whether an event fulfils all conditions.
+    pub(crate) fn admits(&self, event: &Event<'_>) -> bool {
+        if !self.admit_name(event.name()) {
+            return false;
+        }
+        let mut scratch = Vec::new();
+        self.fields.iter().all(|condition| condition.admits(event, &mut scratch))
+            && (self.texts.is_empty() || contains(event, &self.texts, &mut scratch))
     }
 }
 
-/// Whether the values of a row's fields, its message or its readable text contain one of these
-/// texts, whatever the case of its letters.
-fn contains(row: &Row<'_>, texts: &[String], scratch: &mut Vec<u8>) -> bool {
+/// Whether the values of an event's fields, its message or its readable text contain one of these
+/// texts, case-insensitively.
+fn contains(event: &Event<'_>, texts: &[String], scratch: &mut Vec<u8>) -> bool {
     let has = |shown: &str| {
         let shown = shown.to_lowercase();
         texts.iter().any(|text| shown.contains(text))
     };
-    if has(row.payload_text) || row.message(scratch).is_some_and(has) {
+    if has(event.payload_text) || event.write_message(scratch).is_some_and(has) {
         return true;
     }
-    let Some(fields) = &row.fields else { return false };
-    let names = row.names();
+    let Some(fields) = event.fields() else { return false };
+    let names = event.names();
     let names = names.as_ref().map(|names| names as &dyn Names);
     let mut shown = String::new();
-    for (field, value) in fields.clone() {
+    for (field, value) in fields {
         Renderer::new().names(names).chars(field, value, scratch, &mut |c| {
             shown.push(c.unwrap_or(char::REPLACEMENT_CHARACTER));
         });

@@ -9,8 +9,8 @@ use etl_schema::{Field, MapKind};
 use super::NoCondition;
 use super::operand::Operand;
 use super::path::Path;
-use crate::rows::columns::{Cell, Column, FIELD_PREFIX};
-use crate::rows::row::Row;
+use crate::columns::{Cell, Column, FIELD_PREFIX, write_column};
+use crate::event::Event;
 
 /// What is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,45 +111,53 @@ impl Comparison {
     }
 
     /// Whether an event fulfils the condition; none does that has no such field.
-    pub(super) fn admits(&self, row: &Row<'_>, scratch: &mut Vec<u8>) -> bool {
+    pub(super) fn admits(&self, event: &Event<'_>, scratch: &mut Vec<u8>) -> bool {
         match &self.subject {
-            Subject::Process => self.admits_id(row.process_id, row.process_name()),
-            Subject::Thread => self.admits_id(row.thread_id, row.thread_name()),
-            Subject::Column(column) => self.admits_column(row, *column, scratch),
+            Subject::Process => self.admits_id(event.pid(), event.process()),
+            Subject::Thread => self.admits_id(event.tid(), event.thread()),
+            Subject::Column(column) => self.admits_column(event, *column, scratch),
             Subject::Field(path) => {
-                let Some(fields) = &row.fields else { return false };
-                let names = row.names();
+                let Some(fields) = &event.fields else { return false };
+                let names = event.names();
                 let names = names.as_ref().map(|names| names as &dyn Names);
                 path.any(fields, &mut |field, value| self.holds(field, value, names, scratch))
             }
         }
     }
 
-    fn admits_id(&self, id: Option<u32>, name: &str) -> bool {
+    fn admits_id(&self, id: Option<u32>, name: Option<&str>) -> bool {
         let Some(id) = id else { return false };
-        self.is_true(self.operand.order_of(id.into()), |is| !name.is_empty() && is_name(name, is))
+        self.is_true(self.operand.order_of(id.into()), |is| {
+            name.is_some_and(|name| is_name(name, is))
+        })
     }
 
-    fn admits_column(&self, row: &Row<'_>, column: Column, scratch: &mut Vec<u8>) -> bool {
-        let mut text = Vec::new();
-        let order = match row.cell(column) {
+    fn admits_column(&self, event: &Event<'_>, column: Column, scratch: &mut Vec<u8>) -> bool {
+        if column == Column::Time {
+            return self.admits_time(event);
+        }
+        let order = match event.cell(column) {
             Cell::Number(n) | Cell::Hex(n) => self.operand.order_of(n.into()),
             Cell::Signed(n) => self.operand.order_of(n.into()),
             Cell::Hook(n) => self.operand.order_of(n.into()),
-            _ if column == Column::Time => {
-                let filetime = row.clock.filetime(row.record.timestamp());
-                self.operand.order_of_time(filetime, row.start)
-            }
             _ => None,
         };
-        row.write_column(&mut text, column, scratch, |out, text| out.extend(text.as_bytes()));
+        let mut text = Vec::new();
+        write_column(&mut text, event, column, scratch, |out, text| out.extend(text.as_bytes()));
         if text.is_empty() {
             return false;
         }
         self.is_true(order, |is| {
             is(&String::from_utf8_lossy(&text))
-                || column == Column::Keywords && row.head.keywords().iter().any(|name| is(name))
+                || column == Column::Keywords && event.keyword_names().iter().any(|name| is(name))
         })
+    }
+
+    /// Compares the time: in UTC, and in seconds since the start.
+    fn admits_time(&self, event: &Event<'_>) -> bool {
+        let time = event.time();
+        let order = self.operand.order_of_time(time.get(), event.origin.start.get());
+        self.is_true(order, |is| is(&time.to_string()) || is(&event.seconds().to_string()))
     }
 
     /// Whether the condition holds for something with this order to the value, where it has one,

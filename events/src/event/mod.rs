@@ -1,0 +1,19 @@
+//! The event: one view of a record, with its names, its schema and its decoded fields.
+
+mod head;
+mod items;
+mod message;
+mod origin;
+mod owned;
+mod prepared;
+mod seconds;
+mod view;
+
+pub use head::OwnNames;
+pub(crate) use head::{Head, Heads, without_common};
+pub(crate) use items::{Instance, Items};
+pub use message::message;
+pub(crate) use origin::Origin;
+pub use owned::OwnedEvent;
+pub(crate) use prepared::{CsvValues, JsonMembers};
+pub use view::Event;
