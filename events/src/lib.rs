@@ -1,34 +1,28 @@
-//! The events of Windows event traces (`.etl`): open a trace, select events, print them.
+//! The events of Windows event traces (`.etl`): open a trace, select events, read and print them.
 //!
-//! * [`input`]: traces from files, pipes and memory, packed or not.
-//! * [`filter`]: events selected by provider, id, level, keyword, process, thread and time.
-//! * [`rows`]: events as text, JSON lines, CSV or XML, and conditions on their fields.
-//! * [`context`]: names of processes, threads, paths and addresses for the values of events.
-//! * [`schemas`]: the schemas that traces define, for the events before them as well.
-//! * [`survey`], [`processes`](mod@processes), [`problem`]: a summary of a trace, its processes
-//!   and its faults.
+//! [`open`] opens a file, [`Trace::events`] selects events, and each [`Event`] has its names, its
+//! decoded fields, its process and its message:
 //!
 //! ```
-//! use etl_events::input::{Input, InputOptions};
-//! use etl_events::rows::{Format, RowWriter};
-//! use etl_format::read::{Options, Order};
-//! use etl_schema::store::SchemaStore;
-//!
-//! /// Prints the events of a trace, one JSON object per line.
-//! fn print(path: &std::path::Path) -> etl_events::Result<()> {
-//!     let mut input = Input::open(path, &InputOptions::default())?;
-//!     let mut trace = input.trace(&Options::salvage())?;
-//!     let mut rows = RowWriter::new(Format::JsonLines, trace.clock(), SchemaStore::default());
-//!     let mut records = trace.records(Order::Time)?;
-//!     while let Some(record) = records.next_record()? {
-//!         let mut line = Vec::new();
-//!         rows.learn(&record);
-//!         rows.write(&mut line, &record);
-//!         print!("{}", String::from_utf8_lossy(&line));
-//!     }
-//!     Ok(())
+//! # fn open(_: &str) -> etl_events::Result<etl_events::Trace> {
+//! #     etl_events::from_bytes(etl_events::testing::trace())
+//! # }
+//! let mut trace = open("trace.etl.zip")?;
+//! let mut events = trace.events().provider("Microsoft-Windows-DotNETRuntime").event("GCStart*");
+//! while let Some(event) = events.next()? {
+//!     println!("{} {:?} {:?}", event.time(), event.process(), event.get("Count"));
 //! }
+//! # Ok::<(), etl_events::Error>(())
 //! ```
+//!
+//! * [`OpenOptions`]: strict reading, memory, threads, names, schemas of manifests.
+//! * [`Events`]: the filters of `etlkit dump` as methods.
+//! * [`rows`]: events as text, JSON lines, CSV or XML.
+//! * [`survey`]: the summary of a trace; [`processes`](mod@processes) and [`problem`] are parts of it.
+//!
+//! Below are the parts of which these are made, for readers of their own: [`input`] opens files,
+//! [`EventDecoder`] makes events of records, [`Selection`] combines a [`filter`] on headers with
+//! [`conditions`] on fields, [`schemas`] and [`context`] read what a trace says as a whole.
 //!
 //! # Features
 //! * `mmap` (default): maps files into memory. Without it, files are read in blocks.

@@ -1,5 +1,6 @@
 //! A small trace in memory, for examples and tests.
 
+use std::error::Error;
 use std::io::Cursor;
 
 use etl_format::Guid;
@@ -24,7 +25,7 @@ pub fn trace() -> Vec<u8> {
     write().unwrap_or_default()
 }
 
-fn write() -> Option<Vec<u8>> {
+fn write() -> Result<Vec<u8>, Box<dyn Error>> {
     let header = FileHeader {
         timestamp: 1_000,
         start_time: 133_000_000_000_000_000,
@@ -32,7 +33,7 @@ fn write() -> Option<Vec<u8>> {
         ..FileHeader::new()
     };
     let file = File::new(Cursor::new(Vec::new()));
-    let mut session = Session::create(file, SessionConfig::new(header)).ok()?;
+    let mut session = Session::create(file, SessionConfig::new(header))?;
     let process = table(kernel_class::PROCESS, Identity::Classic { opcode: 1, version: 3 })?;
     let payload = PayloadBuilder::new(process)
         .set("ProcessId", PROCESS_ID)
@@ -46,39 +47,42 @@ fn write() -> Option<Vec<u8>> {
         process_id: 4,
         timestamp: 2_000,
         cpu_times: Some((0, 0)),
-        payload: &payload.encode(PointerSize::P8).ok()?,
+        payload: &payload.encode(PointerSize::P8)?,
     };
-    session.write(0, &process).ok()?;
+    session.write(0, &process)?;
 
     let start = table(CLR_RUNTIME, Identity::Modern { id: 1, version: 1 })?;
     let payload = PayloadBuilder::new(start)
         .set("Count", 7u32)
         .set("Depth", 1u32)
         .set("ClrInstanceID", 9u16)
-        .encode(PointerSize::P8)
-        .ok()?;
+        .encode(PointerSize::P8)?;
     let stack = Extended::Stack64 { match_id: 0, addresses: &[0x7ff8_0000_1000, 0x7ff8_0000_2000] };
     let event = event(CLR_RUNTIME, start.descriptor(), 11_000, &payload);
-    session.write(0, &Event { extended: &[stack], ..event }).ok()?;
+    session.write(0, &Event { extended: &[stack], ..event })?;
 
     let end = table(CLR_RUNTIME, Identity::Modern { id: 2, version: 1 })?;
     let payload = PayloadBuilder::new(end)
         .set("Count", 7u32)
         .set("Depth", 1u32)
         .set("ClrInstanceID", 9u16)
-        .encode(PointerSize::P8)
-        .ok()?;
-    session.write(0, &self::event(CLR_RUNTIME, end.descriptor(), 31_000, &payload)).ok()?;
+        .encode(PointerSize::P8)?;
+    session.write(0, &self::event(CLR_RUNTIME, end.descriptor(), 31_000, &payload))?;
 
     let descriptor = EventDescriptor { id: 5, level: 2, ..EventDescriptor::default() };
     let payload: Vec<u8> = "access denied\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    session.write(0, &self::event(UNKNOWN_PROVIDER, descriptor, 41_000, &payload)).ok()?;
-    let (file, _) = session.close(None).ok()?;
-    Some(file.into_inner().into_inner())
+    session.write(0, &self::event(UNKNOWN_PROVIDER, descriptor, 41_000, &payload))?;
+    let (file, _) = session.close(None)?;
+    Ok(file.into_inner().into_inner())
 }
 
-fn table(provider: Guid, identity: Identity) -> Option<&'static EventSchema> {
-    Some(&Registry::builtin().event(provider, identity)?.schema)
+fn table(provider: Guid, identity: Identity) -> Result<&'static EventSchema, Box<dyn Error>> {
+    let registry = match identity {
+        Identity::Classic { .. } => Registry::classic(),
+        _ => Registry::builtin(),
+    };
+    let event = registry.event(provider, identity);
+    Ok(&event.ok_or("no table describes the event")?.schema)
 }
 
 fn event<'e>(
@@ -101,5 +105,15 @@ fn event<'e>(
         activity: Guid::ZERO,
         extended: &[],
         payload,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trace_is_written() {
+        assert!(!write().unwrap().is_empty());
     }
 }

@@ -92,10 +92,8 @@ impl<'t> Events<'t> {
     ///
     /// ```
     /// # let mut trace = etl_events::from_bytes(etl_events::testing::trace())?;
-    /// let mut events = trace.events().id(5).level(2);
-    /// assert!(events.next()?.is_some());
-    /// let mut events = trace.events().id(5).level(1);
-    /// assert!(events.next()?.is_none());
+    /// assert!(trace.events().id(5).level(2).next()?.is_some());
+    /// assert!(trace.events().id(5).level(1).next()?.is_none());
     /// # Ok::<(), etl_events::Error>(())
     /// ```
     #[must_use]
@@ -117,8 +115,8 @@ impl<'t> Events<'t> {
     ///
     /// ```
     /// # let mut trace = etl_events::from_bytes(etl_events::testing::trace())?;
-    /// let mut events = trace.events().process("app");
-    /// assert_eq!(events.next()?.map(|event| event.pid()), Some(Some(100)));
+    /// let pid = trace.events().process("app").next()?.and_then(|event| event.pid());
+    /// assert_eq!(pid, Some(100));
     /// let error = trace.events().process("other").next().unwrap_err();
     /// assert!(error.to_string().contains("other"));
     /// # Ok::<(), etl_events::Error>(())
