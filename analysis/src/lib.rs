@@ -25,6 +25,8 @@ mod observe;
 mod open;
 mod owner_counts;
 mod owners;
+#[cfg(feature = "pdb")]
+pub mod pdb;
 pub mod profile;
 mod run;
 mod scan;

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use etl_analysis::Machine;
+use etl_analysis::pdb::{Found, FunctionTable, PdbId, PdbKind, SymbolPaths};
 use etl_analysis::profile::{
     CodeNames, FunctionName, IlMaps, ProfileOptions, SampleCollector, SourceLine, WantedCode,
 };
 use etl_analysis::symbols::Image;
 use etl_schema::views::Pdb;
-use etl_symbols::{Found, FunctionTable, PdbId, PdbKind, SymbolPaths};
 use etl_tools::context::FunctionNames;
 
 use crate::error::Failure;
@@ -178,7 +178,7 @@ fn names(paths: &SymbolPaths, machine: &Machine, wanted: WantedCode, maps: &IlMa
         let added = match kind {
             PdbKind::Windows => {
                 let offsets: Vec<u32> = native.get(&pdb).into_iter().flatten().copied().collect();
-                etl_symbols::functions(&path, &offsets).map(|found| {
+                etl_analysis::pdb::functions(&path, &offsets).map(|found| {
                     for (offset, functions) in offsets.into_iter().zip(found) {
                         let functions = functions.into_iter().map(function_name).collect();
                         names.add_functions(pdb, offset, functions);
@@ -187,9 +187,9 @@ fn names(paths: &SymbolPaths, machine: &Machine, wanted: WantedCode, maps: &IlMa
             }
             _ => {
                 let points: Vec<_> = managed.get(&pdb).into_iter().flatten().copied().collect();
-                etl_symbols::source_lines(&path, &points).map(|found| {
+                etl_analysis::pdb::source_lines(&path, &points).map(|found| {
                     for (point, line) in points.into_iter().zip(found) {
-                        if let Some(etl_symbols::SourceLine { file, line, .. }) = line {
+                        if let Some(etl_analysis::pdb::SourceLine { file, line, .. }) = line {
                             names.add_line(pdb, point, SourceLine { file, line });
                         }
                     }
@@ -204,7 +204,7 @@ fn names(paths: &SymbolPaths, machine: &Machine, wanted: WantedCode, maps: &IlMa
     names
 }
 
-fn function_name(function: etl_symbols::Function) -> FunctionName {
+fn function_name(function: etl_analysis::pdb::Function) -> FunctionName {
     let line = function.file.zip(function.line).map(|(file, line)| SourceLine { file, line });
     FunctionName { name: function.name, line }
 }

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use clap::Subcommand;
 use etl_analysis::machine::images::ImageId;
+use etl_analysis::pdb::{Found, PdbKind, SymbolPaths, image_server_path};
 use etl_analysis::symbols::Symbol;
 use etl_analysis::{EventRef, Machine, Observer, Sample, Stack};
 use etl_schema::views::Pdb;
-use etl_symbols::{Found, PdbKind, SymbolPaths, image_server_path};
 
 use crate::Outcome;
 use crate::error::Failure;

@@ -11,7 +11,6 @@ const CRATES: [&str; 11] = [
     "schema",
     "control",
     "analysis",
-    "symbols",
     "synth",
     "verify",
     "tools",

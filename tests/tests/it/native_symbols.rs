@@ -6,9 +6,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use etl_analysis::pdb::{Function, FunctionTable, PdbId, PdbKind, SymbolPaths, functions};
 use etl_format::Guid;
 use etl_schema::encode::OwnedValue;
-use etl_symbols::{Function, FunctionTable, PdbId, PdbKind, SymbolPaths, functions};
 use etl_synth::Script;
 use etl_synth::truth::EventOutcome;
 use etl_test_support::{needs, node_packages, program, root};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use etl_analysis::pdb::{PdbId, PdbKind, SymbolPaths, source_lines};
 use etl_format::Guid;
 use etl_schema::encode::OwnedValue;
-use etl_symbols::{PdbId, PdbKind, SymbolPaths, source_lines};
 use etl_synth::Script;
 use etl_synth::truth::KnownEvent;
 use etl_test_support::needs;

@@ -13,7 +13,6 @@ const CRATES: &[(u8, &str, &str, &[&str])] = &[
     (2, "etl-schema", "schema", &[]),
     (3, "etl-control", "control", &[]),
     (4, "etl-analysis", "analysis", &[]),
-    (4, "etl-symbols", "symbols", &[]),
     (4, "etl-synth", "synth", &[]),
     (5, "etl-verify", "verify", &[]),
     (5, "etl-tools", "tools", &[]),

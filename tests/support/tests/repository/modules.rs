@@ -200,7 +200,6 @@ fn modules_use_each_other_in_one_direction() {
         "schema",
         "control",
         "analysis",
-        "symbols",
         "synth",
         "verify",
         "tools",

@@ -10,9 +10,9 @@ use elsa::sync::FrozenMap;
 use pdb_addr2line::pdb::{FallibleIterator, Module, ModuleInfo, PDB};
 use pdb_addr2line::{Context, ModuleProvider, TypeFormatter, TypeFormatterFlags};
 
-use crate::error::{Error, Result};
-use crate::source::BoundedFile;
-use crate::validate::Records;
+use super::error::{Error, Result};
+use super::source::BoundedFile;
+use super::validate::Records;
 
 /// Longer decorated names are kept as they are.
 const MAX_DECORATED: usize = 2048;

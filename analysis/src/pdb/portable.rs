@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use symbolic_ppdb::{PortablePdb, PortablePdbCache, PortablePdbCacheConverter};
 
-use crate::error::{Error, Result};
-use crate::native::guarded;
+use super::error::{Error, Result};
+use super::native::guarded;
 
 /// Portable PDBs of more bytes are not read.
 const MAX_SIZE: u64 = 1 << 28;

@@ -9,11 +9,11 @@ use etl_format::Guid;
 use pdb_addr2line::pdb::PDB;
 use symbolic_ppdb::PortablePdb;
 
-use crate::error::{Error, Result};
-use crate::id::PdbId;
-use crate::native::guarded;
-use crate::portable;
-use crate::source::BoundedFile;
+use super::error::{Error, Result};
+use super::id::PdbId;
+use super::native::guarded;
+use super::portable;
+use super::source::BoundedFile;
 
 /// How many directories below the given ones are searched.
 const MAX_DEPTH: usize = 8;

@@ -1,11 +1,11 @@
 //! Prints the functions and source lines at offsets of an image:
-//! `cargo run -p etl-symbols --example functions -- app.pdb 0x1000 0x1010`.
+//! `cargo run -p etl-analysis --features pdb --example functions -- app.pdb 0x1000 0x1010`.
 
 use std::path::PathBuf;
 
-use etl_symbols::functions;
+use etl_analysis::pdb::functions;
 
-fn main() -> etl_symbols::Result<()> {
+fn main() -> etl_analysis::pdb::Result<()> {
     let mut args = std::env::args_os().skip(1).filter_map(|arg| arg.into_string().ok());
     let Some(path) = args.next().map(PathBuf::from).filter(|path| path.is_file()) else {
         println!("usage: functions PDB OFFSET...");

@@ -13,7 +13,6 @@
 //!
 //! A file is read when it is needed, and only the parts of it that are. Files that are damaged, or
 //! made to do harm, yield errors.
-#![forbid(unsafe_code)]
 
 mod error;
 mod id;
@@ -28,8 +27,3 @@ pub use id::{PdbId, image_server_path};
 pub use native::{Function, FunctionTable, functions};
 pub use paths::{Found, PdbKind, Search, SymbolPaths};
 pub use portable::{SourceLine, source_lines};
-
-/// The code of the page runs with the documentation tests.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
