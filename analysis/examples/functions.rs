@@ -3,21 +3,24 @@
 
 use std::path::PathBuf;
 
-use etl_analysis::pdb::functions;
+use etl_analysis::pdb::{Result, functions};
 
-fn main() -> etl_analysis::pdb::Result<()> {
+fn main() -> Result<()> {
     let mut args = std::env::args_os().skip(1).filter_map(|arg| arg.into_string().ok());
     let Some(path) = args.next().map(PathBuf::from).filter(|path| path.is_file()) else {
         println!("usage: functions PDB OFFSET...");
         return Ok(());
     };
-    let hex = |text: String| u32::from_str_radix(text.trim_start_matches("0x"), 16).ok();
-    let offsets: Vec<u32> = args.filter_map(hex).collect();
-    for (offset, found) in offsets.iter().zip(functions(&path, &offsets)?) {
-        for function in found {
-            let (file, line) =
-                (function.file.as_deref().unwrap_or("?"), function.line.unwrap_or(0));
-            println!("{offset:#x} {} {file}:{line}", function.name);
+    let mut offsets = Vec::new();
+    for text in args {
+        offsets.extend(u32::from_str_radix(text.trim_start_matches("0x"), 16));
+    }
+    for (offset, functions) in offsets.iter().zip(functions(&path, &offsets)?) {
+        for function in functions {
+            match &function.source {
+                Some(line) => println!("{offset:#x} {} {}:{}", function.name, line.file, line.line),
+                None => println!("{offset:#x} {} (unknown line)", function.name),
+            }
         }
     }
     Ok(())

@@ -26,14 +26,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use etl_schema::views::Pdb;
+mod functions;
+
 use std::fmt;
+
+use etl_schema::views::Pdb;
 
 use crate::Machine;
 use crate::address::{History, Range, Tag};
 use crate::machine::Holders;
 use crate::machine::images::ImageId;
 use crate::machine::names::{ClrKey, ModuleNames, Names, tier_of};
+
+pub use functions::{Function, FunctionNames, FunctionOffset, SourceLine};
 
 /// What is at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,7 @@ use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use indexmap::IndexSet;
 
-use super::code::{FunctionName, SourceLine};
-use crate::symbols::Symbol;
+use crate::symbols::{Function, SourceLine, Symbol};
 
 /// The name of what is not in any known method, module or image.
 pub(super) const UNKNOWN: &str = "?";
@@ -95,7 +94,7 @@ pub enum Detail {
     #[default]
     Methods,
     /// As [`Detail::Methods`], with a frame for each source line of a method that
-    /// [`CodeNames`](super::CodeNames) have.
+    /// PDBs have.
     Lines,
     /// Each address, with its source line. Where functions were inlined, an address is several
     /// frames.
@@ -119,6 +118,19 @@ type MethodKey = (usize, TextKey, TextKey, u32);
 /// A module by its path: PDB, addresses, and whether these count.
 type ModuleKey = (TextKey, Option<Pdb>, Option<(u64, u64)>, bool);
 
+/// What a frame is made of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FrameKey<'a> {
+    pub symbol: Option<&'a Symbol<'a>>,
+    pub address: u64,
+    /// Whether the address is an address of the kernel.
+    pub is_kernel: bool,
+    /// The function in the image there, from a PDB.
+    pub function: Option<&'a Function>,
+    /// The source line in the method, from a PDB.
+    pub line: Option<&'a SourceLine>,
+}
+
 /// Frames and modules, each kept once.
 #[derive(Debug, Default)]
 pub(super) struct FrameTable {
@@ -131,15 +143,9 @@ pub(super) struct FrameTable {
 }
 
 impl FrameTable {
-    /// The number of the frame of an address; `is_kernel` is whether it is one of the kernel. The
-    /// function in the image there, or the source line in the method, are those of a PDB.
-    pub fn number(
-        &mut self,
-        symbol: Option<&Symbol<'_>>,
-        (address, is_kernel): (u64, bool),
-        (function, line): (Option<&FunctionName>, Option<&SourceLine>),
-        detail: Detail,
-    ) -> usize {
+    /// The number of a frame.
+    pub fn number(&mut self, key: &FrameKey<'_>, detail: Detail) -> usize {
+        let FrameKey { symbol, address, is_kernel, function, line } = *key;
         let is_exact = matches!(detail, Detail::Addresses | Detail::NativeAddresses);
         let (mut tier, mut known) = (0, None);
         let (module, method, kind) = match symbol {
@@ -184,7 +190,7 @@ impl FrameTable {
             Detail::NativeAddresses => !kind.is_managed(),
         };
         let address = has_address.then_some(address);
-        let line = line.or(function.and_then(|function| function.line.as_ref()));
+        let line = line.or(function.and_then(|function| function.source.as_ref()));
         let line = line.filter(|_| detail == Detail::Lines || address.is_some());
         let (file, line) = (line.map(|line| Arc::clone(&line.file)), line.map(|line| line.line));
         let frame = Frame { module, method: method.into(), kind, tier, address, file, line };

@@ -26,6 +26,7 @@ mod collector;
 mod costs;
 mod frames;
 mod il_maps;
+mod locations;
 mod recursion;
 mod stacks;
 mod totals;
@@ -33,7 +34,7 @@ mod tree;
 mod weight;
 
 pub use build::ProfileOptions;
-pub use code::{CodeNames, FunctionName, IlPoint, SourceLine, WantedCode};
+pub use code::{CodeNames, CodeSource, IlPoint, WantedCode};
 pub use collector::{SampleCollector, SampleStack};
 pub use costs::StackCosts;
 pub use frames::{Detail, Frame, FrameKind, ModuleInfo};

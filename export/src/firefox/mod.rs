@@ -92,12 +92,6 @@ impl Collector {
         Collector { samples: self.samples.between(from, to), span: (from, to), ..self }
     }
 
-    /// The samples so far: what names of native code are wanted.
-    #[must_use]
-    pub fn samples(&self) -> &SampleCollector {
-        &self.samples
-    }
-
     fn admits(&self, time: i64) -> bool {
         let (from, to) = self.span;
         from.is_none_or(|from| from <= time) && to.is_none_or(|to| time < to)

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders of the crates, lowest floor first.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 10] = [
     "etl-format",
     "providers",
     "schema",
