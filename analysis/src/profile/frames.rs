@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use etl_format::file_name;
 use etl_schema::views::Pdb;
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
@@ -168,12 +169,7 @@ impl FrameTable {
                     (true, true) => FrameKind::Jitted,
                     (true, false) => FrameKind::Precompiled,
                 };
-                let name = match (method.namespace, method.name) {
-                    ("", "") => format!("{:#010x}", method.token),
-                    ("", name) => name.to_owned(),
-                    (namespace, name) => format!("{namespace}.{name}"),
-                };
-                (module, name, kind)
+                (module, method.label().to_string(), kind)
             }
             Some(Symbol::Image(image)) => {
                 let range = Some((image.start, image.end));
@@ -225,8 +221,10 @@ impl FrameTable {
         (pdb, addresses): (Option<Pdb>, Option<(u64, u64)>),
         is_exact: bool,
     ) -> usize {
-        let name = path.rsplit(['\\', '/']).next().filter(|name| !name.is_empty());
-        let name: Box<str> = name.unwrap_or(UNKNOWN).into();
+        let name: Box<str> = match file_name(path) {
+            "" => UNKNOWN.into(),
+            name => name.into(),
+        };
         let path = if is_exact { path } else { "" };
         let module = ModuleInfo { name, path: path.into(), pdb, addresses };
         let mut key = module.clone();

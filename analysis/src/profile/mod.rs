@@ -33,6 +33,8 @@ mod totals;
 mod tree;
 mod weight;
 
+use etl_format::file_name;
+
 pub use build::ProfileOptions;
 pub use code::{CodeNames, CodeSource, IlPoint, WantedCode};
 pub use collector::{SampleCollector, SampleStack};
@@ -132,7 +134,7 @@ impl Profile {
     #[must_use]
     pub fn source(&self, frame: usize) -> Option<String> {
         let frame = self.frames.get(frame)?;
-        let name = frame.file.as_deref()?.rsplit(['\\', '/']).next()?;
+        let name = file_name(frame.file.as_deref()?);
         Some(frame.line.map_or_else(|| name.to_owned(), |line| format!("{name}:{line}")))
     }
 

@@ -7,6 +7,7 @@ use etl_analysis::machine::images::ImageId;
 use etl_analysis::pdb::{Found, PdbId, PdbKind, SymbolPaths, image_server_path};
 use etl_analysis::symbols::Symbol;
 use etl_analysis::{EventRef, Machine, Observer, Sample, Stack};
+use etl_format::file_name;
 use etl_schema::views::Pdb;
 
 use super::ListArgs;
@@ -213,7 +214,7 @@ fn table(machine: &Machine, rows: &[(Pdb, Wanted)], found: &[Option<Found>]) -> 
     ];
     let mut table = Table::new("pdbs", "", &columns);
     for ((pdb, wanted), found) in rows.iter().zip(found) {
-        let name = wanted.path.rsplit(['\\', '/']).next().unwrap_or_default();
+        let name = file_name(&wanted.path);
         let [windows, portable] = server_paths(machine, *pdb, wanted);
         let kind = found.as_ref().map_or("", |found| match found.kind {
             PdbKind::Windows => "windows",
