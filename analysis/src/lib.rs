@@ -26,6 +26,8 @@ mod open;
 mod owner;
 mod owner_counts;
 mod owners;
+#[cfg(feature = "pdb")]
+pub mod pdb;
 pub mod profile;
 mod run;
 mod scan;

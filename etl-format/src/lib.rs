@@ -40,6 +40,7 @@ pub mod compress;
 pub mod constants;
 pub mod cursor;
 pub mod error;
+mod file_name;
 pub mod guid;
 mod headers;
 mod number;
@@ -53,6 +54,7 @@ pub mod write;
 
 pub use clock::Clock;
 pub use error::{Error, ErrorKind, Result};
+pub use file_name::file_name;
 pub use guid::Guid;
 pub use number::parse_number;
 pub use time::{FileTime, OutOfRange, Ticks, TimeRange};

@@ -2,11 +2,9 @@
 //! drives of volumes, and what is at addresses.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::sync::Arc;
 
 use etl_analysis::machine::{Process, Thread};
-use etl_analysis::symbols::{Image, Symbol, Symbols};
+use etl_analysis::symbols::{FunctionNames, Symbol, Symbols};
 use etl_analysis::{Analysis, Machine, RecordObserver, Recording};
 use etl_format::constants::hook;
 use etl_format::read::{Limits, Record, Source};
@@ -26,13 +24,6 @@ pub struct Context<'m> {
     raw_paths: bool,
     symbols: Option<Symbols<'m>>,
     functions: Option<&'m dyn FunctionNames>,
-}
-
-/// What names functions in images, which no trace does.
-pub trait FunctionNames: fmt::Debug + Sync {
-    /// The name of the function at the address of an image, and the offset in it; `None` where that
-    /// is not known.
-    fn function(&self, image: &Image<'_>) -> Option<(Arc<str>, u32)>;
 }
 
 /// Reads what traces of one machine say of its processes, threads and volumes; with `code` of
@@ -165,12 +156,14 @@ impl<'m> Context<'m> {
             Symbol::Method(method) => {
                 format!("{symbol}+{:#x}", address.saturating_sub(method.start))
             }
-            Symbol::Image(image) => match self.functions.and_then(|names| names.function(image)) {
-                Some((function, offset)) => {
-                    format!("{}!{function}+{offset:#x}", symbol.file_name())
+            Symbol::Image(image) => {
+                match self.functions.and_then(|names| names.function(self.machine, image)) {
+                    Some(function) => {
+                        format!("{}!{}+{:#x}", symbol.file_name(), function.name, function.offset)
+                    }
+                    None => symbol.to_string(),
                 }
-                None => symbol.to_string(),
-            },
+            }
             _ => symbol.to_string(),
         })
     }

@@ -6,7 +6,7 @@ use etl_format::Clock;
 
 use super::collector::SampleCollector;
 use super::stacks::Owner;
-use super::{IlMaps, Measure, Profile, ProfileOptions, WantedCode, Weight};
+use super::{Measure, Profile, ProfileOptions, Weight};
 use crate::machine::{Change, Machine};
 use crate::observe::{EventRef, Observer, Stack};
 
@@ -121,13 +121,6 @@ impl StackCosts {
         while let Some((_, pending)) = self.pending.pop_first() {
             self.settle(pending);
         }
-    }
-
-    /// The code of the stacks, as [`SampleCollector::wanted_code`].
-    #[must_use]
-    pub fn wanted_code(&mut self, machine: &Machine, maps: &IlMaps) -> WantedCode {
-        self.settle_all();
-        self.stacks.wanted_code(machine, maps)
     }
 
     /// The costs as a profile: each event counts once, with its cost as time.

@@ -26,14 +26,17 @@ mod collector;
 mod costs;
 mod frames;
 mod il_maps;
+mod locations;
 mod recursion;
 mod stacks;
 mod totals;
 mod tree;
 mod weight;
 
+use etl_format::file_name;
+
 pub use build::ProfileOptions;
-pub use code::{CodeNames, FunctionName, IlPoint, SourceLine, WantedCode};
+pub use code::{CodeNames, CodeSource, IlPoint, WantedCode};
 pub use collector::{SampleCollector, SampleStack};
 pub use costs::StackCosts;
 pub use frames::{Detail, Frame, FrameKind, ModuleInfo};
@@ -131,7 +134,7 @@ impl Profile {
     #[must_use]
     pub fn source(&self, frame: usize) -> Option<String> {
         let frame = self.frames.get(frame)?;
-        let name = frame.file.as_deref()?.rsplit(['\\', '/']).next()?;
+        let name = file_name(frame.file.as_deref()?);
         Some(frame.line.map_or_else(|| name.to_owned(), |line| format!("{name}:{line}")))
     }
 

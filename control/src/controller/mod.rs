@@ -89,7 +89,7 @@ pub fn tool(path: &str) -> Option<Tool> {
 
 /// A program's name without its directory and `.exe`, in lower case.
 fn program(path: &str) -> String {
-    let name = path.rsplit(['\\', '/']).next().unwrap_or_default().to_ascii_lowercase();
+    let name = etl_format::file_name(path).to_ascii_lowercase();
     name.strip_suffix(".exe").unwrap_or(&name).to_owned()
 }
 

@@ -91,12 +91,6 @@ impl Collector {
     pub fn within(self, range: TimeRange) -> Self {
         Collector { samples: self.samples.within(range), range, ..self }
     }
-
-    /// The samples so far: what names of native code are wanted.
-    #[must_use]
-    pub fn samples(&self) -> &SampleCollector {
-        &self.samples
-    }
 }
 
 impl Observer for Collector {

@@ -76,9 +76,8 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
     let (((hardware, presence), ((samples, (io, collections)), parts)), maps) = &analyzed.observer;
     let (network, exceptions) = &parts.observer;
     let options = profile_options(&args.recording, &analyzed, ProfileOptions::new());
-    let names = symbols.names(machine, maps, |maps| samples.wanted_code(machine, maps));
-    let options = names.apply(options);
-    let profile = samples.profile(machine, &options);
+    let profile = samples.profile(machine, &symbols.apply(options, maps.as_ref()));
+    symbols.note_missing();
     let mut rows = Rows::new();
     for root in profile.roots() {
         let weight = profile.nodes().get(root.first).map(|node| node.inclusive);

@@ -51,11 +51,10 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let analyzed =
         args.recording.analyze(|range| (Collector::new(store).within(range), symbols.maps()))?;
     let (collector, maps) = &analyzed.observer;
-    let machine = &analyzed.machine;
-    let names = symbols.names(machine, maps, |maps| collector.samples().wanted_code(machine, maps));
     let options = profile_options(&args.recording, &analyzed, ProfileOptions::new());
-    let options = names.apply(options.idle(args.idle));
+    let options = symbols.apply(options.idle(args.idle), maps.as_ref());
     let profile = FirefoxProfile::new(collector, &analyzed.machine, options);
+    symbols.note_missing();
     if profile.is_empty() {
         let names = analyzed.names.join(", ");
         return Err(Failure::new(names, "no CPU sample and no marker is selected").hint(
