@@ -67,7 +67,11 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let is_gzip = Path::new(&name).extension().is_some_and(|end| end.eq_ignore_ascii_case("gz"));
     let title = title(&analyzed.names);
     let failed = |error| Failure::io(&name, &error);
-    let written = profile.write(&title, is_gzip, sink.file()).map_err(failed)?;
+    let written = if is_gzip {
+        profile.write_gzip(&title, sink.file()).map_err(failed)?
+    } else {
+        profile.write(&title, sink.file()).map_err(failed)?
+    };
     sink.file().flush().map_err(failed)?;
     let report = format!(
         "{name}: {}, {}, {}\n",
