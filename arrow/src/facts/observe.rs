@@ -5,7 +5,7 @@ use etl_analysis::behavior::collections::Collections;
 use etl_analysis::behavior::io::Io;
 use etl_analysis::loss::Loss;
 use etl_analysis::profile::Intervals;
-use etl_analysis::symbols::{Method, Symbol, Symbols};
+use etl_analysis::symbols::{Symbol, Symbols};
 use etl_analysis::{EventRef, Frames, Joins, Machine, Observer, Sample, Stack};
 use etl_export::pcapng::Packets;
 use etl_format::constants::hook;
@@ -278,11 +278,8 @@ impl<'f, 'o> Facts<'f, 'o> {
                 continue;
             }
             let [process_id, process] = self.process(Some(gc.process));
-            let named = |name: Option<&str>, number: u32| {
-                name.map_or_else(|| number.to_string(), str::to_owned)
-            };
-            let reason = named(collections.reason_name(gc.reason), gc.reason);
-            let kind = named(collections.type_name(gc.kind), gc.kind);
+            let reason = gc.reason.to_string();
+            let kind = gc.kind.to_string();
             let paused = gc.paused as f64 * 1e6 / clock.frequency.max(1) as f64;
             let mut cells = vec![
                 Cell::Text(&self.options.trace),
