@@ -193,6 +193,17 @@ impl Machine {
 pub type Times = (Option<i64>, Option<i64>);
 
 /// Finds what is at addresses.
+///
+/// ```
+/// use etl_analysis::Machine;
+///
+/// /// The methods of a process, by the addresses at which their code begins.
+/// fn methods(machine: &Machine, process: usize) -> Vec<(u64, String)> {
+///     let symbols = machine.symbols();
+///     let methods = symbols.methods().filter(|(owner, _)| *owner == process);
+///     methods.map(|(_, method)| (method.start, method.label().to_string())).collect()
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Symbols<'a> {
     machine: &'a Machine,

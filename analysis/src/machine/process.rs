@@ -300,6 +300,7 @@ impl Process {
 
     /// Counts an event of the CLR.
     #[inline]
+    #[doc(hidden)]
     pub fn clr_seen(&mut self, rundown: bool, timestamp: i64) {
         self.clr_events += 1;
         let (first, _) = self.clr_span.unwrap_or((timestamp, timestamp));

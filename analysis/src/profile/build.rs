@@ -19,6 +19,19 @@ use crate::machine::Machine;
 const IDLE: u32 = 0;
 
 /// What a profile is made of.
+///
+/// ```
+/// use std::collections::BTreeSet;
+///
+/// use etl_analysis::profile::{Detail, ProfileOptions};
+///
+/// let options = ProfileOptions::new()
+///     .detail(Detail::Lines)
+///     .by_thread(true)
+///     .processes(BTreeSet::from([3]));
+/// assert!(options.admits(Some(3), Some(4312), 4316));
+/// assert!(!options.admits(Some(5), Some(700), 704));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct ProfileOptions {
     detail: Detail,

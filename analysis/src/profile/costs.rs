@@ -39,9 +39,9 @@ impl StackCosts {
         StackCosts::default()
     }
 
-    /// The stack of an event is needed, for a thread: index of its process, where that is known,
-    /// and its id.
-    pub fn expect(&mut self, event: &EventRef, (process, tid): (Option<usize>, u32)) {
+    /// The stack of an event is needed, for the thread `tid` of a process; `process` is its index in
+    /// the machine, if it is known.
+    pub fn expect(&mut self, event: &EventRef, process: Option<usize>, tid: u32) {
         if self.pending.len() >= MAX_PENDING {
             self.settle_early();
         }
@@ -159,7 +159,7 @@ mod tests {
             let (file, session, processor) = (0, 0, 0);
             let of = EventRef { number, file, session, time, kind, process, tid, processor };
             let before = costs.pending.len();
-            costs.expect(&of, (process, 8));
+            costs.expect(&of, process, 8);
             // As a wait that ended just now: it is counted, and makes little space.
             costs.cost(number - number % 2, 1);
             costs.pending.len() <= before

@@ -14,6 +14,13 @@ use crate::symbols::{Function, SourceLine, Symbol};
 pub(super) const UNKNOWN: &str = "?";
 
 /// What a frame is.
+///
+/// ```
+/// use etl_analysis::profile::FrameKind;
+///
+/// assert!(FrameKind::Jitted.is_managed());
+/// assert_eq!(FrameKind::Kernel.name(), "kernel");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum FrameKind {

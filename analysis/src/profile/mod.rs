@@ -58,6 +58,23 @@ pub enum Measure {
 
 with_accessors! {
     /// The samples of a recording as call trees.
+    ///
+    /// ```
+    /// use etl_analysis::profile::Profile;
+    ///
+    /// /// Prints the call trees of a profile, indented.
+    /// fn print(profile: &Profile) {
+    ///     for root in profile.roots() {
+    ///         println!("{}", root.process_label());
+    ///         for node in profile.nodes().get(root.first..root.end).unwrap_or_default() {
+    ///             if let Some(frame) = node.frame {
+    ///                 let indent = 2 * node.depth as usize;
+    ///                 println!("{:indent$}{}", "", profile.label(frame));
+    ///             }
+    ///         }
+    ///     }
+    /// }
+    /// ```
     #[derive(Clone, Debug, Default)]
     pub struct Profile {
         copy {

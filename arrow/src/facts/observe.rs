@@ -277,11 +277,8 @@ impl<'f, 'o> Facts<'f, 'o> {
                 continue;
             }
             let [process_id, process] = self.process(Some(gc.process));
-            let named = |name: Option<&str>, number: u32| {
-                name.map_or_else(|| number.to_string(), str::to_owned)
-            };
-            let reason = named(collections.reason_name(gc.reason), gc.reason);
-            let kind = named(collections.type_name(gc.kind), gc.kind);
+            let reason = gc.reason.to_string();
+            let kind = gc.kind.to_string();
             let paused = gc.paused as f64 * 1e6 / clock.frequency.max(1) as f64;
             let mut cells = vec![
                 Cell::Text(&self.options.trace),
