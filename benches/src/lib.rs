@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::{fmt, fs};
 
 use etl_format::compress::{self, Effort};
-use etl_format::constants::{CompressionFormat, EventFlags, EventProperties, LogFileMode};
+use etl_format::constants::{CompressionFormat, LogFileMode};
 use etl_format::constants::{PointerSize, hook};
 use etl_format::read::{Options, Order, Record, Records, Trace};
 use etl_format::rewrite::merge::Merger;
@@ -253,35 +253,21 @@ fn write_session() {
             kind @ 0..=2 => {
                 let len = if kind == 2 { 24 } else { 16 };
                 bytes += 16 + len as u64;
-                let record = PerfInfo {
-                    pointer_size: PointerSize::P8,
-                    version: 2,
-                    hook: if kind == 2 { hook::CSWITCH } else { hook::SAMPLE },
-                    timestamp,
-                    pebs_index: None,
-                    counters: &[],
-                    payload: &payload[..len],
-                };
+                let record =
+                    PerfInfo::new(if kind == 2 { hook::CSWITCH } else { hook::SAMPLE }, timestamp)
+                        .payload(&payload[..len]);
                 session.write(processor, &record)
             }
             _ => {
                 let len = 48 + number as usize % 64;
                 bytes += (0x50 + len as u64).next_multiple_of(8);
-                let record = Event {
-                    pointer_size: PointerSize::P8,
-                    flags: EventFlags(0),
-                    properties: EventProperties(0),
-                    thread_id: 4_711,
-                    process_id: 42,
+                let record = Event::new(
+                    Guid::new(1, 2, 3, [4; 8]),
+                    EventDescriptor { id: 143, level: 4, ..EventDescriptor::default() },
                     timestamp,
-                    provider: Guid::new(1, 2, 3, [4; 8]),
-                    descriptor: EventDescriptor { id: 143, level: 4, ..EventDescriptor::default() },
-                    kernel_time: 0,
-                    user_time: 0,
-                    activity: Guid::ZERO,
-                    extended: &[],
-                    payload: &payload[..len],
-                };
+                )
+                .process(42, 4_711)
+                .payload(&payload[..len]);
                 session.write(processor, &record)
             }
         };

@@ -1,6 +1,8 @@
 //! A trace with an index of its buffers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::Path;
 
 use crate::clock::Clock;
 use crate::constants::{CompressionFormat, LogFileMode};
@@ -12,7 +14,7 @@ use super::index::{BufferEntry, BufferWalk, Index};
 use super::options::{Options, Order, OrderCheck};
 use super::records::{Records, scan};
 use super::sequence::sequence_notes;
-use super::source::Source;
+use super::source::{FileSource, Source};
 use super::stale;
 
 /// A trace with an index of its buffers, whose records are not read yet. The index takes some 40
@@ -22,6 +24,16 @@ pub struct Trace<S: Source> {
     source: S,
     index: Index,
     format: CompressionFormat,
+}
+
+impl Trace<FileSource<File>> {
+    /// Opens a trace file, which is read piece by piece.
+    ///
+    /// # Errors
+    /// As [`Trace::open`], and when the file cannot be opened.
+    pub fn open_path(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
+        Trace::open(FileSource::new(File::open(path)?)?, options)
+    }
 }
 
 impl<S: Source> Trace<S> {

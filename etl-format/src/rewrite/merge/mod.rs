@@ -30,16 +30,13 @@
 //! [`Merger::max_memory`] bounds it for any number of inputs.
 //!
 //! ```
-//! use std::io::Cursor;
 //! use etl_format::rewrite::merge::Merger;
-//! use etl_format::write::File;
 //!
 //! # fn main() -> etl_format::Result<()> {
 //! # let (kernel, clr): (&[u8], &[u8]) = (&[], &[]);
 //! # if kernel.is_empty() { return Ok(()); }
-//! let out = File::new(Cursor::new(Vec::new()));
-//! let (file, report) = Merger::new().run(vec![kernel, clr], out)?;
-//! println!("{} records in {} bytes", report.records(), file.into_inner().into_inner().len());
+//! let (file, report) = Merger::new().run(vec![kernel, clr], Vec::new())?;
+//! println!("{} records in {} bytes", report.records(), file.len());
 //! # Ok(())
 //! # }
 //! ```
