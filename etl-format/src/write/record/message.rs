@@ -29,10 +29,11 @@ pub enum MessageMarker {
 /// use etl_format::Guid;
 /// use etl_format::write::record::{Message, Record};
 ///
-/// let message = Message::new(Guid::new(1, 2, 3, [4; 8]), 10, 2_000).process(4, 8).payload(b"abcd");
+/// let guid = Guid::new(1, 2, 3, [4; 8]);
+/// let message = Message::new(guid, 10, 2_000).process(4, 8).payload(b"text");
 /// let mut bytes = Vec::new();
 /// message.encode(&mut bytes)?;
-/// assert_eq!(bytes.len(), 8 + 16 + 8 + 8 + 4, "head, GUID, timestamp, process and thread, payload");
+/// assert_eq!(bytes.len(), 8 + 16 + 8 + 8 + 4, "head, GUID, timestamp, ids, payload");
 /// # Ok::<(), etl_format::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
