@@ -19,7 +19,7 @@ pub(crate) const SEVERAL_FILES: &str = "[multiple files]";
 ///     .with_processors(2)
 ///     .with_logger_name("mine");
 /// assert_eq!(header.logger_name(), "mine");
-/// assert_eq!(header.clock().filetime(1_000), header.start_time);
+/// assert_eq!((header.perf_freq, header.timestamp), (3_000_000, 1_000));
 /// assert_eq!(header.windows(), "Windows 10 or Server, 10.0.19045");
 /// # Ok::<(), etl_format::Error>(())
 /// ```
@@ -251,6 +251,17 @@ impl FileHeader {
     /// Whether the session was closed: the header has an end time and a buffer count. A count of 1
     /// is that of a session without events, or the value at the start of every session; then the
     /// end must be later than the start.
+    ///
+    /// ```
+    /// use etl_format::read::{Options, Trace};
+    /// use etl_format::write::{FileHeader, Session};
+    ///
+    /// let closed = Session::in_memory(FileHeader::new())?.finish()?;
+    /// assert!(Trace::open(closed.as_slice(), &Options::default())?.header().is_closed());
+    /// let (crashed, _) = Session::in_memory(FileHeader::new())?.abandon()?;
+    /// assert!(!Trace::open(crashed.as_slice(), &Options::default())?.header().is_closed());
+    /// # Ok::<(), etl_format::Error>(())
+    /// ```
     #[must_use]
     pub fn is_closed(&self) -> bool {
         match self.buffers_written {
