@@ -73,7 +73,8 @@ fn simulated() -> Vec<u8> {
     let script = Script::new("big", &text).parameters([("until", "1.6s"), ("stop", "3s")]);
     let scenario = script.parse().expect("the scenario is valid");
     let files = Simulation::new(&scenario).run_in_memory().expect("the scenario runs");
-    files.into_iter().find(|(name, _)| name == "big.etl").expect("it writes this file").1
+    let big = files.into_iter().find(|file| file.name == "big.etl");
+    big.expect("it writes this file").bytes
 }
 
 fn compressed(plain: &[u8]) -> Vec<u8> {

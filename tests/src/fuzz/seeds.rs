@@ -372,7 +372,8 @@ fn recorded(name: &str, script: &str, corpus: &Path) -> (Vec<(String, Vec<u8>)>,
     let scenario = Script::new(name, script).include(&include).parse().expect("a sound script");
     let (mut files, mut truth) = (MemoryFileSystem::default(), JsonlWriter::new(Vec::new()));
     Simulation::new(&scenario).observer(&mut truth).run(&mut files).expect("a scenario that runs");
-    (files.into_files(), truth.into_inner())
+    let files = files.into_files().into_iter().map(|file| (file.name, file.bytes)).collect();
+    (files, truth.into_inner())
 }
 
 /// The first lines of each kind, so that a truth is short.
