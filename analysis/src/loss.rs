@@ -252,7 +252,7 @@ pub(crate) fn of_damage(
 mod tests {
     use etl_format::read::Options;
     use etl_format::write::record::PerfInfo;
-    use etl_format::write::{File, FileHeader, Session, SessionConfig};
+    use etl_format::write::{FileHeader, Session, SessionConfig};
 
     use super::*;
 
@@ -266,26 +266,17 @@ mod tests {
             processors: 1,
             ..FileHeader::new()
         });
-        let file = File::new(std::io::Cursor::new(Vec::new()));
-        let mut session = Session::create(file, config).unwrap();
+        let mut session = Session::in_memory(config).unwrap();
         let mut write = |timestamp, flags| {
             session.carry_losses(0, flags).unwrap();
-            let record = PerfInfo {
-                pointer_size: etl_format::constants::PointerSize::P8,
-                version: 2,
-                hook: 0x0f2e,
-                timestamp,
-                pebs_index: None,
-                counters: &[],
-                payload: &[],
-            };
+            let record = PerfInfo::new(0x0f2e, timestamp);
             session.write(0, &record).unwrap();
         };
         write(10, BufferFlags(0));
         write(20, BufferFlags::BUFFER_LOST);
         write(30, BufferFlags::BUFFER_LOST);
         write(40, BufferFlags::EVENTS_LOST);
-        session.close(Some(50)).unwrap().0.into_inner().into_inner()
+        session.close(Some(50)).unwrap().0
     }
 
     #[test]

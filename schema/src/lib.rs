@@ -6,7 +6,7 @@
 //! * [`providers`]: GUIDs and names of providers.
 //! * [`clr`]: the keywords of the CLR.
 //! * [`decode`]: payload bytes to named, typed values, without allocating.
-//! * [`encode`]: the inverse.
+//! * [`encode`]: the inverse; [`EventEncoder`] makes records of events.
 //! * [`render`]: values as text and JSON.
 //! * [`sources`]: schemas from elsewhere: in the trace, or from files.
 //! * [`store`]: all sources in one place: a record's schema.
@@ -36,6 +36,7 @@ pub mod decode;
 pub mod encode;
 mod error;
 mod escape;
+mod event_encoder;
 pub mod model;
 mod named;
 pub mod providers;
@@ -47,6 +48,7 @@ pub mod testing;
 pub mod views;
 
 pub use error::Error;
+pub use event_encoder::EventEncoder;
 pub use model::{
     Count, EventSchema, Field, FieldKind, FieldRef, Identity, InType, Length, MapEntry, MapKind,
     Named, OutType, Pattern, SchemaSource, Text, ValueMap,

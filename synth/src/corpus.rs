@@ -24,6 +24,14 @@ const MARK: &str = "=== ";
 const PARTS: &str = "parts/";
 
 /// Commented scripts to begin with, by name: `etlkit synth --template NAME` prints them.
+///
+/// ```
+/// use etl_synth::{Script, corpus};
+///
+/// for (name, text) in corpus::TEMPLATES {
+///     assert!(Script::new(name, text).parse().is_ok(), "{name}");
+/// }
+/// ```
 pub const TEMPLATES: [(&str, &str); 6] = [
     ("attach", include_str!("../templates/attach.kdl")),
     ("launch", include_str!("../templates/launch.kdl")),
@@ -73,6 +81,15 @@ pub fn include(path: &str) -> io::Result<String> {
 }
 
 /// CRC-32 and size of every output of the scripts.
+///
+/// ```
+/// use etl_synth::corpus;
+/// use etl_synth::corpus_lock::{Checksum, Outputs};
+///
+/// let outputs = Outputs::from([("mine/a.etl".to_owned(), Checksum::of(b"bytes"))]);
+/// let differences = corpus::lock().differences(&outputs, &["mine".to_owned()]);
+/// assert!(differences[0].starts_with("new: mine/a.etl"));
+/// ```
 #[must_use]
 pub fn lock() -> CorpusLock {
     let text = files().find(|(path, _)| *path == CorpusLock::FILE_NAME).map(|(_, text)| text);

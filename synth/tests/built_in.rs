@@ -62,7 +62,7 @@ fn each_template_makes_a_trace_and_is_commented() {
         let scenario = Script::new(name, text).parse().unwrap_or_else(|e| panic!("{name}: {e:#?}"));
         assert_eq!(scenario.name, name);
         let files = Simulation::new(&scenario).run_in_memory().unwrap();
-        assert!(files.iter().any(|(file, bytes)| file.ends_with(".etl") && bytes.len() > 1000));
+        assert!(files.iter().any(|file| file.name.ends_with(".etl") && file.bytes.len() > 1000));
     }
 }
 

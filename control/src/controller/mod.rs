@@ -80,6 +80,13 @@ impl FromStr for CommandLine {
 }
 
 /// The tool that a program's name or path names.
+///
+/// ```
+/// use etl_control::controller::{Tool, tool};
+///
+/// assert_eq!(tool("C:\\\\Kits\\\\XPERF.EXE"), Some(Tool::Xperf));
+/// assert_eq!(tool("notepad.exe"), None);
+/// ```
 #[must_use]
 pub fn tool(path: &str) -> Option<Tool> {
     let name = program(path);

@@ -6,6 +6,14 @@ use std::fmt;
 /// [`PROVIDER_GROUP`](Self::PROVIDER_GROUP) ask for extended items beside each event.
 ///
 /// Source: the reference of `ENABLE_TRACE_PARAMETERS` and the public header evntrace.h.
+///
+/// ```
+/// use etl_control::enable::EnableProperties;
+///
+/// let properties = EnableProperties::STACK_TRACE.with(EnableProperties::SID);
+/// assert_eq!(properties.to_string(), "sid,stack");
+/// assert_eq!(EnableProperties::named("Stack"), Some(EnableProperties::STACK_TRACE));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EnableProperties(pub u32);
 

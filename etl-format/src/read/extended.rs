@@ -8,6 +8,31 @@ use crate::cursor::Bytes;
 const ITEM_HEADER: usize = 8;
 
 /// One extended data item, typed where its type is known.
+///
+/// ```
+/// use etl_format::Guid;
+/// use etl_format::read::{ExtendedItem, Options, Order, Trace};
+/// use etl_format::write::record::{Event, EventDescriptor};
+/// use etl_format::write::{FileHeader, Session};
+///
+/// let mut session = Session::in_memory(FileHeader::new())?;
+/// let descriptor = EventDescriptor { id: 7, level: 4, ..EventDescriptor::default() };
+/// let provider = Guid::new(1, 2, 3, [4; 8]);
+/// session.write(0, &Event::new(provider, descriptor, 2_000).stack(&[0x1000, 0x2000]))?;
+/// let bytes = session.finish()?;
+/// let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
+/// let mut records = trace.records(Order::Time)?;
+/// let mut addresses = Vec::new();
+/// while let Some(record) = records.next_record()? {
+///     for item in record.extended() {
+///         if let ExtendedItem::Stack(stack) = item {
+///             addresses.extend(stack.addresses());
+///         }
+///     }
+/// }
+/// assert_eq!(addresses, [0x1000, 0x2000]);
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExtendedItem<'a> {

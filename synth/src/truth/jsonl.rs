@@ -20,6 +20,18 @@ use crate::time::Nanos;
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Writes a JSON object per line.
+///
+/// ```
+/// use etl_synth::truth::JsonlWriter;
+/// use etl_synth::{Script, Simulation};
+///
+/// let scenario = Script::new("empty", "process \"App.exe\"").parse()?;
+/// let mut lines = JsonlWriter::new(Vec::new());
+/// Simulation::new(&scenario).observer(&mut lines).run_in_memory()?;
+/// let text = String::from_utf8(lines.into_inner())?;
+/// assert!(text.lines().all(|line| line.starts_with('{')) && text.contains("App.exe"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct JsonlWriter<W> {
     out: W,

@@ -110,7 +110,7 @@ fn simulated(text: &str, directory: Option<&Path>) -> Vec<(String, Vec<u8>)> {
     let scenario = script.parse().unwrap_or_else(|e| panic!("{e:#?}"));
     let mut files = MemoryFileSystem::default();
     Simulation::new(&scenario).run(&mut files).unwrap();
-    files.into_files().into_iter().collect()
+    files.into_files().into_iter().map(|file| (file.name, file.bytes)).collect()
 }
 
 pub fn of_corpus(name: &str) -> Vec<(String, Vec<u8>)> {
