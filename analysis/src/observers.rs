@@ -1,7 +1,7 @@
 //! The macro that declares several observers of one pass.
 
-/// Declares a struct of observers. It is an [`Observer`](crate::Observer) itself: each of its fields
-/// sees the whole recording in one pass.
+/// Declares a struct of observers. It is an [`Observer`](crate::Observer) itself: each of its
+/// fields sees the whole recording in one pass.
 ///
 /// ```
 /// use etl_analysis::behavior::collections::Collections;

@@ -16,7 +16,7 @@
 //! let machine = Analysis::new().run(&mut recording, &mut activities)?;
 //! for activity in activities.list() {
 //!     let (provider, name) = activities.name(activity.name);
-//!     println!("{provider} {name} {}: from {} to {:?}", activity.id, activity.started, activity.stopped);
+//!     println!("{provider} {name}: from {} to {:?}", activity.started, activity.stopped);
 //! }
 //! # drop(machine);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -10,7 +10,7 @@
 //! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
 //! let mut hardware = Hardware::new();
 //! let machine = Analysis::new().run(&mut recording, &mut hardware)?;
-//! println!("{}: {:?} processors, {:?} MB", hardware.name(), hardware.processors(), hardware.megabytes());
+//! println!("{}: {:?} processors", hardware.name(), hardware.processors());
 //! # drop(machine);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

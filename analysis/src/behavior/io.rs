@@ -12,7 +12,8 @@
 //! let mut io = Io::new();
 //! let machine = Analysis::new().run(&mut recording, &mut io)?;
 //! for ((process, path, operation), total) in io.by_path(&machine) {
-//!     let name = process.and_then(|index| machine.processes().get(index)).map_or("?", |p| p.name());
+//!     let process = process.and_then(|index| machine.processes().get(index));
+//!     let name = process.map_or("?", |process| process.name());
 //!     println!("{name} {operation:?} {path}: {} times, {} bytes", total.count, total.bytes);
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())

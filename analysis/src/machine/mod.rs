@@ -289,8 +289,10 @@ impl Machine {
     /// use etl_analysis::Machine;
     ///
     /// fn process_name(machine: &Machine, pid: u32, time: i64) -> &str {
-    ///     let process = machine.process_at(pid, time).and_then(|index| machine.processes().get(index));
-    ///     process.map_or("(unknown process)", |process| process.name())
+    ///     match machine.process_at(pid, time).and_then(|index| machine.processes().get(index)) {
+    ///         Some(process) => process.name(),
+    ///         None => "(unknown process)",
+    ///     }
     /// }
     /// ```
     #[must_use]

@@ -2,9 +2,9 @@
 //! `pdb`.
 //!
 //! A recording has addresses. The PDB that the linker or the compiler wrote with an image says what
-//! is there, and a [`PdbId`] identifies it. [`SymbolPaths`] looks for PDBs in files and directories,
-//! also in directories with the layout of a symbol server. It never downloads anything. A
-//! [`Symbolizer`] names the code of a profile, and single addresses, with one call.
+//! is there, and a [`PdbId`] identifies it. [`SymbolPaths`] looks for PDBs in files and in
+//! directories, also in directories with the layout of a symbol server. It never downloads
+//! anything. A [`Symbolizer`] names the code of a profile, and single addresses, with one call.
 //!
 //! | file | contains | read with |
 //! |---|---|---|

@@ -39,8 +39,8 @@ impl StackCosts {
         StackCosts::default()
     }
 
-    /// The stack of an event is needed, for the thread `tid` of a process; `process` is its index in
-    /// the machine, if it is known.
+    /// The stack of an event is needed, for the thread `tid` of a process; `process` is its index
+    /// in the machine, if it is known.
     pub fn expect(&mut self, event: &EventRef, process: Option<usize>, tid: u32) {
         if self.pending.len() >= MAX_PENDING {
             self.settle_early();
