@@ -113,13 +113,13 @@ impl RuleReport {
 /// that could not be read has an [`error`](Report::error) and no times.
 ///
 /// ```
-/// use etl_verify::{Outcome, Verdict, Verifier};
+/// use etl_verify::{Outcome, SessionKind, Verdict, Verifier};
 ///
 /// # let trace = etl_schema::testing::snapshot::example();
 /// // `trace` has the bytes of an `.etl` file.
 /// let report = Verifier::new().verify(trace.as_slice(), "app.etl")?;
 /// assert_eq!(report.verdict, Verdict::Complete);
-/// assert_eq!(report.sessions.len(), 2, "the session, and the events of the CLR");
+/// assert_eq!(report.sessions[0].kind, SessionKind::Session);
 /// assert_eq!(report.coverage.samples.frames, 0, "the trace has no samples");
 ///
 /// let rule = report.rules.iter().find(|rule| rule.rule == "file.damaged");
