@@ -167,8 +167,8 @@ pub(crate) fn tmf_item(ty: InType) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use etl_schema::sources::{manifest, tmf as tmf_source};
     use etl_schema::Length;
+    use etl_schema::sources::{manifest, tmf as tmf_source};
 
     fn provider(script: &str) -> ProviderPlan {
         crate::Script::new("p", script).parse().unwrap().providers.remove(0)
