@@ -10,7 +10,7 @@ use foldhash::HashMap;
 
 use crate::address::DirectMapped;
 use crate::machine::Machine;
-use crate::owners::{Counts, is_read, known, stated};
+use crate::owner::{Counts, is_read, known, stated};
 use crate::run::Recording;
 use crate::steps::{Step, Words};
 

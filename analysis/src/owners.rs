@@ -3,102 +3,19 @@
 //! It looks at few records: those about processes, threads and volumes. Of the others, which are
 //! nearly all, it only needs whose they are.
 
-use etl_format::constants::hook;
-use etl_format::read::{Header, Record, Source};
-use etl_schema::providers::{KERNEL_PROCESS, SYSTEM_CONFIG_EX, kernel_class};
-use etl_schema::views::kernel;
-use foldhash::HashMap;
+use etl_format::read::{Record, Source};
 
 use crate::Result;
 use crate::address::DirectMapped;
 use crate::machine::Machine;
 use crate::observe::RecordObserver;
+use crate::owner::{Counts, is_read};
 use crate::owner_counts::OwnerCounts;
 use crate::run::{Analysis, Pass, Recording, each_record, each_record_of};
 use crate::steps::{Step, Words};
 
 /// Slots for threads; a power of two.
 const THREADS: usize = 1 << 10;
-
-/// Threads without a known process whose events are counted apart.
-const MAX_WAITING: usize = 1 << 20;
-
-/// Process and thread that a record is about: those of its header, but for a sample or a stack
-/// those that ran. A sample has a thread only. Ids with all bits set, which some classic events
-/// have, are unknown.
-#[must_use]
-#[inline]
-pub fn owner(record: &Record<'_>) -> (Option<u32>, Option<u32>) {
-    let (pid, tid) = stated(record);
-    (known(pid), known(tid))
-}
-
-/// An id, unless it stands for an unknown one.
-#[inline]
-pub(crate) fn known(id: Option<u32>) -> Option<u32> {
-    id.filter(|&id| id != u32::MAX)
-}
-
-#[inline]
-pub(crate) fn stated(record: &Record<'_>) -> (Option<u32>, Option<u32>) {
-    match record.hook() {
-        Some(hook::SAMPLE) => {
-            if let Some(sample) = kernel::sample(record) {
-                return (None, Some(sample.tid));
-            }
-        }
-        Some(hook::STACK) => {
-            if let Some(event) = kernel::Fields::of(record, hook::STACK) {
-                return (event.process_id(), event.thread_ids().into_iter().flatten().next());
-            }
-        }
-        _ => {}
-    }
-    (record.process_id(), record.thread_id())
-}
-
-/// How many events each process has, by its index in the machine.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    of_processes: Vec<u64>,
-    /// Those of threads whose process is not known yet.
-    waiting: HashMap<u32, u64>,
-}
-
-impl Counts {
-    fn add(&mut self, machine: &mut Machine, record: &Record<'_>) {
-        match owner(record) {
-            (Some(pid), _) => self.add_to(machine.process(pid), 1),
-            (None, Some(tid)) => match machine.running(tid) {
-                Some(process) => self.add_to(process, 1),
-                None if self.waiting.len() < MAX_WAITING || self.waiting.contains_key(&tid) => {
-                    *self.waiting.entry(tid).or_default() += 1;
-                }
-                None => {}
-            },
-            (None, None) => {}
-        }
-    }
-
-    pub(crate) fn add_to(&mut self, process: usize, count: u64) {
-        if self.of_processes.len() <= process {
-            self.of_processes.resize(process + 1, 0);
-        }
-        if let Some(sum) = self.of_processes.get_mut(process) {
-            *sum += count;
-        }
-    }
-
-    /// The threads may have become known later.
-    pub(crate) fn finish(mut self, machine: &mut Machine) -> Vec<u64> {
-        for (tid, count) in std::mem::take(&mut self.waiting) {
-            if let Some(process) = machine.running(tid) {
-                self.add_to(process, count);
-            }
-        }
-        self.of_processes
-    }
-}
 
 /// What of a record names processes, threads or volumes. `threads` has those of the last events, by
 /// their lowest bits: the machine knows their process.
@@ -116,31 +33,6 @@ fn step<'r>(record: &'r Record<'r>, threads: &mut DirectMapped<Option<u32>>) -> 
     (!is_known).then_some(Step::Words(Words::Thread { pid, tid }))
 }
 
-/// Whether the machine takes in a record as a whole.
-#[inline]
-pub(crate) fn is_read(record: &Record<'_>) -> bool {
-    if let Some(id) = record.hook() {
-        return matches!(
-            id,
-            hook::PROCESS_START..=hook::PROCESS_DC_END
-                | hook::THREAD_START..=hook::THREAD_DC_END
-                | hook::THREAD_SET_NAME
-        );
-    }
-    if record.is_event() {
-        return record.provider() == Some(KERNEL_PROCESS);
-    }
-    is_of_machine(record)
-}
-
-/// Whether a merge added a record to describe the machine, or it is an event of the kernel about a
-/// process or a thread in the form that some relogged traces have.
-#[inline(never)]
-fn is_of_machine(record: &Record<'_>) -> bool {
-    let Header::Full(header) = record.header() else { return false };
-    matches!(header.class, SYSTEM_CONFIG_EX | kernel_class::PROCESS | kernel_class::THREAD)
-}
-
 impl Analysis {
     /// Reads a recording for its processes, threads and volumes alone, which takes a fraction of
     /// the time of [`Analysis::run`]. The machine has no images, code and addresses. Of the methods
@@ -148,6 +40,7 @@ impl Analysis {
     ///
     /// # Errors
     /// As [`Analysis::run`].
+    #[doc(hidden)]
     pub fn run_for_owners<S: Source>(
         &self,
         recording: &mut Recording<S>,

@@ -1,6 +1,9 @@
 //! The rows of `events`.
 
 use arrow_array::RecordBatch;
+use etl_events::context::Context;
+use etl_events::header_fields::HeaderFields;
+use etl_events::rows;
 use etl_format::clock::iso_utc;
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{ExtendedItem, Header, OrderCheck, Record, Records, Source, Trace};
@@ -9,8 +12,6 @@ use etl_schema::decode::{Fields, Sid};
 use etl_schema::render::{self, Names, Renderer};
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, providers};
-use etl_tools::context::Context;
-use etl_tools::rows::{self, HeaderFields};
 use foldhash::HashMap;
 
 use crate::builder::{Builder, Cell};

@@ -4,7 +4,6 @@
 //! tables are [`tables::ALL`], and `Provider.Event` for the events of one kind, with a column for
 //! each field.
 #![forbid(unsafe_code)]
-#![warn(clippy::indexing_slicing, clippy::unreachable)]
 
 mod builder;
 mod column;

@@ -1,9 +1,9 @@
 //! Which rows and columns of a table are made, and how.
 
+use etl_events::filter::Filter;
+use etl_events::rows::Conditions;
 use etl_format::read::Limits;
 use etl_schema::store::SchemaStore;
-use etl_tools::filter::Filter;
-use etl_tools::rows::Conditions;
 
 use crate::builder::Bounds;
 use crate::column::{Column, Slot};

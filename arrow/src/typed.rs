@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use etl_events::context::Context;
+use etl_events::header_fields::HeaderFields;
 use etl_format::Guid;
 use etl_format::read::{Record, Records, Source};
 use etl_schema::decode::{Fields, SystemTime, Value};
 use etl_schema::render::{self, Names, Renderer};
 use etl_schema::store::SchemaStore;
 use etl_schema::{Count, EventSchema, Field, FieldKind, InType, OutType, providers};
-use etl_tools::context::Context;
-use etl_tools::header_fields::HeaderFields;
 use foldhash::HashMap;
 
 use crate::builder::{Builder, Cell};

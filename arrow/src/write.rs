@@ -5,9 +5,9 @@ use arrow_schema::SchemaRef;
 use etl_analysis::files::Fault;
 use etl_analysis::profile::Intervals;
 use etl_analysis::{Analysis, Machine, RecordObserver, Recording};
+use etl_events::context::Context;
+use etl_events::schemas::SchemasOfTraces;
 use etl_format::read::{Record, Source};
-use etl_tools::context::Context;
-use etl_tools::schemas::SchemasOfTraces;
 
 use crate::column::{Slot, schema_of};
 use crate::options::Options;

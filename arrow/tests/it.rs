@@ -19,18 +19,18 @@ use etl_analysis::profile::{ProfileOptions, SampleCollector};
 use etl_analysis::{Analysis, Machine, Recording};
 use etl_arrow::tables::{self, Table};
 use etl_arrow::{Kind, Options, Reader, SCHEMA_VERSION};
+use etl_events::context::{Context, machine};
+use etl_events::filter::Filter;
+use etl_events::rows::{Conditions, Format, RowWriter};
+use etl_events::schemas::SchemasOfTraces;
+use etl_events::survey::Survey;
 use etl_format::constants::{EventFlags, EventProperties, PointerSize};
 use etl_format::read::{FileSource, Options as ReadOptions, Order, OrderCheck, Source, Trace};
 use etl_format::write::record::{Event, EventDescriptor};
 use etl_format::write::{self, FileHeader, Session, SessionConfig};
-use etl_format::{Clock, Guid};
+use etl_format::{Clock, Guid, Ticks, TimeRange};
 use etl_schema::store::SchemaStore;
 use etl_test_support::{needs, trace, traces};
-use etl_tools::context::{Context, machine};
-use etl_tools::filter::Filter;
-use etl_tools::rows::{Conditions, Format, RowWriter};
-use etl_tools::schemas::SchemasOfTraces;
-use etl_tools::survey::Survey;
 use serde_json::{Map, Value, json};
 
 /// A trace of all kinds: samples with stacks, .NET, collections, input and output.
@@ -653,8 +653,9 @@ fn sums_of_operations_are_those_of_the_selected_time() {
         times.push(record.timestamp());
     }
     let middle = times[times.len() / 2];
-    let part = |from, to| {
-        let filter = Filter { from, to, ..Filter::default() };
+    let part = |from: Option<i64>, to: Option<i64>| {
+        let time = TimeRange::new(from.map(Ticks::new), to.map(Ticks::new));
+        let filter = Filter { time, ..Filter::default() };
         sum(&read(&bytes, "io", Options::new("t").filter(filter)), "operations")
     };
     let (before, after, whole) =

@@ -3,15 +3,18 @@
 use std::fmt;
 use std::io;
 
+use etl_events::input::{OptionNames, TemporaryError};
 use etl_format::ErrorKind;
-use etl_tools::input::{OptionNames, TemporaryError};
 
 use crate::escape::one_line;
 use crate::{Outcome, output};
 
 /// The options that errors of inputs advise.
-const OPTIONS: OptionNames =
-    OptionNames { member: "--member NAME", max_unpacked: "--max-unpacked 64G" };
+const OPTIONS: OptionNames = OptionNames {
+    member: "--member NAME",
+    max_unpacked: "--max-unpacked 64G",
+    max_memory: "--max-memory",
+};
 
 /// A failure that ends a command with exit code 2.
 #[derive(Debug)]
@@ -75,8 +78,9 @@ impl Failure {
     }
 
     /// The failure of reading the bytes of an input.
-    pub fn input(subject: &str, error: &etl_tools::input::Error) -> Self {
-        let failure = Failure::new(subject, error.message());
+    pub fn input(subject: &str, error: &etl_events::input::Error) -> Self {
+        let mut failure = Failure::new(subject, error.message());
+        failure.needs_memory = error.needs_memory();
         match error.hint(OPTIONS) {
             Some(hint) => failure.hint(hint),
             None => failure,

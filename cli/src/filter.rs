@@ -5,10 +5,10 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command};
 use etl_control::enable::Enablement;
-use etl_format::Clock;
+use etl_events::filter::Filter;
 use etl_format::read::{Order, Source, Trace};
+use etl_format::{Clock, Ticks, TimeRange};
 use etl_schema::store::SchemaStore;
-use etl_tools::filter::Filter;
 use jiff::Timestamp;
 
 use crate::error::Failure;
@@ -146,7 +146,7 @@ impl FilterArgs {
         clock: &Clock,
         processes: &Filter,
     ) -> Result<Filter, Failure> {
-        let (from, to) = span_since(start, self.from.as_deref(), self.to.as_deref(), clock)?;
+        let time = span_since(start, self.from.as_deref(), self.to.as_deref(), clock)?;
         Ok(Filter {
             ids: self.id.clone(),
             opcodes: self.opcode.clone(),
@@ -154,8 +154,7 @@ impl FilterArgs {
             processes: self.pid.clone(),
             lives: processes.lives.clone(),
             threads: self.tid.clone(),
-            from,
-            to,
+            time,
             ..Filter::of_providers(&self.provider)
         })
     }
@@ -190,7 +189,7 @@ pub(crate) fn span(
     from: Option<&str>,
     to: Option<&str>,
     clock: &Clock,
-) -> Result<(Option<i64>, Option<i64>), Failure> {
+) -> Result<TimeRange, Failure> {
     span_since(clock.start_time, from, to, clock)
 }
 
@@ -200,13 +199,13 @@ fn span_since(
     from: Option<&str>,
     to: Option<&str>,
     clock: &Clock,
-) -> Result<(Option<i64>, Option<i64>), Failure> {
+) -> Result<TimeRange, Failure> {
     let from = from.map(|t| timestamp("--from", t, start, clock)).transpose()?;
     let to = to.map(|t| timestamp("--to", t, start, clock)).transpose()?;
     match (from, to) {
         (Some(from), Some(to)) if from >= to => Err(Failure::new("--to", "must be after --from")
             .hint("an example: --from 1.5 --to 2 selects half a second")),
-        span => Ok(span),
+        (from, to) => Ok(TimeRange::new(from.map(Ticks::new), to.map(Ticks::new))),
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! This library is not an interface: it exists so that both tools, the benchmarks and the fuzzers
 //! share one implementation. The interface is the command line: its commands, options, exit codes
-//! and JSON. Programs use the crates `etl-format`, `etl-schema`, `etl-verify`, `etl-tools` and
-//! `etl-synth` instead.
+//! and JSON. Programs use the crates `etl-format`, `etl-schema`, `etl-events`, `etl-verify`,
+//! `etl-tools` and `etl-synth` instead.
 //!
 //! Exit codes: 0 success, 1 findings (damage, differences, failed checks), 2 error.
 
@@ -35,10 +35,6 @@ mod recording;
 mod rewrite;
 mod schemas;
 mod sink;
-#[cfg(feature = "symbols")]
-mod symbols;
-#[cfg(not(feature = "symbols"))]
-#[path = "no_symbols.rs"]
 mod symbols;
 mod table;
 mod threads;

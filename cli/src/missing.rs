@@ -3,13 +3,13 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
+use etl_events::filter::Filter;
+use etl_events::rows::Conditions;
+use etl_events::schemas;
+use etl_events::survey::Survey;
 use etl_format::read::{Options, Order, Source, Trace};
 use etl_schema::store::SchemaStore;
 use etl_schema::{Field, FieldKind};
-use etl_tools::filter::Filter;
-use etl_tools::rows::Conditions;
-use etl_tools::schemas;
-use etl_tools::survey::Survey;
 
 use crate::Outcome;
 use crate::input::{self, Input, InputArgs};

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use clap::ValueEnum;
 
-pub(crate) use etl_tools::input::size;
+pub(crate) use etl_events::input::size;
 
 use crate::escape::{Style, escape_all_but_colors, escape_controls, one_line};
 

@@ -1,7 +1,8 @@
 //! The arguments that select processes.
 
 use clap::Args;
-use etl_tools::filter::{Filter, SelectError};
+use etl_events::Error;
+use etl_events::filter::Filter;
 use etl_verify::ProcessSelector;
 
 use crate::error::Failure;
@@ -47,7 +48,7 @@ impl ProcessArgs {
         let (selector, limits) = (self.selector(), input.limits());
         filter.select_processes(input.source(), &about.name, &selector, limits).map_err(
             |e| match e {
-                SelectError::Trace(error) => about.not_a_trace(&error.into_source()),
+                Error::Recording(error) => about.not_a_trace(&error.into_source()),
                 error => Failure::new(&about.name, error.to_string()).hint(ProcessArgs::HINT),
             },
         )?;

@@ -9,8 +9,8 @@ use etl_analysis::{
     Analysis, Change, EventRef, Joins, Machine, Observer, ProcessLives, Recording, Sample, Stack,
     UnknownProcess, files,
 };
-use etl_format::Clock;
 use etl_format::read::{FileHeader, Record};
+use etl_format::{Clock, TimeRange};
 
 use crate::Outcome;
 use crate::diagnostics::Condition;
@@ -59,14 +59,11 @@ pub(crate) struct Analyzed<O> {
     /// The indices of the selected processes; `None` where all are.
     pub selected: Option<BTreeSet<usize>>,
     /// The selected time.
-    pub span: TimeSpan,
+    pub range: TimeRange,
     pub observer: O,
     /// What the condition of the files is.
     pub outcome: Outcome,
 }
-
-/// Times of the recording's clock between which something is selected.
-pub(crate) type TimeSpan = (Option<i64>, Option<i64>);
 
 /// When selected processes have their ids, and those of their threads that are theirs before an
 /// event says so.
@@ -76,7 +73,7 @@ impl RecordingArgs {
     /// Reads the recording with an observer for the selected time.
     pub fn analyze<O: Observer>(
         &self,
-        observer: impl FnOnce(TimeSpan) -> O,
+        observer: impl FnOnce(TimeRange) -> O,
     ) -> Result<Analyzed<O>, Failure> {
         self.analyze_files(&self.files, observer)
     }
@@ -85,7 +82,7 @@ impl RecordingArgs {
     pub fn analyze_files<O: Observer>(
         &self,
         files: &[PathBuf],
-        observer: impl FnOnce(TimeSpan) -> O,
+        observer: impl FnOnce(TimeRange) -> O,
     ) -> Result<Analyzed<O>, Failure> {
         self.read(files, false, |span, _| observer(span))
     }
@@ -94,7 +91,7 @@ impl RecordingArgs {
     /// it observes: if there are any, the recording is read for them before.
     pub fn analyze_selected<O: Observer>(
         &self,
-        observer: impl FnOnce(TimeSpan, Option<SelectedProcesses>) -> O,
+        observer: impl FnOnce(TimeRange, Option<SelectedProcesses>) -> O,
     ) -> Result<Analyzed<O>, Failure> {
         self.read(&self.files, true, observer)
     }
@@ -103,7 +100,7 @@ impl RecordingArgs {
         &self,
         files: &[PathBuf],
         selects: bool,
-        observer: impl FnOnce(TimeSpan, Option<SelectedProcesses>) -> O,
+        observer: impl FnOnce(TimeRange, Option<SelectedProcesses>) -> O,
     ) -> Result<Analyzed<O>, Failure> {
         if files.len() > 1
             && let Some(stdin) = files.iter().find(|f| input::is_stdin(f))
@@ -143,8 +140,8 @@ impl RecordingArgs {
         } else {
             None
         };
-        let span = self.span(&recording.timeline().clock())?;
-        let observer = observer(span, selected);
+        let range = self.range(&recording.timeline().clock())?;
+        let observer = observer(range, selected);
         let mut observer = WithProgress { observer, progress: Progress::new(used, false) };
         let analysis = Analysis::new().names(true).addresses(false).threads(self.threads.count());
         let machine = analysis.run(&mut recording, &mut observer).map_err(failed)?;
@@ -154,7 +151,7 @@ impl RecordingArgs {
             let selector = selector.find_others(&machine, &mut recording).map_err(failed)?;
             Some(selector.select(&machine).map_err(|error| self.no_process(&error))?)
         };
-        note_empty_span(span, &machine);
+        note_empty_span(range, &machine);
         let mut outcome = Outcome::Success;
         for ((trace, name), file) in recording.files().iter().zip(machine.files()) {
             let condition = Condition::new(trace.header(), &[], trace.notes());
@@ -162,7 +159,7 @@ impl RecordingArgs {
         }
         let WithProgress { observer, progress } = observer;
         drop(progress);
-        Ok(Analyzed { names, machine, selected, span, observer, outcome })
+        Ok(Analyzed { names, machine, selected, range, observer, outcome })
     }
 
     /// Whether a part of the time is selected.
@@ -171,7 +168,7 @@ impl RecordingArgs {
     }
 
     /// The selected time.
-    pub fn span(&self, clock: &Clock) -> Result<TimeSpan, Failure> {
+    pub fn range(&self, clock: &Clock) -> Result<TimeRange, Failure> {
         filter::span(self.from.as_deref(), self.to.as_deref(), clock)
     }
 
@@ -183,9 +180,11 @@ impl RecordingArgs {
 }
 
 /// Says so if nothing was recorded at the selected time.
-fn note_empty_span((from, to): TimeSpan, machine: &Machine) {
+fn note_empty_span(range: TimeRange, machine: &Machine) {
     let Some((first, last)) = machine.span() else { return };
-    if from.is_some_and(|from| from > last) || to.is_some_and(|to| to <= first) {
+    let is_after = range.from.is_some_and(|from| from.get() > last);
+    let is_before = range.to.is_some_and(|to| to.get() <= first);
+    if is_after || is_before {
         let [first, last] =
             [first, last].map(|time| machine.clock().nanos_since_start(time) as f64 / 1e9);
         stderr_line!("note: nothing was recorded at this time, but from {first:.3} to {last:.3} s");
@@ -249,14 +248,14 @@ impl<O: Observer> Observer for WithProgress<O> {
 /// changes as always.
 #[derive(Debug)]
 pub(crate) struct Between<O> {
-    span: TimeSpan,
+    range: TimeRange,
     threads: Vec<u32>,
     pub observer: O,
 }
 
 impl<O> Between<O> {
-    pub fn new(span: TimeSpan, observer: O) -> Self {
-        Between { span, threads: Vec::new(), observer }
+    pub fn new(range: TimeRange, observer: O) -> Self {
+        Between { range, threads: Vec::new(), observer }
     }
 
     /// Only the records of the threads with these ids; of all if there is none.
@@ -271,8 +270,7 @@ impl<O> Between<O> {
 
     /// Whether a time is selected.
     pub fn has(&self, time: i64) -> bool {
-        let (from, to) = self.span;
-        from.is_none_or(|from| from <= time) && to.is_none_or(|to| time < to)
+        self.range.contains(time)
     }
 }
 

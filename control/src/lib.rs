@@ -25,7 +25,6 @@
 //! # Features
 //! * `proptest` (off by default): the module `strategies`.
 #![forbid(unsafe_code)]
-#![warn(clippy::indexing_slicing, clippy::unreachable)]
 
 pub mod clr;
 pub mod controller;
@@ -34,7 +33,7 @@ pub mod mask;
 #[cfg(any(test, feature = "proptest"))]
 pub mod strategies;
 
-pub use controller::Error;
+pub use controller::error::Error;
 
 /// The code of the page runs with the documentation tests.
 #[cfg(doctest)]

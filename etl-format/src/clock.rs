@@ -1,6 +1,7 @@
 //! Raw timestamps to FILETIME and UTC, in integer arithmetic.
 
 use crate::constants::{ClockType, FILETIME_PER_SECOND};
+use crate::{FileTime, Ticks};
 
 /// Ticks per second that are assumed for a trace without a header event: the frequency of Windows
 /// since version 10, release 1809.
@@ -17,6 +18,18 @@ const DRIFT: u64 = 5_000;
 ///
 /// `filetime = start_time + floor((timestamp - start_timestamp) * 10^7 / frequency)`. Raw
 /// timestamps are never changed, because payloads refer to other records by raw timestamp.
+///
+/// ```
+/// use etl_format::constants::ClockType;
+/// use etl_format::{Clock, FileTime, Ticks};
+///
+/// // A counter with 1,000 ticks in a second that started on 2020-07-29.
+/// let start = FileTime::new(132_404_544_000_000_000);
+/// let clock = Clock::new(ClockType::QPC, start.get(), 5_000, 1_000, 0);
+/// let time = clock.time(5_250);
+/// assert_eq!(time.to_string(), "2020-07-29T00:00:00.2500000Z");
+/// assert_eq!(clock.ticks_at(time), Ticks::new(5_250));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// The kind of clock.
@@ -103,7 +116,21 @@ impl Clock {
         (ticks * per_second).div_euclid(i128::from(self.frequency))
     }
 
-    /// FILETIME of a raw timestamp, saturating at the ends of 64 bits.
+    /// The calendar time of a raw timestamp, saturating at the ends of 64 bits.
+    #[must_use]
+    #[inline]
+    pub fn time(&self, timestamp: impl Into<Ticks>) -> FileTime {
+        FileTime::new(self.filetime(timestamp.into().get()))
+    }
+
+    /// The first raw timestamp whose time is not before `time`: the inverse of [`Clock::time`], for
+    /// turning a time range into timestamps once. Saturates at the ends of 64 bits.
+    #[must_use]
+    pub fn ticks_at(&self, time: FileTime) -> Ticks {
+        Ticks::new(self.timestamp_at(time.get()))
+    }
+
+    /// As [`Clock::time`], in units of 100 ns since 1601.
     #[must_use]
     pub fn filetime(&self, timestamp: i64) -> i64 {
         // The usual clock today ticks in FILETIME units and needs no 128-bit division.
@@ -123,8 +150,7 @@ impl Clock {
         saturate(self.since_start(timestamp, 1_000_000_000))
     }
 
-    /// The first raw timestamp whose FILETIME is not before `filetime`: the inverse of
-    /// [`Clock::filetime`], for turning a time range into timestamps once.
+    /// As [`Clock::ticks_at`], from units of 100 ns since 1601.
     #[must_use]
     pub fn timestamp_at(&self, filetime: i64) -> i64 {
         let since = i128::from(filetime) - i128::from(self.start_time);
@@ -141,26 +167,10 @@ fn saturate(v: i128) -> i64 {
     i64::try_from(v).unwrap_or(if v < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// A FILETIME as UTC in ISO 8601, to its 100 ns: `2020-07-29T00:07:10.6935923Z`.
-///
-/// Proleptic Gregorian calendar, also for years before 1601.
+/// A FILETIME as UTC in ISO 8601, to its 100 ns: the text of a [`FileTime`].
 #[must_use]
 pub fn iso_utc(filetime: i64) -> String {
-    let seconds = filetime.div_euclid(FILETIME_PER_SECOND);
-    let fraction = filetime.rem_euclid(FILETIME_PER_SECOND);
-    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Days are counted from a March 1st, so that the leap day comes last in a year; 1601-01-01 is
-    // 584,694 days after 0000-03-01.
-    let days = days + 584_694;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    let year = era * 400 + year + next;
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{fraction:07}Z")
+    FileTime::new(filetime).to_string()
 }
 
 #[cfg(test)]
@@ -196,21 +206,6 @@ mod tests {
         assert_eq!(first.zeros_apart(&other, 0), None);
         let faster = Clock { frequency: 1_001, ..first };
         assert_eq!((first.is_same_counter(&faster), first.restarted_after(&faster)), (false, None));
-    }
-
-    #[test]
-    fn iso_utc_of_known_dates() {
-        for (filetime, text) in [
-            (0, "1601-01-01T00:00:00.0000000Z"),
-            (FILETIME_UNIX_EPOCH, "1970-01-01T00:00:00.0000000Z"),
-            (FILETIME_UNIX_EPOCH + 951_782_400 * 10_000_000, "2000-02-29T00:00:00.0000000Z"),
-            (FILETIME_UNIX_EPOCH + 951_868_800 * 10_000_000, "2000-03-01T00:00:00.0000000Z"),
-            (132_404_548_306_935_923, "2020-07-29T00:07:10.6935923Z"),
-            (-1, "1600-12-31T23:59:59.9999999Z"),
-        ] {
-            assert_eq!(iso_utc(filetime), text);
-        }
-        let _ = (iso_utc(i64::MIN), iso_utc(i64::MAX));
     }
 
     #[test]

@@ -149,6 +149,9 @@ pub const FILETIME_UNIX_EPOCH: i64 = 116_444_736_000_000_000;
 /// FILETIME units in a second.
 pub const FILETIME_PER_SECOND: i64 = 10_000_000;
 
+/// The process or thread of a record for which Windows knows none: all bits are set.
+pub const UNKNOWN_ID: u32 = u32::MAX;
+
 /// The first half of a kernel-format record's marker word: `SYSTEM_TRACE_VERSION`.
 pub const SYSTEM_TRACE_VERSION: u8 = 2;
 

@@ -32,15 +32,15 @@
 //! writes one, `compress` compresses and decompresses its buffers.
 //!
 //! # Features
-//! None. The crate needs `std`.
+//! `serde`: [`FileTime`] is serialized as text. The crate needs `std`.
 #![forbid(unsafe_code)]
-#![warn(clippy::indexing_slicing, clippy::unreachable)]
 
 pub mod clock;
 pub mod compress;
 pub mod constants;
 pub mod cursor;
 pub mod error;
+mod file_name;
 pub mod guid;
 mod headers;
 mod number;
@@ -49,12 +49,15 @@ pub mod read;
 mod refusal;
 pub mod rewrite;
 pub mod same_machine;
+mod time;
 pub mod write;
 
 pub use clock::Clock;
 pub use error::{Error, ErrorKind, Result};
+pub use file_name::file_name;
 pub use guid::Guid;
 pub use number::parse_number;
+pub use time::{FileTime, OutOfRange, Ticks, TimeRange};
 
 /// The code of the page runs with the documentation tests.
 #[cfg(doctest)]

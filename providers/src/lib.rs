@@ -15,7 +15,6 @@
 //! [`unpack`] returns all tables as one text, [`pack()`] is the inverse: `data/README.md` has the
 //! commands, and says where the facts are from.
 #![forbid(unsafe_code)]
-#![warn(clippy::indexing_slicing, clippy::unreachable)]
 
 mod archive;
 mod block;

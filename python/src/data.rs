@@ -3,16 +3,14 @@
 use std::io;
 use std::sync::Arc;
 
+use etl_events::input::Mapped;
 use etl_format::read::Source;
-use memmap2::Mmap;
 use pyo3::pybacked::PyBackedBytes;
 
 /// All bytes of a trace.
 pub enum Data {
-    /// A file, mapped.
-    Map(Mmap),
-    /// Bytes in memory.
-    Memory(Vec<u8>),
+    /// A file, mapped, or bytes in memory.
+    Mapped(Mapped),
     /// A `bytes` object.
     Python(PyBackedBytes),
 }
@@ -22,8 +20,7 @@ impl Data {
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         match self {
-            Data::Map(map) => map,
-            Data::Memory(bytes) => bytes,
+            Data::Mapped(mapped) => mapped.bytes(),
             Data::Python(bytes) => bytes,
         }
     }

@@ -6,11 +6,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use etl_events::rows::{Conditions, Format, RowWriter};
 use etl_format::Clock;
 use etl_format::constants::PointerSize;
 use etl_format::read::Record;
 use etl_schema::decode::Decoder;
-use etl_tools::rows::{Conditions, Format, RowWriter};
 use foldhash::{HashMap, HashMapExt};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

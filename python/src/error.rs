@@ -1,7 +1,7 @@
 //! Errors as exceptions, with the file, the offset in it, and what to do next.
 
+use etl_events::input::OptionNames;
 use etl_format::ErrorKind;
-use etl_tools::input::OptionNames;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -16,8 +16,11 @@ create_exception!(
 );
 
 /// The options that errors of inputs advise.
-const OPTIONS: OptionNames =
-    OptionNames { member: "member=NAME", max_unpacked: "max_unpacked=64 << 30" };
+const OPTIONS: OptionNames = OptionNames {
+    member: "member=NAME",
+    max_unpacked: "max_unpacked=64 << 30",
+    max_memory: "max_memory=",
+};
 
 /// Why a trace cannot be read.
 #[derive(Clone, Debug)]
@@ -47,7 +50,7 @@ impl Fault {
     }
 
     /// A fault of the bytes of a file.
-    pub fn input(file: &str, error: &etl_tools::input::Error) -> Self {
+    pub fn input(file: &str, error: &etl_events::input::Error) -> Self {
         Fault { hint: error.hint(OPTIONS), ..Fault::new(file, error.message()) }
     }
 

@@ -3,10 +3,10 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use etl_events::header_fields::HeaderFields;
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{ExtendedItem, Record};
 use etl_schema::render;
-use etl_tools::header_fields::HeaderFields;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -49,15 +49,14 @@ impl Event {
         if let Some(context) = decoding.names.as_ref().and_then(|names| names.context()) {
             return Ok(context.ids(&record));
         }
-        let known = |id: Option<u32>| id.filter(|&id| id != u32::MAX);
-        Ok((known(record.process_id()), known(record.thread_id())))
+        Ok((record.known_process_id(), record.known_thread_id()))
     }
 
     /// A name of the process or thread, from the trace as a whole.
     fn name_of(
         &self,
         py: Python<'_>,
-        of: impl FnOnce(&etl_tools::context::Context<'_>, &Record<'_>) -> String + Send,
+        of: impl FnOnce(&etl_events::context::Context<'_>, &Record<'_>) -> String + Send,
     ) -> PyResult<Option<String>> {
         let (record, decoding) = self.parts()?;
         let name = if let Some(names) = decoding.names.as_ref() {

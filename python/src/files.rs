@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use etl_analysis::Machine;
 use etl_analysis::files::{Timeline, machines};
+use etl_events::context::{self, Context};
+use etl_events::schemas::SchemasOfTraces;
 use etl_format::read::{Limits, Options};
 use etl_format::{Clock, ErrorKind};
 use etl_schema::store::SchemaStore;
-use etl_tools::context::{self, Context, Machine};
-use etl_tools::schemas::SchemasOfTraces;
 use self_cell::self_cell;
 
 use crate::error::Fault;

@@ -5,9 +5,9 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use etl_events::input::{Bytes, Head, Mapped, Unpacker};
 use etl_format::read::{FileHeader, Limits, Options, Spooled, Trace};
 use etl_format::{Clock, ErrorKind};
-use etl_tools::input::{Bytes, Head, Unpacker};
 use pyo3::exceptions::{PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -15,7 +15,6 @@ use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PyString, PyTuple}
 
 use crate::data::{Data, SharedSource};
 use crate::error::Fault;
-use crate::map;
 
 /// An opened trace.
 pub struct Input {
@@ -148,23 +147,16 @@ fn unpack(bytes: Bytes, name: &str, opening: &Opening) -> PyResult<(Bytes, Head)
 /// All bytes, in memory or mapped.
 fn loaded(bytes: Bytes, head: Head, name: String, opening: &Opening) -> PyResult<Input> {
     let data = match bytes.whole().map_err(|error| Fault::input(&name, &error))? {
-        Spooled::Memory(bytes) => Data::Memory(bytes),
+        Spooled::Memory(bytes) => Mapped::from(bytes),
         Spooled::File(file) => {
-            let mut file = file.into_inner();
-            let failed = |error: io::Error| os_error(&error, &name);
+            let file = file.into_inner();
             // A temporary file is of this process alone.
-            let mapped = opening.mmap || head.from.is_some();
-            if mapped && file.metadata().map_err(failed)?.len() > 0 {
-                Data::Map(map::map(&file).map_err(failed)?)
-            } else {
-                let mut bytes = Vec::new();
-                io::Seek::rewind(&mut file).map_err(failed)?;
-                file.read_to_end(&mut bytes).map_err(failed)?;
-                Data::Memory(bytes)
-            }
+            let is_mapped = opening.mmap || head.from.is_some();
+            let read = if is_mapped { Mapped::new(&file) } else { Mapped::read(&file) };
+            read.map_err(|error| os_error(&error, &name))?
         }
     };
-    checked(data, &head, name, opening)
+    checked(Data::Mapped(data), &head, name, opening)
 }
 
 /// Checks that the bytes are a trace.

@@ -1,7 +1,7 @@
 //! The Python package `etwkit`: Windows event traces (`.etl`) as events, tables and reports.
 //!
 //! `etwkit/__init__.py` and `etwkit/_native.pyi` are what users see of it.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod arrow;
 mod chunk;
@@ -11,7 +11,6 @@ mod error;
 mod event;
 mod files;
 mod input;
-mod map;
 mod memory;
 mod reader;
 mod scenario;
@@ -22,7 +21,7 @@ mod values;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use etl_tools::input::Unpacker;
+use etl_events::input::Unpacker;
 use files::Files;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+use etl_events::filter::Filter;
 use etl_format::constants::RecordKind;
 use etl_format::read::{Options, Order, OrderCheck, Record, RecordBatch, Records, Trace};
-use etl_tools::filter::Filter;
 
 use crate::chunk::Chunk;
 use crate::data::SharedSource;

@@ -2,11 +2,13 @@
 
 use etl_analysis::ProcessSelector;
 use etl_control::enable::Enablement;
+use etl_events::Error;
+use etl_events::filter::Filter;
+use etl_events::rows::Conditions;
 use etl_format::Clock;
+use etl_format::{Clock, Ticks, TimeRange};
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{Order, Trace};
-use etl_tools::filter::{Filter, SelectError};
-use etl_tools::rows::Conditions;
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySet, PyString, PyTuple};
@@ -182,14 +184,16 @@ impl Selection {
                 enablement: Enablement::new(self.level, self.keyword),
                 processes: self.pids.clone(),
                 threads: self.threads.clone(),
-                from: self.start.map(|time| time.timestamp(start, &clock)),
-                to: self.end.map(|time| time.timestamp(start, &clock)),
+                time: TimeRange::new(
+                    self.start.map(|time| Ticks::new(time.timestamp(start, &clock))),
+                    self.end.map(|time| Ticks::new(time.timestamp(start, &clock))),
+                ),
                 ..Filter::of_providers(&self.providers)
             };
             let (source, name) = (input.source(), &input.name);
             match filter.select_processes(source, name, &selector, files.limits) {
                 Ok(()) => found = true,
-                Err(SelectError::Trace(error)) => {
+                Err(Error::Recording(error)) => {
                     return Err(Fault::format(name, &error.into_source()));
                 }
                 Err(error) => {

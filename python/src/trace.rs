@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use etl_analysis::OwnerCounts;
+use etl_events::survey::{Report, Survey};
 use etl_format::read::{Order, Trace as Opened};
-use etl_tools::processes::OwnerCounts;
-use etl_tools::survey::{Report, Survey};
 use etl_verify::{Config, Enabled, Format, ProcessSelector, Verifier};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -141,11 +141,12 @@ impl Trace {
             None => Config::default(),
         };
         let allow: Vec<String> = select::several(allow.as_ref())?;
-        settings.policy.deny.retain(|name| !allow.contains(name));
-        settings.policy.deny.extend(select::several::<String>(deny.as_ref())?);
-        settings.policy.allow.extend(allow);
-        if let Some(unknown) = settings.policy.unknown() {
-            return Err(PyValueError::new_err(format!("{unknown}: unknown rule")));
+        let unknown = |name: &str| PyValueError::new_err(format!("{name}: unknown rule"));
+        for name in &allow {
+            settings.policy = settings.policy.overrule(name).map_err(|_| unknown(name))?;
+        }
+        for name in &select::several::<String>(deny.as_ref())? {
+            settings.policy = settings.policy.deny(name).map_err(|_| unknown(name))?;
         }
         for text in select::several::<String>(enable.as_ref())? {
             let enabled = Enabled::parse(&text);
@@ -335,7 +336,7 @@ fn info(input: &Input, files: &Files, callback: &mut Callback) -> Result<String,
         owners.iter_mut().for_each(|owners| owners.add(record));
         callback.add(record.bytes().len() as u64);
     });
-    let survey = survey.map_err(|error| failed(error.format_error()))?;
+    let survey = survey.map_err(|error| failed(&error))?;
     drop(trace);
     let source = (input.source(), files.limits);
     let report = Report::new(survey, &input.name, source, &[], owners);

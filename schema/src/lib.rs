@@ -52,7 +52,6 @@
 //! # Features
 //! * `proptest` (off by default): the module `testing::strategies`.
 #![forbid(unsafe_code)]
-#![warn(clippy::indexing_slicing, clippy::unreachable)]
 
 pub mod clr;
 pub mod decode;

@@ -49,7 +49,6 @@
 //! * `run`: the event loop.
 //! * [`corpus`]: the scripts of the corpus, and templates.
 #![forbid(unsafe_code)]
-#![warn(clippy::indexing_slicing, clippy::unreachable)]
 
 mod clr;
 pub mod corpus;

@@ -2,7 +2,7 @@
 
 use etl_format::Guid;
 use etl_format::constants::{MARKER_EVENT_TRACE, MessageFlags, PointerSize};
-use etl_format::read::{self, ExtendedItem, Header};
+use etl_format::read::{self, ExtendedItem, Header, RawItem};
 use etl_format::write::record::{
     Event, Extended, Full, Instance, Message, MessageMarker, PerfInfo, Raw, Record as _, System,
 };
@@ -99,7 +99,7 @@ fn event(
     let (mut items, mut extended) = (record.extended(), Vec::new());
     let typed = record.extended().zip(words.iter().zip(&narrow));
     for (item, (words, narrow)) in typed {
-        let (kind, data) = items.next_raw().expect("as many as typed ones");
+        let RawItem { kind, data } = items.next_raw().expect("as many as typed ones");
         extended.push(match item {
             ExtendedItem::RelatedActivity(guid) => Extended::RelatedActivity(guid),
             ExtendedItem::Stack(s) if s.wide => {

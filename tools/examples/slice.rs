@@ -8,9 +8,10 @@ mod input;
 
 use std::io::Cursor;
 
+use etl_events::Subject;
 use etl_format::read::{Options, Order, Record, Trace};
 use etl_format::write::File;
-use etl_tools::slice::{Slicer, Subject, Summary};
+use etl_tools::slice::{Slicer, Summary};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 

@@ -5,8 +5,6 @@
 //! * [`scrub`](mod@scrub): a trace without names, paths and other private data.
 //! * [`merge`], [`repair`], [`compress`]: several traces in one, a valid trace from a damaged one,
 //!   and compressed or decompressed buffers.
-//! * [`survey`], [`processes`](mod@processes): a summary of a trace, and its processes.
-//! * [`filter`], [`rows`]: events selected, and written as text, JSON lines, CSV or XML.
 //!
 //! Each operation is a builder with a method `run`:
 //!
@@ -32,29 +30,15 @@
 //! # Examples
 //! Programs in `examples/`, which run as they are (`cargo run --example compare`): `compare`
 //! compares two traces, `slice` extracts a piece of one, `scrub` makes one safe to share.
-//!
-//! # Features
-//! `unpack`: the module `input`, which unpacks gzip, Zstandard and ZIP files.
 #![forbid(unsafe_code)]
-#![warn(clippy::indexing_slicing, clippy::unreachable)]
 
 mod compression;
-pub mod context;
+mod damage;
 pub mod diff;
 mod error;
-pub mod filter;
-mod head_key;
-pub mod header_fields;
-#[cfg(feature = "unpack")]
-pub mod input;
 mod on_record;
-pub mod problem;
-pub mod processes;
-pub mod rows;
-pub mod schemas;
 pub mod scrub;
 pub mod slice;
-pub mod survey;
 
 pub use error::{Error, Result, Side};
 use on_record::OnRecord;

@@ -10,6 +10,25 @@ use crate::{Error, Result};
 
 /// Findings of earlier reports, by trace, rule and process. Messages, times and process ids differ
 /// from recording to recording and are not compared.
+///
+/// ```
+/// use etl_verify::{Baseline, Verifier};
+///
+/// # let trace = etl_schema::testing::snapshot::example();
+/// // `trace` has the bytes of an `.etl` file, of which the end is missing.
+/// let trace = &trace[..trace.len() - 100];
+/// let report = Verifier::new().verify(trace, "app.etl")?;
+/// let accepted = Baseline::of(&[report]);
+/// let text = accepted.json();
+///
+/// // The next time, the same findings do not fail the check.
+/// let mut report = Verifier::new().verify(trace, "app.etl")?;
+/// assert!(!report.verdict.passes());
+/// Baseline::parse(&text)?.accept(&mut report);
+/// assert!(report.findings.iter().all(|finding| finding.is_known));
+/// assert!(report.verdict.passes());
+/// # Ok::<(), etl_verify::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Baseline {
     entries: BTreeMap<Key, Entry>,
@@ -119,7 +138,7 @@ impl Baseline {
 
 impl Key {
     fn of(report: &Report, finding: &Finding) -> Self {
-        let path = report.file.rsplit(['/', '\\']).next().unwrap_or_default();
+        let path = etl_format::file_name(&report.file);
         let process = finding.pid.map(|_| finding.process_name.clone());
         Key { file: Some(path.to_owned()), rule: finding.rule.to_owned(), process }
     }

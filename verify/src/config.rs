@@ -61,6 +61,17 @@ impl Config {
 
     /// Reads the text of a configuration file.
     ///
+    /// ```
+    /// use etl_verify::Config;
+    ///
+    /// let config = Config::parse("deny = [\"rundown\"]\nmin-coverage = 99.5")?;
+    /// assert_eq!(config.policy.denied(), ["rundown"]);
+    /// assert_eq!(config.policy.gates().coverage, Some(99.5));
+    ///
+    /// assert!(Config::parse("deny = [\"rundwon\"]").is_err());
+    /// # Ok::<(), etl_verify::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the text is no TOML, or has unknown keys, unknown rules, or values out of range.
     pub fn parse(text: &str) -> Result<Self> {
@@ -78,10 +89,15 @@ impl Config {
                 return Err(Error::Percentage { key, value });
             }
         }
-        let (deny, allow, severities) = (file.deny, file.allow, file.severity);
-        let policy = Policy { deny, allow, gates, severities };
-        if let Some(unknown) = policy.unknown() {
-            return Err(Error::UnknownRule(unknown.to_owned()));
+        let mut policy = Policy::new().require(gates);
+        for name in file.deny {
+            policy = policy.deny(name)?;
+        }
+        for name in file.allow {
+            policy = policy.allow(name)?;
+        }
+        for (name, severity) in file.severity {
+            policy = policy.severity(name, severity)?;
         }
         let mut enabled = Vec::new();
         for text in &file.enable {
@@ -108,10 +124,10 @@ mod tests {
             "#,
         );
         let config = config.unwrap();
-        assert_eq!(config.policy.deny, ["rundown"]);
-        assert_eq!(config.policy.gates, Gates { coverage: Some(99.5), ..Gates::default() });
+        assert_eq!(config.policy.denied(), ["rundown"]);
+        assert_eq!(*config.policy.gates(), Gates { coverage: Some(99.5), ..Gates::default() });
         let severities = [("activity".to_owned(), SeverityOverride::Off)];
-        assert_eq!(config.policy.severities, severities.into());
+        assert_eq!(*config.policy.severities(), severities.into());
         assert_eq!(config.enabled.len(), 2);
         assert_eq!(Config::parse("").unwrap(), Config::default());
     }

@@ -1,9 +1,11 @@
 //! A finding: what breaks a rule, where and when.
 
-use etl_format::Clock;
+use etl_analysis::machine::Process;
+use etl_format::{FileTime, Ticks};
 use serde::Serialize;
 
-use crate::facts::{Carried, Facts, Process};
+use crate::checks::Facts;
+use crate::checks::carried::Carried;
 use crate::loss;
 
 etl_schema::named! {
@@ -46,8 +48,34 @@ impl Outcome {
 }
 
 /// Something that breaks a rule.
+///
+/// ```
+/// use etl_verify::{Rule, Severity, Verifier};
+///
+/// # let trace = etl_schema::testing::snapshot::example();
+/// // `trace` has the bytes of an `.etl` file, of which the end is missing.
+/// let trace = &trace[..trace.len() - 100];
+/// let report = Verifier::new().verify(trace, "app.etl")?;
+/// for finding in &report.findings {
+///     // Errors come first.
+///     let when = finding.time.map(|time| time.to_string()).unwrap_or_default();
+///     println!("{:?} {} {when} {}", finding.severity, finding.rule, finding.message);
+/// }
+/// let damage = report.findings.iter().find(|finding| finding.rule == "file.damaged");
+/// let damage = damage.ok_or("the damage was not found")?;
+/// assert!(damage.is_decided() && damage.offset.is_some());
+///
+/// // What to do is part of the rule.
+/// let rule = Rule::find(damage.rule).ok_or("every finding has a rule")?;
+/// assert!(!rule.remedy.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(description = "Something that breaks a rule.")
+)]
 #[non_exhaustive]
 pub struct Finding {
     /// Id of the rule; never changes.
@@ -63,7 +91,8 @@ pub struct Finding {
     /// The process, if the finding is about one.
     pub pid: Option<u32>,
     /// When, as UTC in ISO 8601, if the finding has a time.
-    pub time: Option<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub time: Option<FileTime>,
     /// The processor whose buffer shows it, where it can be shown.
     pub processor: Option<u16>,
     /// File offset of the record that shows it, or of its buffer if that is compressed or shows it
@@ -84,13 +113,13 @@ pub struct Finding {
     pub(crate) process_name: String,
     /// The time in ticks of the recording's clock.
     #[serde(skip)]
-    pub(crate) timestamp: Option<i64>,
+    pub(crate) timestamp: Option<Ticks>,
 }
 
 impl Finding {
     /// When, in ticks of the recording's clock, if the finding has a time.
     #[must_use]
-    pub fn timestamp(&self) -> Option<i64> {
+    pub fn timestamp(&self) -> Option<Ticks> {
         self.timestamp
     }
 
@@ -146,15 +175,16 @@ impl Found<'_> {
     /// The finding is about a process, and perhaps a time.
     pub fn of(self, process: &Process, timestamp: Option<i64>) -> Self {
         self.finding.pid = Some(process.pid());
-        self.finding.process = index_of(self.facts.processes(), process);
+        self.finding.process = index_of(self.facts.machine.processes(), process);
         process.name().clone_into(&mut self.finding.process_name);
         self.at(timestamp)
     }
 
     /// The finding has a time.
     pub fn at(self, timestamp: Option<i64>) -> Self {
-        self.finding.time = timestamp.map(|timestamp| utc(self.facts.clock(), timestamp));
-        self.finding.timestamp = timestamp;
+        let clock = self.facts.machine.clock();
+        self.finding.time = timestamp.map(|timestamp| clock.time(timestamp));
+        self.finding.timestamp = timestamp.map(Ticks::new);
         self
     }
 
@@ -185,7 +215,7 @@ impl Found<'_> {
     pub fn unless_lost(self, from: Option<i64>, to: Option<i64>) -> Self {
         match self.facts.lost(self.carried, from, to) {
             Some(lost) => {
-                let because = loss::message(self.facts.clock(), lost);
+                let because = loss::message(self.facts.machine.clock(), lost);
                 self.undecided(because)
             }
             None => self,
@@ -198,9 +228,4 @@ fn index_of(processes: &[Process], process: &Process) -> Option<usize> {
     let first = processes.as_ptr().addr();
     let bytes = std::ptr::from_ref(process).addr().checked_sub(first)?;
     Some(bytes / size_of::<Process>()).filter(|&index| index < processes.len())
-}
-
-/// UTC of a timestamp in ISO 8601, to 100 ns.
-pub(crate) fn utc(clock: &Clock, timestamp: i64) -> String {
-    etl_format::clock::iso_utc(clock.filetime(timestamp))
 }

@@ -28,7 +28,19 @@ impl Gates {
         ]
     }
 
-    /// These gates, and those of `other` where these require nothing.
+    /// These gates; where they require nothing, the gates of `other`.
+    ///
+    /// ```
+    /// use etl_verify::Gates;
+    ///
+    /// let mut strict = Gates::default();
+    /// strict.coverage = Some(99.9);
+    /// let mut file = Gates::default();
+    /// file.coverage = Some(95.0);
+    /// file.named_methods = Some(100.0);
+    /// let gates = strict.or(file);
+    /// assert_eq!((gates.coverage, gates.named_methods), (Some(99.9), Some(100.0)));
+    /// ```
     #[must_use]
     pub fn or(self, other: Gates) -> Gates {
         Gates {

@@ -20,7 +20,6 @@ mod baseline;
 mod checks;
 mod config;
 mod error;
-mod facts;
 mod finding;
 mod gates;
 mod locate;
@@ -34,22 +33,23 @@ mod verifier;
 mod wrap;
 
 pub use baseline::Baseline;
-pub use checks::enablement::Enabled;
+pub use checks::enablement::{Enabled, EnablementSource};
 pub use config::Config;
 pub use error::{Error, Result};
 pub use etl_analysis::ProcessSelector;
 pub use etl_analysis::address::Tally;
 pub use etl_analysis::loss::LossKind;
 pub use etl_analysis::machine::{Counts, UnresolvedCause};
+pub use etl_schema::clr::Enumeration;
 pub use finding::{Finding, Outcome, Severity};
 pub use gates::Gates;
 pub use policy::{Policy, SeverityOverride};
 #[cfg(feature = "schema")]
 pub use report::report_schema;
 pub use report::{
-    CauseReport, ClrReport, Coverage, EnabledReport, EventCount, Format, LossReport, MachineReport,
-    ProcessReport, ProviderCount, Report, RuleReport, RundownReport, SCHEMA_VERSION, SessionReport,
-    UnresolvedAddress, Verdict, lines, render,
+    CauseReport, ClrReport, Coverage, CoverageRow, EnabledReport, EventCount, Format, LossReport,
+    MachineReport, Paint, ProcessReport, ProviderCount, Report, RuleReport, RundownReport,
+    SCHEMA_VERSION, SessionKind, SessionReport, UnresolvedAddress, Verdict, lines, render,
 };
 pub use rules::{RULES, Rule, rules_page};
 pub use truth::Truth;

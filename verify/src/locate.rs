@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use etl_analysis::files::Timeline;
 use etl_analysis::{Error, Recording};
 use etl_format::read::{BufferEntry, Record, Source, Trace};
 
-use crate::facts::Facts;
-use crate::facts::source::Timeline;
+use crate::checks::Facts;
 use crate::finding::{Finding, Severity};
 
 /// How many times are looked up, those of the most severe findings first.
@@ -43,7 +43,7 @@ pub(crate) fn locate<S: Source>(
         // The most severe findings come first.
         let max = if finding.severity > Severity::Note { MAX_TIMES } else { MAX_TIMES_OF_NOTES };
         if let (Some(timestamp), true) = (finding.timestamp, wanted.len() < max) {
-            wanted.entry(timestamp).or_insert(finding.pid);
+            wanted.entry(timestamp.get()).or_insert(finding.pid);
         }
     }
     if wanted.is_empty() {
@@ -52,11 +52,11 @@ pub(crate) fn locate<S: Source>(
     let mut found: BTreeMap<i64, Vec<Location>> = BTreeMap::new();
     let mut budget = MAX_BUFFERS;
     for (index, (trace, name)) in recording.files_mut().iter_mut().enumerate() {
-        let search = Search { index, timeline: facts.timeline(), wanted: &wanted };
+        let search = Search { index, timeline: facts.machine.timeline(), wanted: &wanted };
         search.run(trace, &mut budget, &mut found).map_err(|e| Error::new(index, name, e))?;
     }
     for finding in findings.iter_mut().filter(|f| f.offset.is_none()) {
-        let Some(found) = finding.timestamp.and_then(|t| found.get(&t)) else { continue };
+        let Some(found) = finding.timestamp.and_then(|t| found.get(&t.get())) else { continue };
         let own = found.iter().find(|l| l.pid.is_some() && l.pid == finding.pid);
         let Some(location) = own.or(found.first()) else { continue };
         finding.file = recording.files().get(location.source).map(|(_, name)| name.clone());

@@ -8,22 +8,44 @@ use serde::Deserialize;
 use crate::finding::{Finding, Severity};
 use crate::gates::Gates;
 use crate::rules::{RULES, Rule};
+use crate::{Error, Result};
 
 /// How severe findings are, and which are left out.
+///
+/// A name is the id of a rule or the name of a family of rules. A name that is neither is rejected:
+///
+/// ```
+/// use etl_verify::{Policy, SeverityOverride};
+///
+/// let policy = Policy::new()
+///     .deny("rundown")?
+///     .allow("file.sequence-gap")?
+///     .severity("activity", SeverityOverride::Off)?;
+/// assert_eq!(policy.denied(), ["rundown"]);
+///
+/// let error = Policy::new().deny("rundwon").unwrap_err();
+/// assert_eq!(error.to_string(), "\"rundwon\" is no rule and no family of rules");
+/// # Ok::<(), etl_verify::Error>(())
+/// ```
+///
+/// In a test of your own, warnings can be errors:
+///
+/// ```no_run
+/// use etl_format::read::FileSource;
+/// use etl_verify::{Policy, Verifier};
+///
+/// let policy = Policy::new().deny(Policy::WARNINGS)?;
+/// let trace = FileSource::new(std::fs::File::open("app.etl")?)?;
+/// let report = Verifier::new().policy(policy).verify(trace, "app.etl")?;
+/// assert!(report.verdict.passes(), "{}", report.text());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
 pub struct Policy {
-    /// Rules, or families of rules, whose findings are errors. [`Policy::WARNINGS`] makes every
-    /// warning an error that is left after all other settings.
-    pub deny: Vec<String>,
-    /// Rules, or families of rules, whose findings are left out. What is denied as well is an
-    /// error, except a rule that is named here and denied by its family alone.
-    pub allow: Vec<String>,
-    /// Shares of addresses that must be reached.
-    pub gates: Gates,
-    /// Severities of rules, or of families of rules. A rule's precedes its family's; `deny` and
-    /// `allow` precede both.
-    pub severities: BTreeMap<String, SeverityOverride>,
+    deny: Vec<String>,
+    allow: Vec<String>,
+    gates: Gates,
+    severities: BTreeMap<String, SeverityOverride>,
 }
 
 /// A severity that a user sets for a rule.
@@ -41,34 +63,142 @@ pub enum SeverityOverride {
 }
 
 impl Policy {
-    /// The word in [`Policy::deny`] that means all warnings.
+    /// The name that [`Policy::deny`] takes for all warnings.
     pub const WARNINGS: &'static str = "warnings";
 
-    /// The first name of the policy that is neither a rule nor a family of rules.
+    /// A policy with the severities of the rules, which leaves nothing out.
     #[must_use]
-    pub fn unknown(&self) -> Option<&str> {
-        let known = |name: &str| RULES.iter().any(|r| r.id == name || r.family() == name);
-        let deny = self.deny.iter().filter(|name| *name != Self::WARNINGS);
-        let names = deny.chain(&self.allow).chain(self.severities.keys());
-        names.map(String::as_str).find(|name| !known(name))
+    pub fn new() -> Self {
+        Policy::default()
     }
 
-    /// Adds rules, or families of rules, to [`Policy::allow`], and takes their rules out of what is
-    /// denied so far: of a family that is denied, the others stay.
-    pub fn overrule(&mut self, allow: &[String]) {
+    /// Makes the findings of a rule or of a family errors. [`Policy::WARNINGS`] makes every warning
+    /// an error that is left after all other settings.
+    ///
+    /// # Errors
+    /// [`Error::UnknownRule`] if there is no such rule and no such family.
+    pub fn deny(mut self, name: impl Into<String>) -> Result<Self> {
+        let name = name.into();
+        if name != Self::WARNINGS {
+            check_name(&name)?;
+        }
+        self.deny.push(name);
+        Ok(self)
+    }
+
+    /// Leaves out the findings of a rule or of a family. A denied rule stays an error, unless the
+    /// rule is allowed by its id and denied by its family.
+    ///
+    /// ```
+    /// use etl_verify::Policy;
+    ///
+    /// let policy = Policy::new().allow("activity")?;
+    /// assert_eq!(policy.allowed(), ["activity"]);
+    /// assert!(Policy::new().allow(Policy::WARNINGS).is_err(), "only `deny` takes it");
+    /// # Ok::<(), etl_verify::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownRule`] if there is no such rule and no such family.
+    pub fn allow(mut self, name: impl Into<String>) -> Result<Self> {
+        let name = name.into();
+        check_name(&name)?;
+        self.allow.push(name);
+        Ok(self)
+    }
+
+    /// Allows a rule or a family, and no longer denies its rules. If the family of a rule is
+    /// denied, the other rules of the family stay denied. For an option that overrides a
+    /// configuration file.
+    ///
+    /// ```
+    /// use etl_verify::Policy;
+    ///
+    /// let file = Policy::new().deny("rundown")?;
+    /// let policy = file.overrule("rundown.endless")?;
+    /// assert!(!policy.denied().iter().any(|name| name == "rundown.endless"));
+    /// assert!(policy.denied().iter().any(|name| name == "rundown.process-exited"));
+    /// # Ok::<(), etl_verify::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownRule`] if there is no such rule and no such family.
+    pub fn overrule(mut self, name: impl Into<String>) -> Result<Self> {
+        let allow = [name.into()];
         let denied = std::mem::take(&mut self.deny);
         for name in denied {
-            if !RULES
-                .iter()
-                .any(|r| Self::names(std::slice::from_ref(&name), r.id) && Self::names(allow, r.id))
-            {
+            if !RULES.iter().any(|r| {
+                Self::names(std::slice::from_ref(&name), r.id) && Self::names(&allow, r.id)
+            }) {
                 self.deny.push(name);
                 continue;
             }
-            let left = RULES.iter().filter(|r| r.family() == name && !Self::names(allow, r.id));
+            let left = RULES.iter().filter(|r| r.family() == name && !Self::names(&allow, r.id));
             self.deny.extend(left.map(|r| r.id.to_owned()));
         }
-        self.allow.extend(allow.iter().cloned());
+        let [name] = allow;
+        self.allow(name)
+    }
+
+    /// Sets the severity of a rule or of a family. The severity of a rule precedes the severity of
+    /// its family; [`Policy::deny`] and [`Policy::allow`] precede both.
+    ///
+    /// ```
+    /// use etl_verify::{Policy, SeverityOverride};
+    ///
+    /// let policy = Policy::new()
+    ///     .severity("file", SeverityOverride::Note)?
+    ///     .severity("file.events-lost", SeverityOverride::Error)?;
+    /// assert_eq!(policy.severities()["file.events-lost"], SeverityOverride::Error);
+    /// # Ok::<(), etl_verify::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownRule`] if there is no such rule and no such family.
+    pub fn severity(mut self, name: impl Into<String>, severity: SeverityOverride) -> Result<Self> {
+        let name = name.into();
+        check_name(&name)?;
+        self.severities.insert(name, severity);
+        Ok(self)
+    }
+
+    /// Requires these shares of addresses to resolve. A share that is set replaces an earlier one.
+    ///
+    /// ```
+    /// use etl_verify::{Gates, Policy};
+    ///
+    /// let mut gates = Gates::default();
+    /// gates.coverage = Some(99.5);
+    /// let policy = Policy::new().require(gates);
+    /// assert_eq!(policy.gates().coverage, Some(99.5));
+    /// ```
+    #[must_use]
+    pub fn require(self, gates: Gates) -> Self {
+        Policy { gates: gates.or(self.gates), ..self }
+    }
+
+    /// The rules and families whose findings are errors, and [`Policy::WARNINGS`].
+    #[must_use]
+    pub fn denied(&self) -> &[String] {
+        &self.deny
+    }
+
+    /// The rules and families whose findings are left out.
+    #[must_use]
+    pub fn allowed(&self) -> &[String] {
+        &self.allow
+    }
+
+    /// The shares of addresses that have to resolve.
+    #[must_use]
+    pub fn gates(&self) -> &Gates {
+        &self.gates
+    }
+
+    /// The severities of rules and families.
+    #[must_use]
+    pub fn severities(&self) -> &BTreeMap<String, SeverityOverride> {
+        &self.severities
     }
 
     /// Whether a list names a rule or its family.
@@ -83,7 +213,7 @@ impl Policy {
     }
 
     /// The severity that is set for a rule or else for its family.
-    fn severity(&self, id: &str) -> Option<SeverityOverride> {
+    fn severity_of(&self, id: &str) -> Option<SeverityOverride> {
         let of = |name: &str| self.severities.get(name).copied();
         of(id).or_else(|| of(Rule::find(id)?.family()))
     }
@@ -92,7 +222,7 @@ impl Policy {
     pub(crate) fn apply(&self, findings: &mut Vec<Finding>) -> u64 {
         let before = findings.len();
         findings.retain_mut(|finding| {
-            let severity = self.severity(finding.rule);
+            let severity = self.severity_of(finding.rule);
             if self.denies(finding.rule) {
                 finding.severity = Severity::Error;
                 return true;
@@ -114,6 +244,14 @@ impl Policy {
     }
 }
 
+/// A rule or a family has this name.
+fn check_name(name: &str) -> Result<()> {
+    if RULES.iter().any(|rule| rule.id == name || rule.family() == name) {
+        return Ok(());
+    }
+    Err(Error::UnknownRule(name.to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,8 +259,7 @@ mod tests {
     #[test]
     fn overrule_takes_rules_out_of_what_is_denied() {
         let left = |denied: &str, allowed: &str| {
-            let mut policy = Policy { deny: vec![denied.to_owned()], ..Policy::default() };
-            policy.overrule(&[allowed.to_owned()]);
+            let policy = Policy::new().deny(denied).unwrap().overrule(allowed).unwrap();
             let finding = |rule| Finding::new(rule, Severity::Warning, String::new());
             let mut found = vec![finding("rundown.process-exited"), finding("rundown.endless")];
             policy.apply(&mut found);
@@ -168,11 +305,9 @@ mod tests {
                 finding("activity.no-stop", Severity::Note),
             ]
         };
-        let mut policy = Policy::default();
-        policy.deny.push(Policy::WARNINGS.to_owned());
-        policy.allow.push("file.events-lost".to_owned());
-        policy.severities.insert("rundown".to_owned(), SeverityOverride::Note);
-        assert_eq!(policy.unknown(), None);
+        let policy = Policy::new().deny(Policy::WARNINGS).unwrap();
+        let policy = policy.allow("file.events-lost").unwrap();
+        let policy = policy.severity("rundown", SeverityOverride::Note).unwrap();
         let mut found = findings();
         assert_eq!(policy.apply(&mut found), 1);
         let left: Vec<_> = found.iter().map(|f| (f.rule, f.severity)).collect();
@@ -184,7 +319,5 @@ mod tests {
                 ("activity.no-stop", Severity::Note),
             ]
         );
-        policy.allow.push(Policy::WARNINGS.to_owned());
-        assert_eq!(policy.unknown(), Some(Policy::WARNINGS), "only --deny takes it");
     }
 }

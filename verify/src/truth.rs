@@ -91,6 +91,19 @@ impl Request {
 impl Truth {
     /// Reads the lines of a `truth.jsonl`.
     ///
+    /// ```no_run
+    /// use std::fs::File;
+    /// use std::io::BufReader;
+    ///
+    /// use etl_verify::{Truth, Verifier};
+    ///
+    /// let truth = Truth::read(BufReader::new(File::open("out/truth.jsonl")?))?;
+    /// let enabled = truth.of("clr.etl").unwrap_or_default();
+    /// let trace = std::fs::read("out/clr.etl")?;
+    /// let report = Verifier::new().enabled(enabled).verify(trace.as_slice(), "clr.etl")?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// When a line cannot be read, with its number.
     pub fn read(lines: impl BufRead) -> Result<Self> {

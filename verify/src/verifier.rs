@@ -115,7 +115,20 @@ impl<'a> Verifier<'a> {
         Verifier { progress: Some(Box::new(progress)), ..self }
     }
 
-    /// Verifies a trace. The report and errors call it `name`. Damage is no error but a finding.
+    /// Verifies a trace. The report and errors call it `name`. Damage is a finding, not an error.
+    ///
+    /// ```
+    /// use etl_verify::Verifier;
+    ///
+    /// # let trace = etl_schema::testing::snapshot::example();
+    /// // `trace` has the bytes of an `.etl` file.
+    /// let report = Verifier::new().verify(trace.as_slice(), "app.etl")?;
+    /// assert!(report.verdict.passes(), "{}", report.text());
+    ///
+    /// let error = Verifier::new().verify(&b"not a trace"[..], "app.etl").unwrap_err();
+    /// assert!(error.to_string().contains("app.etl"));
+    /// # Ok::<(), etl_verify::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the bytes are not a trace, or cannot be read; when a selected process is not in it.
@@ -124,7 +137,18 @@ impl<'a> Verifier<'a> {
     }
 
     /// Verifies several files as one recording, in time order: those of the runtime and the rundown
-    /// session, for example, that have not been merged.
+    /// session, for example, that have not been merged. Each file comes with its name.
+    ///
+    /// ```no_run
+    /// use etl_verify::Verifier;
+    ///
+    /// let runtime = std::fs::read("clr1.etl")?;
+    /// let rundown = std::fs::read("clr2.etl")?;
+    /// let files = [(runtime.as_slice(), "clr1.etl"), (rundown.as_slice(), "clr2.etl")];
+    /// let report = Verifier::new().verify_together(files)?;
+    /// assert_eq!(report.file, "clr1.etl + clr2.etl");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Verifier::verify`].
@@ -146,17 +170,17 @@ impl<'a> Verifier<'a> {
         let selected = if self.selector.is_empty() {
             None
         } else {
-            let selector = self.selector.clone().find_others(&facts, &mut recording)?;
-            Some(selector.select(&facts)?)
+            let selector = self.selector.clone().find_others(&facts.machine, &mut recording)?;
+            Some(selector.select(&facts.machine)?)
         };
-        let mut findings = Check::all(&facts, &self.policy.gates, || recording.check_memory())?;
+        let mut findings = Check::all(&facts, self.policy.gates(), || recording.check_memory())?;
         if let Some(selected) = &selected {
             findings.retain(|f| f.process.is_none_or(|process| selected.contains(&process)));
         }
         let left_out = self.policy.apply(&mut findings);
         findings.sort_by(|a, b| {
             let severity = b.severity.cmp(&a.severity);
-            let key = |f: &Finding| (f.outcome, f.time.clone(), f.pid, f.rule);
+            let key = |f: &Finding| (f.outcome, f.time, f.pid, f.rule);
             severity.then_with(|| key(a).cmp(&key(b)))
         });
         locate(&mut recording, &facts, &mut findings)?;

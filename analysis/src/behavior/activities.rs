@@ -4,6 +4,23 @@
 //! Needs events of manifest providers, EventSources or TraceLogging providers with activity ids and
 //! the opcodes Start (1) and Stop (2). Those of the CLR's own providers do not count: they have the
 //! id of the activity in which they were logged.
+//!
+//! ```no_run
+//! use etl_analysis::behavior::activities::Activities;
+//! use etl_analysis::{Analysis, Recording};
+//! use etl_schema::store::SchemaStore;
+//!
+//! let bytes = std::fs::read("trace.etl")?;
+//! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+//! let mut activities = Activities::new(SchemaStore::default());
+//! let machine = Analysis::new().run(&mut recording, &mut activities)?;
+//! for activity in activities.list() {
+//!     let (provider, name) = activities.name(activity.name);
+//!     println!("{provider} {name} {}: from {} to {:?}", activity.id, activity.started, activity.stopped);
+//! }
+//! # drop(machine);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use etl_format::Guid;
 use etl_format::constants::EventFlags;

@@ -2,9 +2,25 @@
 //!
 //! Needs the events of the CLR's runtime provider with the keyword GC (0x1) at level 4; at level 5
 //! there are allocations as well.
+//!
+//! ```no_run
+//! use etl_analysis::behavior::collections::Collections;
+//! use etl_analysis::{Analysis, Recording};
+//!
+//! let bytes = std::fs::read("trace.etl")?;
+//! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+//! let mut collections = Collections::new();
+//! let machine = Analysis::new().run(&mut recording, &mut collections)?;
+//! for gc in collections.list() {
+//!     println!("GC {} of generation {}, {}, {}", gc.number, gc.generation, gc.kind, gc.reason);
+//! }
+//! # drop(machine);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 
+use etl_format::TimeRange;
 use etl_format::constants::PointerSize;
 use etl_format::cursor::Bytes;
 use etl_format::read::Record;
@@ -14,11 +30,11 @@ use etl_schema::clr::collection::{
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
 
-use super::{Span, runtime_event};
-use crate::OpenOperations;
+use super::{NamedValue, runtime_event, ticks_within};
 use crate::loss::Loss;
 use crate::machine::Machine;
 use crate::observe::{EventRef, Joins, Observer};
+use crate::{OpenOperations, Scope};
 
 /// Reasons of suspensions: for a collection, and to prepare one.
 const FOR_COLLECTION: [u64; 2] = [1, 6];
@@ -74,10 +90,10 @@ pub struct Collection {
     pub number: u32,
     /// The oldest generation that it collects.
     pub generation: u32,
-    /// Why, as a value of the event; [`Collections::reason_name`] names it.
-    pub reason: u32,
-    /// Its type, as a value of the event; [`Collections::type_name`] names it.
-    pub kind: u32,
+    /// Why it was started: `AllocSmall`, `Induced`.
+    pub reason: NamedValue,
+    /// Its type: `NonConcurrentGC`, `BackgroundGC`.
+    pub kind: NamedValue,
     /// When it started, in ticks.
     pub started: i64,
     /// When it ended; `None` where the recording does not show it.
@@ -146,7 +162,7 @@ impl Collection {
     /// Whether it runs beside the process.
     #[must_use]
     pub fn is_background(&self) -> bool {
-        self.kind == BACKGROUND
+        self.kind.value() == BACKGROUND
     }
 
     /// Bytes of all generations when it ended.
@@ -175,8 +191,8 @@ pub struct Pause {
     pub since: i64,
     /// When the restart ended.
     pub until: i64,
-    /// Why, as a value of the event; [`Collections::suspension_name`] names it.
-    pub reason: u32,
+    /// Why threads were suspended: `SuspendForGC`.
+    pub reason: NamedValue,
     /// Index of its collection in [`Collections::list`]; `None` for something else.
     pub collection: Option<usize>,
 }
@@ -228,7 +244,7 @@ pub struct Collections {
     ended: OpenOperations<Key, usize>,
     given_up: u64,
     has_allocations: bool,
-    span: Span,
+    range: TimeRange,
     start: FieldReader<5>,
     end: FieldReader<2>,
     restarted: FieldReader<1>,
@@ -257,7 +273,7 @@ impl Collections {
             ended: OpenOperations::default(),
             given_up: 0,
             has_allocations: false,
-            span: Span::default(),
+            range: TimeRange::default(),
             start: FieldReader::of_event(
                 CLR_RUNTIME,
                 START,
@@ -298,17 +314,16 @@ impl Collections {
         &self.list
     }
 
-    /// Selects the collections that started from one timestamp to before another one, in ticks of
-    /// the recording's clock. All that the recording says of them counts. Of suspensions for
-    /// something else, the part between these times counts.
+    /// Selects the collections that started in a range of the recording's clock, as a whole. Of a
+    /// suspension for something else, the part in the range is used.
     #[must_use]
-    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
-        Collections { span: Span { from, to }, ..self }
+    pub fn within(self, range: TimeRange) -> Self {
+        Collections { range, ..self }
     }
 
     /// The selected collections.
     pub fn selected(&self) -> impl Iterator<Item = &Collection> {
-        self.list.iter().filter(|collection| self.span.has(collection.started))
+        self.list.iter().filter(|collection| self.range.contains(collection.started))
     }
 
     /// Whether allocation events were recorded.
@@ -326,7 +341,7 @@ impl Collections {
     /// The suspensions of threads, with the ticks of each that are in the selected time; without
     /// those outside of it.
     pub fn selected_pauses(&self) -> impl Iterator<Item = (&Pause, u64)> {
-        self.pauses.iter().filter_map(|p| Some((p, self.span.part(p.since, p.until)?)))
+        self.pauses.iter().filter_map(|p| Some((p, ticks_within(self.range, p.since, p.until)?)))
     }
 
     /// The suspensions of threads, in the order in which they ended.
@@ -341,36 +356,20 @@ impl Collections {
         used.map(|(&key, collector)| (key, collector.other))
     }
 
-    /// The name of a reason.
-    #[must_use]
-    pub fn reason_name(&self, reason: u32) -> Option<&'static str> {
-        self.start.value_name(3, reason.into())
-    }
-
-    /// The name of a type.
-    #[must_use]
-    pub fn type_name(&self, kind: u32) -> Option<&'static str> {
-        self.start.value_name(4, kind.into())
-    }
-
-    /// The name of a reason of a suspension.
-    #[must_use]
-    pub fn suspension_name(&self, reason: u32) -> Option<&'static str> {
-        self.suspend.value_name(1, reason.into())
-    }
-
     /// The session of a CLR is that of its last start of a collection or suspension.
     fn enter(&mut self, key: Key, session: usize) {
         let collector = self.collectors.entry(key).or_default();
         if std::mem::replace(&mut collector.session, session) != session {
-            self.suspended.change_scope(key, (session, None));
-            self.ended.change_scope(key, (session, None));
+            self.suspended.change_scope(key, Scope::session(session));
+            self.ended.change_scope(key, Scope::session(session));
         }
     }
 
     fn start(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
         let Some(fields) = self.start.read(record) else { return };
         let value = |index| fields.uint(index).unwrap_or(0) as u32;
+        let reason = value(3);
+        let kind = value(4);
         let clr = value(0) as u16;
         let collector = self.collectors.entry((process, clr)).or_default();
         // Some runtimes report a start in two versions of the event.
@@ -393,8 +392,8 @@ impl Collections {
             clr,
             number: value(1),
             generation: value(2),
-            reason: value(3),
-            kind: value(4),
+            reason: NamedValue::new(reason, self.start.value_name(3, reason.into())),
+            kind: NamedValue::new(kind, self.start.value_name(4, kind.into())),
             started: event.time,
             tid: event.tid,
             started_by: event.tid,
@@ -419,7 +418,7 @@ impl Collections {
             |index: &usize| list.get(*index).is_some_and(|of| Some(u64::from(of.number)) == number);
         let Some(at) = collector.open.iter().rposition(is_this) else { return };
         let index = collector.open.remove(at);
-        self.ended.begin((process, clr), (collector.session, None), index);
+        self.ended.begin((process, clr), Scope::session(collector.session), index);
         if let Some(collection) = list.get_mut(index) {
             collection.ended = Some(event.time);
             collection.tid = event.tid.or(collection.tid);
@@ -448,7 +447,7 @@ impl Collections {
             tid: event.tid,
             since,
             until: event.time,
-            reason: reason as u32,
+            reason: NamedValue::new(reason as u32, self.suspend.value_name(1, reason)),
             collection: owner,
         });
         match owner.and_then(|index| list.get_mut(index)) {
@@ -457,7 +456,7 @@ impl Collections {
                 collection.paused += paused;
             }
             None => {
-                if let Some(paused) = self.span.part(since, event.time) {
+                if let Some(paused) = ticks_within(self.range, since, event.time) {
                     collector.other.count += 1;
                     collector.other.paused += paused;
                 }
@@ -543,7 +542,7 @@ impl Observer for Collections {
                 let reason = fields.uint(1).unwrap_or(1);
                 self.enter((process, clr), event.session);
                 let suspended = Suspended { since: event.time, reason, started: None };
-                self.suspended.begin((process, clr), (event.session, None), suspended);
+                self.suspended.begin((process, clr), Scope::session(event.session), suspended);
             }
             ALLOCATED => self.allocated(process, record),
             _ => {}
@@ -558,7 +557,7 @@ impl Observer for Collections {
     }
 
     fn restart(&mut self) {
-        *self = Collections { span: self.span, ..Collections::new() };
+        *self = Collections { range: self.range, ..Collections::new() };
     }
 }
 

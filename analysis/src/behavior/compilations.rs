@@ -2,17 +2,33 @@
 //!
 //! Needs the events of the CLR's runtime provider with the keywords Jit and NGen (0x30) at level 5;
 //! at level 4 there are no times.
+//!
+//! ```no_run
+//! use etl_analysis::behavior::compilations::Compilations;
+//! use etl_analysis::{Analysis, Recording};
+//!
+//! let bytes = std::fs::read("trace.etl")?;
+//! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+//! let mut compilations = Compilations::new();
+//! let machine = Analysis::new().run(&mut recording, &mut compilations)?;
+//! for method in compilations.list() {
+//!     println!("{} ({}): {} bytes of code", method.method, method.tier_name(), method.code_size);
+//! }
+//! # drop(machine);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+use etl_format::TimeRange;
 use etl_format::read::Record;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::{FieldReader, clr};
 
-use super::{Span, runtime_event};
-use crate::OpenOperations;
+use super::runtime_event;
 use crate::loss::Loss;
 use crate::machine::Machine;
 use crate::machine::names::{text, tier_name, tier_of};
 use crate::observe::{EventRef, Joins, Observer};
+use crate::{OpenOperations, Scope};
 
 pub(super) const JITTING: u16 = 145;
 
@@ -60,7 +76,7 @@ pub struct Compilations {
     /// By process, thread and method.
     started: OpenOperations<(usize, Option<u32>, u64), Started>,
     given_up: u64,
-    span: Span,
+    range: TimeRange,
     jitting: FieldReader<2>,
 }
 
@@ -75,15 +91,20 @@ impl Compilations {
     #[must_use]
     pub fn new() -> Self {
         let jitting = FieldReader::of_event(CLR_RUNTIME, JITTING, ["MethodID", "MethodILSize"]);
-        let (list, started, span) = (Vec::new(), OpenOperations::default(), Span::default());
-        Compilations { list, started, given_up: 0, span, jitting }
+        Compilations {
+            list: Vec::new(),
+            started: OpenOperations::default(),
+            given_up: 0,
+            range: TimeRange::default(),
+            jitting,
+        }
     }
 
-    /// Takes only the methods whose code was loaded from one timestamp to before another one, in
-    /// ticks of the recording's clock. Their compilations may have begun before.
+    /// Takes only the methods whose code was loaded in a range of the recording's clock. Their
+    /// compilations may have begun before.
     #[must_use]
-    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
-        Compilations { span: Span { from, to }, ..self }
+    pub fn within(self, range: TimeRange) -> Self {
+        Compilations { range, ..self }
     }
 
     /// Compilations whose time is not known, as records are missing in which they may have ended.
@@ -105,7 +126,7 @@ impl Compilations {
 
     fn loaded(&mut self, process: usize, method: &clr::Method<'_>, event: &EventRef) {
         let started = self.started.end(&(process, event.tid, method.id));
-        if !self.span.has(event.time) {
+        if !self.range.contains(event.time) {
             return;
         }
         let names = method.text().unwrap_or_default();
@@ -136,7 +157,11 @@ impl Observer for Compilations {
                 return;
             };
             let started = Started { at: event.time, il_size: size as u32 };
-            self.started.begin((process, event.tid, method), (event.session, None), started);
+            self.started.begin(
+                (process, event.tid, method),
+                Scope::session(event.session),
+                started,
+            );
         } else if let Some(clr::Event::Method(clr::Change::Load, method)) =
             clr::decode(record).map(|decoded| decoded.event)
             && method.is_jitted()
@@ -150,6 +175,6 @@ impl Observer for Compilations {
     }
 
     fn restart(&mut self) {
-        *self = Compilations { span: self.span, ..Compilations::new() };
+        *self = Compilations { range: self.range, ..Compilations::new() };
     }
 }

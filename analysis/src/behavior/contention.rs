@@ -1,19 +1,35 @@
 //! Waits of threads for locks of .NET (`Monitor`).
 //!
 //! Needs the events of the CLR's runtime provider with the keyword Contention (0x4000) at level 4.
+//!
+//! ```no_run
+//! use etl_analysis::behavior::contention::Contention;
+//! use etl_analysis::{Analysis, Recording};
+//!
+//! let bytes = std::fs::read("trace.etl")?;
+//! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+//! let mut contention = Contention::new();
+//! let machine = Analysis::new().run(&mut recording, &mut contention)?;
+//! for ((process, tid), waits) in contention.threads() {
+//!     let name = machine.processes().get(*process).map_or("?", |p| p.name());
+//!     println!("{name} thread {tid}: {} waits for locks", waits.durations.len());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 
+use etl_format::TimeRange;
 use etl_format::read::Record;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
 
-use super::{Span, runtime_event};
-use crate::OpenOperations;
+use super::{runtime_event, ticks_within};
 use crate::loss::Loss;
 use crate::machine::{Change, Machine};
 use crate::observe::{EventRef, Joins, Observer, Stack};
 use crate::profile::StackCosts;
+use crate::{OpenOperations, Scope};
 
 /// Id of the event that a wait begins.
 pub const START: u16 = 81;
@@ -58,7 +74,7 @@ pub struct Contention {
     /// Waits that have not ended, by process, thread and kind.
     open: OpenOperations<(usize, u32, u64), Open>,
     given_up: u64,
-    span: Span,
+    range: TimeRange,
     fields: FieldReader<1>,
 }
 
@@ -73,15 +89,20 @@ impl Contention {
     #[must_use]
     pub fn new() -> Self {
         let fields = FieldReader::of_event(CLR_RUNTIME, START, ["ContentionFlags"]);
-        let (threads, open, span) = (BTreeMap::new(), OpenOperations::default(), Span::default());
-        Contention { threads, open, given_up: 0, span, fields }
+        Contention {
+            threads: BTreeMap::new(),
+            open: OpenOperations::default(),
+            given_up: 0,
+            range: TimeRange::default(),
+            fields,
+        }
     }
 
-    /// Counts only the waits from one timestamp to before another one, in ticks of the recording's
-    /// clock: of a wait that crosses these times, the part between them.
+    /// Counts only the waits in a range of the recording's clock. Of a wait that is partly in the
+    /// range, this part is counted.
     #[must_use]
-    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
-        Contention { span: Span { from, to }, ..self }
+    pub fn within(self, range: TimeRange) -> Self {
+        Contention { range, ..self }
     }
 
     /// The waits by index of the process and by thread.
@@ -104,14 +125,14 @@ impl Contention {
         let kind = flags.unwrap_or(0) & NATIVE;
         if id == START {
             let began = Open { since: event.time, number: event.number };
-            let scope = (event.session, None);
+            let scope = Scope::session(event.session);
             if let Some(unended) = self.open.begin((process, tid, kind), scope, began) {
                 self.add_unended((process, tid), unended.since, event.time);
             }
             return Some(Step::Begun);
         }
         let Open { since, number } = self.open.end(&(process, tid, kind))?;
-        let duration = self.span.part(since, event.time);
+        let duration = ticks_within(self.range, since, event.time);
         if let Some(duration) = duration {
             let waits = self.threads.entry((process, tid)).or_default();
             if waits.longest.is_none_or(|(longest, _)| longest < duration) {
@@ -124,7 +145,7 @@ impl Contention {
 
     /// A wait lasted until `time` at most, and its end is missing.
     fn add_unended(&mut self, thread: (usize, u32), since: i64, time: i64) {
-        if self.span.part(since, time).is_some() {
+        if ticks_within(self.range, since, time).is_some() {
             self.threads.entry(thread).or_default().unended += 1;
         }
     }
@@ -158,7 +179,7 @@ impl Observer for Contention {
     }
 
     fn restart(&mut self) {
-        *self = Contention { span: self.span, ..Contention::new() };
+        *self = Contention { range: self.range, ..Contention::new() };
     }
 }
 
@@ -176,10 +197,10 @@ impl StackedContention {
         StackedContention::default()
     }
 
-    /// As [`Contention::between`].
+    /// As [`Contention::within`].
     #[must_use]
-    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
-        StackedContention { waits: self.waits.between(from, to), ..self }
+    pub fn within(self, range: TimeRange) -> Self {
+        StackedContention { waits: self.waits.within(range), ..self }
     }
 
     /// The waits without their stacks.
@@ -199,7 +220,7 @@ impl Observer for StackedContention {
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
         match self.waits.event(record, event) {
             Some(Step::Begun) => {
-                self.costs.expect(event, (event.process, event.tid.unwrap_or(u32::MAX)));
+                self.costs.expect(event, event.process, event.tid.unwrap_or(u32::MAX));
             }
             Some(Step::Ended(number, Some(ticks))) => self.costs.cost(number, ticks),
             Some(Step::Ended(number, None)) => self.costs.forget(number),
@@ -224,7 +245,6 @@ impl Observer for StackedContention {
     }
 
     fn restart(&mut self) {
-        let Span { from, to } = self.waits.span;
-        *self = StackedContention::new().between(from, to);
+        *self = StackedContention::new().within(self.waits.range);
     }
 }

@@ -2,21 +2,37 @@
 //!
 //! Disks need the kernel's flag `DISK_IO`, files `FILE_IO` and `FILE_IO_INIT`, and the names of
 //! files that were open before `FILENAME`. Events of disks name their process since Windows 8.
+//!
+//! ```no_run
+//! use etl_analysis::behavior::io::Io;
+//! use etl_analysis::{Analysis, Recording};
+//!
+//! let bytes = std::fs::read("trace.etl")?;
+//! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+//! let mut io = Io::new();
+//! let machine = Analysis::new().run(&mut recording, &mut io)?;
+//! for ((process, path, operation), total) in io.by_path(&machine) {
+//!     let name = process.and_then(|index| machine.processes().get(index)).map_or("?", |p| p.name());
+//!     println!("{name} {operation:?} {path}: {} times, {} bytes", total.count, total.bytes);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
+use etl_format::TimeRange;
 use etl_format::constants::hook;
 use etl_format::read::Record;
 use etl_schema::views::FieldReader;
 use foldhash::HashMap;
 
-use super::{Histogram, Span};
-use crate::OpenOperations;
+use super::Histogram;
 use crate::loss::Loss;
 use crate::machine::Machine;
 use crate::machine::names::text;
 use crate::observe::{EventRef, Joins, Observer};
+use crate::{OpenOperations, Scope};
 
 /// Operations on files whose end is awaited.
 const MAX_OPEN: usize = 1 << 16;
@@ -112,7 +128,7 @@ pub struct Io {
     file: [FieldReader<4>; 2],
     end: FieldReader<1>,
     names: [FieldReader<2>; 4],
-    span: Span,
+    range: TimeRange,
 }
 
 impl Default for Io {
@@ -143,15 +159,15 @@ impl Io {
             end: FieldReader::of_hook(hook::FILE_OPERATION_END, ["IrpPtr"]),
             names: [hook::FILE_NAME, hook::FILE_CREATE, hook::FILE_DELETE, hook::FILE_RUNDOWN]
                 .map(|hook| FieldReader::of_hook(hook, NAME)),
-            span: Span::default(),
+            range: TimeRange::default(),
         }
     }
 
-    /// Takes only the operations that began from one timestamp to before another one, in ticks of
-    /// the recording's clock. Their files have the names that any event of the recording states.
+    /// Takes only the operations that began in a range of the recording's clock. Their files have
+    /// the names that any event of the recording states.
     #[must_use]
-    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
-        Io { span: Span { from, to }, ..self }
+    pub fn within(self, range: TimeRange) -> Self {
+        Io { range, ..self }
     }
 
     /// Operations on files whose time is not known, as records are missing in which they may have
@@ -262,7 +278,7 @@ impl Io {
             && (self.open.len() < MAX_OPEN || self.open.get(&request).is_some())
         {
             // A packet that is used again replaces the operation whose end is missing.
-            self.open.begin(request, (event.session, None), (key, event.time));
+            self.open.begin(request, Scope::session(event.session), (key, event.time));
         }
     }
 
@@ -285,10 +301,12 @@ impl Observer for Io {
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         let Some(hook) = event.kind.hook() else { return };
         match hook {
-            hook::DISK_READ | hook::DISK_WRITE | hook::DISK_FLUSH if self.span.has(event.time) => {
+            hook::DISK_READ | hook::DISK_WRITE | hook::DISK_FLUSH
+                if self.range.contains(event.time) =>
+            {
                 self.disk(hook, machine, record, event);
             }
-            hook::FILE_READ | hook::FILE_WRITE if self.span.has(event.time) => {
+            hook::FILE_READ | hook::FILE_WRITE if self.range.contains(event.time) => {
                 self.file(hook, machine, record, event);
             }
             hook::FILE_OPERATION_END => self.ended(machine, record, event),
@@ -316,6 +334,6 @@ impl Observer for Io {
     }
 
     fn restart(&mut self) {
-        *self = Io { span: self.span, ..Io::new() };
+        *self = Io { range: self.range, ..Io::new() };
     }
 }

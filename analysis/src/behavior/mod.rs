@@ -15,6 +15,7 @@ pub mod hardware;
 mod histogram;
 pub mod io;
 pub mod loads;
+mod named_value;
 pub mod network;
 pub mod occurrences;
 pub mod presence;
@@ -23,33 +24,27 @@ pub mod waits;
 
 pub use distribution::Distribution;
 pub use histogram::Histogram;
+pub use named_value::NamedValue;
 
+use etl_format::{Ticks, TimeRange};
 use etl_schema::providers::CLR_RUNTIME;
 
 use crate::observe::{EventKind, EventRef};
 
-/// The times that an analysis counts: from one timestamp to before another one, in ticks of the
-/// recording's clock.
-#[derive(Clone, Copy, Debug, Default)]
-struct Span {
-    from: Option<i64>,
-    to: Option<i64>,
-}
-
-impl Span {
-    fn has(&self, time: i64) -> bool {
-        self.from.is_none_or(|from| from <= time) && self.to.is_none_or(|to| time < to)
+/// The ticks of what lasted from `since` to `time`, as far as they are in the range; `None` if it
+/// did not happen there.
+fn ticks_within(range: TimeRange, since: i64, time: i64) -> Option<u64> {
+    let lasted = TimeRange::new(Some(Ticks::new(since)), Some(Ticks::new(time)));
+    if lasted.is_empty() {
+        // It lasted for less than a tick.
+        return range.contains(since).then_some(0);
     }
-
-    /// The ticks of what lasted from `since` to `time`, as far as they are in it; `None` if it did
-    /// not happen there.
-    fn part(&self, since: i64, time: i64) -> Option<u64> {
-        let begin = self.from.map_or(since, |from| from.max(since));
-        let end = self.to.map_or(time, |to| to.min(time));
-        let is_inside = if since < time { begin < end } else { begin == since };
-        let is_inside = is_inside && self.to.is_none_or(|to| begin < to);
-        is_inside.then(|| u64::try_from(end.saturating_sub(begin)).unwrap_or(0))
+    let part = range.intersection(lasted);
+    if part.is_empty() {
+        return None;
     }
+    let ticks = part.to?.saturating_since(part.from?);
+    Some(u64::try_from(ticks).unwrap_or(0))
 }
 
 /// The id of an event of the CLR's runtime provider.

@@ -2,21 +2,40 @@
 //!
 //! Needs the kernel's flags `CSWITCH` and, for who ended a wait and how long a thread was ready
 //! after it, `DISPATCHER`.
+//!
+//! ```no_run
+//! use etl_analysis::behavior::waits::Waits;
+//! use etl_analysis::{Analysis, Recording};
+//!
+//! let bytes = std::fs::read("trace.etl")?;
+//! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+//! let mut waits = Waits::new();
+//! let machine = Analysis::new().run(&mut recording, &mut waits)?;
+//! for times in waits.threads().values() {
+//!     println!("{} ticks running", times.running);
+//!     for (&reason, durations) in &times.waits {
+//!         println!("{}: {} waits", waits.reason_name(reason).unwrap_or("?"), durations.count());
+//!     }
+//! }
+//! # drop(machine);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
+use etl_format::TimeRange;
 use etl_format::constants::hook;
 use etl_format::read::Record;
 use etl_schema::views::FieldReader;
 use foldhash::{HashMap, HashSet};
 
-use super::{Histogram, Span};
-use crate::OpenOperations;
+use super::{Histogram, ticks_within};
 use crate::loss::Loss;
 use crate::machine::{Change, Life, Machine};
 use crate::observe::{EventRef, Joins, Observer, Stack};
 use crate::profile::StackCosts;
+use crate::{OpenOperations, Scope};
 
 /// The state of a thread that waits.
 const WAITING: u64 = 5;
@@ -100,7 +119,7 @@ pub struct Waits {
     current: HashMap<u16, u32>,
     switch: FieldReader<4>,
     ready: FieldReader<1>,
-    span: Span,
+    range: TimeRange,
 }
 
 impl Default for Waits {
@@ -121,15 +140,15 @@ impl Waits {
             current: HashMap::default(),
             switch: FieldReader::of_hook(hook::CSWITCH, switch),
             ready: FieldReader::of_hook(hook::READY_THREAD, ["TThreadId"]),
-            span: Span::default(),
+            range: TimeRange::default(),
         }
     }
 
-    /// Counts only what threads did from one timestamp to before another one, in ticks of the
-    /// recording's clock: of what crosses these times, the part between them.
+    /// Counts only what threads did in a range of the recording's clock. Of a wait or a run that is
+    /// partly in the range, this part is counted.
     #[must_use]
-    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
-        Waits { span: Span { from, to }, ..self }
+    pub fn within(self, range: TimeRange) -> Self {
+        Waits { range, ..self }
     }
 
     /// Runs and waits that are not counted, as records are missing in which they may have ended.
@@ -169,7 +188,7 @@ impl Waits {
         if old != IDLE {
             let key = Self::key(machine, old);
             if let Some(Seen { state: State::Running { since }, .. }) = self.states.get(&old)
-                && let Some(ran) = self.span.part(*since, time)
+                && let Some(ran) = ticks_within(self.range, *since, time)
             {
                 self.threads.entry(key).or_default().running += ran;
             }
@@ -184,19 +203,19 @@ impl Waits {
             return None;
         }
         let key = Self::key(machine, new);
-        if self.span.has(time) {
+        if self.range.contains(time) {
             self.threads.entry(key).or_default().switches += 1;
         }
         match self.see(new, key, State::Running { since: time }, event) {
             Some(State::Ready { since, waited }) => {
-                if let Some(ready) = self.span.part(since, time) {
+                if let Some(ready) = ticks_within(self.range, since, time) {
                     self.threads.entry(key).or_default().ready.add(ready);
                 }
                 Some((key, waited?))
             }
             // Without an event that it is ready, it waited until it ran.
             Some(State::Waiting { since, reason }) => {
-                let waited = self.span.part(since, time)?;
+                let waited = ticks_within(self.range, since, time)?;
                 let times = self.threads.entry(key).or_default();
                 times.waits.entry(reason).or_default().add(waited);
                 Some((key, waited))
@@ -210,7 +229,10 @@ impl Waits {
         let (session, processor) = (event.session, event.processor);
         // Any processor may end a wait, but only that of a running thread its run.
         let is_running = matches!(state, State::Running { .. });
-        let scope = (session, is_running.then_some(processor));
+        let scope = match is_running {
+            true => Scope::processor(session, processor),
+            false => Scope::session(session),
+        };
         let seen = Seen { key, state, session, processor };
         self.states.begin(tid, scope, seen).map(|before| before.state)
     }
@@ -225,7 +247,7 @@ impl Waits {
         let tid = self.ready.read(record)?.uint(0)?;
         let Seen { key, state, .. } = self.states.get_mut(&(tid as u32))?;
         let State::Waiting { since, reason } = *state else { return None };
-        let waited = self.span.part(since, event.time);
+        let waited = ticks_within(self.range, since, event.time);
         *state = State::Ready { since: event.time, waited };
         let waited = waited?;
         let times = self.threads.entry(*key).or_default();
@@ -254,7 +276,7 @@ impl Waits {
             let State::Running { since } = state else { continue };
             if [None, Some(processor)].iter().any(|of| lost.contains(&(session, *of))) {
                 self.given_up += 1;
-            } else if let Some(ran) = self.span.part(since, end) {
+            } else if let Some(ran) = ticks_within(self.range, since, end) {
                 self.threads.entry(key).or_default().running += ran;
             }
         }
@@ -301,7 +323,7 @@ impl Observer for Waits {
     }
 
     fn restart(&mut self) {
-        *self = Waits { span: self.span, ..Waits::new() };
+        *self = Waits { range: self.range, ..Waits::new() };
     }
 }
 
@@ -331,10 +353,10 @@ impl StackedWaits {
         StackedWaits { waits: Waits::new(), costs: StackCosts::new(), of }
     }
 
-    /// As [`Waits::between`]: waits that cross the times count with the part between them.
+    /// As [`Waits::within`]: of a wait that is partly in the range, this part.
     #[must_use]
-    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
-        StackedWaits { waits: self.waits.between(from, to), ..self }
+    pub fn within(self, range: TimeRange) -> Self {
+        StackedWaits { waits: self.waits.within(range), ..self }
     }
 
     /// The waits without their stacks.
@@ -362,7 +384,8 @@ impl Observer for StackedWaits {
             _ => return,
         };
         if let Some((thread, ticks)) = wait.filter(|_| of == self.of) {
-            self.costs.expect(event, thread);
+            let (process, tid) = thread;
+            self.costs.expect(event, process, tid);
             self.costs.cost(event.number, ticks);
         }
     }
@@ -385,7 +408,6 @@ impl Observer for StackedWaits {
     }
 
     fn restart(&mut self) {
-        let Span { from, to } = self.waits.span;
-        *self = StackedWaits::new(self.of).between(from, to);
+        *self = StackedWaits::new(self.of).within(self.waits.range);
     }
 }

@@ -100,9 +100,8 @@ pub(crate) fn event_of(
     time: i64,
     machine: &Machine,
 ) -> EventRef {
-    let known = |id: Option<u32>| id.filter(|&id| id != u32::MAX);
-    let mut tid = known(record.thread_id());
-    let mut process = known(record.process_id()).and_then(|pid| machine.index_of(pid));
+    let mut tid = record.known_thread_id();
+    let mut process = record.known_process_id().and_then(|pid| machine.index_of(pid));
     let kind = if let Some(hook) = record.hook() {
         if hook == hook::SAMPLE
             && let Some(sample) = kernel::sample(record)

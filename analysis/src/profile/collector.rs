@@ -1,5 +1,6 @@
 //! Collects the samples of a recording.
 
+use etl_format::TimeRange;
 use etl_format::read::Record;
 
 use super::changes::Changes;
@@ -26,6 +27,23 @@ pub struct SampleStack(pub u32);
 ///
 /// Stacks are kept as a tree of addresses, so memory grows with the distinct stacks, not with the
 /// number of samples.
+///
+/// ```
+/// use etl_analysis::profile::{ProfileOptions, SampleCollector};
+/// use etl_analysis::{Analysis, Recording, Result};
+///
+/// /// How many samples were taken in the first second, and where most of them are.
+/// fn hottest(trace: &[u8]) -> Result<Option<(u64, String)>> {
+///     let mut recording = Recording::open([(trace, "trace.etl")])?;
+///     let clock = recording.timeline().clock();
+///     let end = clock.start_timestamp.saturating_add(clock.frequency as i64);
+///     let mut samples = SampleCollector::new().between(None, Some(end));
+///     let machine = Analysis::new().names(true).run(&mut recording, &mut samples)?;
+///     let profile = samples.profile(&machine, &ProfileOptions::new());
+///     let frame = profile.by_frame().first().map(|(frame, _)| *frame);
+///     Ok(frame.map(|frame| (profile.total().samples, profile.label(frame))))
+/// }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct SampleCollector {
     pub(super) stacks: Stacks,
@@ -35,7 +53,7 @@ pub struct SampleCollector {
     /// Times of the first and the last sample.
     pub(super) sampled: Span,
     changes: Changes,
-    span: (Option<i64>, Option<i64>),
+    range: TimeRange,
     keeps_samples: bool,
 }
 
@@ -46,11 +64,10 @@ impl SampleCollector {
         SampleCollector::default()
     }
 
-    /// Takes only the samples from one timestamp to before another one, in ticks of the recording's
-    /// clock.
+    /// Takes only the samples in a range of the recording's clock.
     #[must_use]
-    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
-        SampleCollector { span: (from, to), ..self }
+    pub fn within(self, range: TimeRange) -> Self {
+        SampleCollector { range, ..self }
     }
 
     /// Whether each sample is kept, with its time; 16 bytes for each.
@@ -99,8 +116,8 @@ impl Observer for SampleCollector {
     }
 
     fn restart(&mut self) {
-        let SampleCollector { span, keeps_samples, .. } = *self;
-        *self = SampleCollector { span, keeps_samples, ..SampleCollector::default() };
+        let SampleCollector { range, keeps_samples, .. } = *self;
+        *self = SampleCollector { range, keeps_samples, ..SampleCollector::default() };
     }
 }
 
@@ -109,8 +126,7 @@ impl SampleCollector {
     /// its stack; `None` where it is outside the time that is collected.
     pub fn add(&mut self, sample: &Sample<'_>) -> Option<SampleStack> {
         let event = &sample.event;
-        let (from, to) = self.span;
-        if from.is_some_and(|from| event.time < from) || to.is_some_and(|to| event.time >= to) {
+        if !self.range.contains(event.time) {
             return None;
         }
         widen(&mut self.sampled, event.time);

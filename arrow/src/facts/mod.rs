@@ -6,6 +6,7 @@ mod rows;
 
 use arrow_array::RecordBatch;
 use etl_analysis::{Analysis, Recording};
+use etl_format::Ticks;
 use etl_format::read::Source;
 use etl_verify::Verifier;
 
@@ -79,7 +80,7 @@ fn findings<S: Source>(
                 Cell::Text(finding.severity.name()),
                 Cell::Text(finding.outcome.name()),
                 Cell::int(finding.pid),
-                rows::time(clock, finding.timestamp()),
+                rows::time(clock, finding.timestamp().map(Ticks::get)),
                 Cell::int(finding.processor),
                 Cell::int(finding.offset),
                 Cell::Text(&finding.message),

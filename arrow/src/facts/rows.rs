@@ -64,18 +64,12 @@ pub(super) fn time<'a>(clock: &Clock, ticks: Option<i64>) -> Cell<'a> {
     ticks.map_or(Cell::Null, |ticks| Cell::Int(micros(clock.filetime(ticks))))
 }
 
-/// The file name of a path.
-pub(super) fn file_name(path: &str) -> &str {
-    path.rsplit(['\\', '/']).next().unwrap_or_default()
-}
-
 /// Whether the filter admits rows of a process, a thread and a time.
 pub(super) fn admits(options: &Options, pid: Option<u32>, tid: Option<u32>, time: i64) -> bool {
     let filter = &options.filter;
     has_process(options, pid.map(|pid| (pid, time)))
         && (filter.threads.is_empty() || tid.is_none_or(|tid| filter.threads.contains(&tid)))
-        && filter.from.is_none_or(|from| from <= time)
-        && filter.to.is_none_or(|to| time < to)
+        && filter.time.contains(time)
 }
 
 /// Whether the filter admits rows of a process, at whatever time.

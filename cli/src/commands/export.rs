@@ -198,18 +198,18 @@ impl SampleArgs {
         let inputs = self.recording.files.iter().map(std::path::PathBuf::as_path);
         let sink = Sink::create(&self.sink, "a profile", inputs)?;
         let symbols = self.symbols.open()?;
-        let analyzed = self.recording.analyze(|(from, to)| {
-            let samples = SampleCollector::new().between(from, to).keep_samples(keep_samples);
+        let analyzed = self.recording.analyze(|range| {
+            let samples = SampleCollector::new().within(range).keep_samples(keep_samples);
             ((samples, symbols.maps()), other)
         })?;
-        let Analyzed { names: files, machine, selected, observer, outcome, span } = analyzed;
+        let Analyzed { names, machine, selected, observer, outcome, range } = analyzed;
         let ((samples, maps), other) = observer;
-        let names = symbols.names(&machine, &maps, |maps| samples.wanted_code(&machine, maps));
         let observer = (samples, other);
-        let analyzed = Analyzed { names: files, machine, selected, observer, outcome, span };
+        let analyzed = Analyzed { names, machine, selected, observer, outcome, range };
         let options = profile_options(&self.recording, &analyzed, options).idle(self.idle);
         let (samples, other) = &analyzed.observer;
-        let profile = samples.profile(&analyzed.machine, &names.apply(options));
+        let profile = samples.profile(&analyzed.machine, &symbols.apply(options, maps.as_ref()));
+        symbols.note_missing();
         if profile.total().samples == 0 && other.is_empty() {
             let name = analyzed.names.join(", ");
             return Err(Failure::new(name, "no CPU sample is selected").hint(
@@ -230,9 +230,9 @@ impl<O> Export<O> {
     fn times(&self) -> pprof::Times {
         let clock = self.analyzed.machine.clock();
         let (first, last) = self.analyzed.machine.span().unwrap_or_default();
-        let (from, to) = self.analyzed.span;
-        let first = clock.filetime(from.map_or(first, |from| from.max(first)));
-        let last = clock.filetime(to.map_or(last, |to| to.min(last)));
+        let range = self.analyzed.range;
+        let first = clock.filetime(range.from.map_or(first, |from| from.get().max(first)));
+        let last = clock.filetime(range.to.map_or(last, |to| to.get().min(last)));
         // Readers take it for signed.
         let duration = last.saturating_sub(first).max(0).saturating_mul(100);
         pprof::Times {

@@ -3,10 +3,10 @@
 use std::fmt::{self, Write};
 use std::path::PathBuf;
 
+use etl_events::problem::Problem;
 use etl_format::read::{Mode, Options, Order, OrderCheck, Trace, Weight};
 use etl_format::rewrite::repair::{RepairReport, Repairer};
 use etl_format::write::File;
-use etl_tools::problem::Problem;
 use serde::Serialize;
 
 use crate::Outcome;

@@ -3,10 +3,11 @@
 use std::fmt::{self, Write};
 use std::path::PathBuf;
 
+use etl_events::Subject;
+use etl_events::survey::Survey;
 use etl_format::read::Record;
 use etl_schema::store::SchemaStore;
-use etl_tools::slice::{Slicer, Subject, Summary};
-use etl_tools::survey::Survey;
+use etl_tools::slice::{Slicer, Summary};
 
 use crate::Outcome;
 use crate::commands::repack::CompressArgs;

@@ -1,10 +1,9 @@
 //! What messages about an input need: its name, its first bytes, what it was unpacked from.
 
+use etl_events::input::Head;
+use etl_format::Error;
 use etl_format::read::Mode;
-use etl_format::{Error, ErrorKind};
-use etl_tools::input::Head;
 
-use super::HEAD;
 use crate::error::Failure;
 
 /// What messages about an input need.
@@ -24,12 +23,7 @@ impl About {
 
     /// The failure of opening the input as a trace: names its format, if it is a known one.
     pub fn not_a_trace(&self, error: &Error) -> Failure {
-        match &error.kind {
-            ErrorKind::Limit { .. } | ErrorKind::Budget { .. } => {
-                Failure::trace(&self.name, error).unpacked(self.head.from.as_deref())
-            }
-            _ => Failure::input(&self.name, &self.head.not_a_trace(&self.name, error)),
-        }
+        Failure::input(&self.name, &self.head.not_a_trace(&self.name, error))
     }
 
     /// The failure of a command that needs an intact trace: `hint` says what to do with a damaged
@@ -37,7 +31,7 @@ impl About {
     pub fn not_intact(&self, error: &Error, hint: &str) -> Failure {
         match error.code() {
             // Nothing of it can be read.
-            "truncated" if self.head.bytes.len() < HEAD => self.not_a_trace(error),
+            "truncated" if self.head.bytes.len() < Head::SIZE => self.not_a_trace(error),
             "truncated" | "invalid" | "compression" if !self.head.is_other_format() => {
                 let failure = Failure::trace(&self.name, error).hint(hint);
                 failure.unpacked(self.head.from.as_deref())

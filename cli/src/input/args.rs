@@ -1,7 +1,7 @@
 //! The arguments of every command that reads a trace.
 
+use etl_events::input::InputOptions;
 use etl_format::read::{Budget, Limits};
-use etl_tools::input::Unpacker;
 
 use crate::memory;
 
@@ -61,19 +61,19 @@ impl InputArgs {
         InputArgs { at_once: count as u64, ..self.clone() }
     }
 
-    /// How packed input is unpacked.
-    pub fn unpacker(&self) -> Unpacker {
-        let mut unpacker = Unpacker::default();
-        unpacker.member = self.member.clone();
-        unpacker.max_unpacked = self.max_unpacked;
+    /// How inputs are opened.
+    pub fn options(&self) -> InputOptions {
+        let mut options = InputOptions::default();
+        options.unpacker.member = self.member.clone();
+        options.unpacker.max_unpacked = self.max_unpacked;
         // The window is only a part of what the command needs.
-        unpacker.window = self.max_memory.map(|memory| memory / 4);
-        unpacker
-    }
-
-    /// Whether a file of this size is read in blocks.
-    pub fn in_blocks(&self, size: Option<u64>) -> bool {
-        self.no_mmap || self.max_memory.is_some() && size.is_none_or(|size| size > MAX_MAPPED)
+        options.unpacker.window = self.max_memory.map(|memory| memory / 4);
+        if self.no_mmap {
+            options.max_mapped = 0;
+        } else if self.max_memory.is_some() {
+            options.max_mapped = MAX_MAPPED;
+        }
+        options
     }
 
     /// The memory for traces of `size` bytes together.

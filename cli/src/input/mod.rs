@@ -1,38 +1,27 @@
 //! Opens the inputs that the user named: files or standard input, packed or not.
 
 mod about;
-mod ahead;
-mod any;
 mod args;
-mod identity;
-mod map;
+mod twice;
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
-use etl_format::read::{FileSource, Limits, Options, Records, Source, Spooled, Trace};
-use etl_tools::input::Bytes;
+use etl_events::input::{self, Bytes};
+use etl_format::read::{Limits, Options, Trace};
 
 use crate::error::Failure;
 use crate::missing_header;
 
-use ahead::Ahead;
-use any::AnyBytes;
-
 pub(crate) use about::About;
-pub(crate) use any::AnySource;
 pub(crate) use args::InputArgs;
-pub(crate) use etl_tools::input::{binary_format, what};
-pub(crate) use identity::{is_same, reject_twice, stdin_twice};
-pub(crate) use map::Mapped;
+pub(crate) use etl_events::input::{AnySource, binary_format, is_same_file, what};
+pub(crate) use twice::{reject_twice, stdin_twice};
 
 /// The name of `-` in messages and reports.
 const STDIN: &str = "(standard input)";
-
-/// Bytes that are enough to recognize the type of a file.
-const HEAD: usize = 512;
 
 /// Bytes of a script, of settings, or of a list.
 const MAX_TEXT: u64 = 64 << 20;
@@ -41,18 +30,8 @@ const MAX_TEXT: u64 = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct Input {
     about: About,
-    data: Data,
-    /// A file that is read ahead.
-    ahead: Option<Ahead>,
+    input: input::Input,
     limits: Limits,
-}
-
-#[derive(Debug)]
-enum Data {
-    /// All bytes of the input: mapped, or in memory.
-    Bytes(Mapped),
-    /// A file that is read in blocks.
-    File(FileSource<File>),
 }
 
 impl Input {
@@ -67,30 +46,10 @@ impl Input {
             true => stdin(),
             false => Bytes::of_file(open_file(path)?).map_err(|e| Failure::io(&name, &e))?,
         };
-        let (bytes, mut about) = unpacked(bytes, name, args)?;
-        let (mut data, ahead) = match bytes.whole().map_err(|e| Failure::input(&about.name, &e))? {
-            Spooled::Memory(bytes) => (Data::Bytes(Mapped::Memory(bytes)), None),
-            Spooled::File(file) => {
-                let size = file.size();
-                let file = file.into_inner();
-                let ahead = Ahead::new(&file, size.unwrap_or(0));
-                let data = match args.in_blocks(size) {
-                    true => FileSource::new(file)
-                        .map(Data::File)
-                        .map_err(|e| Failure::io(&about.name, &e))?,
-                    false => Data::Bytes(Mapped::new(&file, &about.name)?),
-                };
-                (data, ahead)
-            }
-        };
-        if about.head.from.is_some() {
-            // Only here the error can name what the trace was unpacked from.
-            Records::stream(data.source(None), &Options::salvage())
-                .map_err(|error| about.not_a_trace(&error))?;
-            about.head.from = None;
-        }
-        let limits = args.limits(data.source(None).size().unwrap_or(0));
-        Ok(Input { about, data, ahead, limits })
+        let mut input = input::Input::new(bytes, &name, &args.options())
+            .map_err(|error| Failure::input(&name, &error))?;
+        let limits = args.limits(input.size());
+        Ok(Input { about: About { name, head: input.head().clone() }, input, limits })
     }
 
     /// What messages about the input need.
@@ -100,7 +59,7 @@ impl Input {
 
     /// Bytes of the input.
     pub fn size(&mut self) -> u64 {
-        self.source().size().unwrap_or(0)
+        self.input.size()
     }
 
     /// The bounds for reading it.
@@ -115,7 +74,7 @@ impl Input {
 
     /// The source of a reader.
     pub fn source(&mut self) -> AnySource<'_> {
-        self.data.source(self.ahead.as_mut())
+        self.input.source()
     }
 
     /// The trace, within the limits of the user, and what messages about it need.
@@ -124,22 +83,12 @@ impl Input {
     /// When this is not a trace, when it has neither a header event nor a record, and for damage in
     /// strict mode.
     pub fn trace(&mut self, options: &Options) -> Result<(Trace<AnySource<'_>>, &About), Failure> {
-        let Input { about, data, ahead, limits } = self;
+        let Input { about, input, limits } = self;
         let options = &Options { limits: *limits, ..*options };
-        let mut trace = Trace::open(data.source(ahead.as_mut()), options)
-            .map_err(|error| about.unreadable(options.mode, &error))?;
+        let mut trace =
+            input.trace(options).map_err(|error| about.unreadable(options.mode, &error))?;
         missing_header::ensure_records(&about.name, &mut trace)?;
         Ok((trace, about))
-    }
-}
-
-impl Data {
-    fn source<'s>(&'s mut self, ahead: Option<&'s mut Ahead>) -> AnySource<'s> {
-        let bytes = match self {
-            Data::Bytes(mapped) => AnyBytes::Memory(mapped.bytes()),
-            Data::File(file) => AnyBytes::File(file),
-        };
-        AnySource { bytes, ahead }
     }
 }
 
@@ -181,58 +130,44 @@ pub(crate) struct Stream {
 /// # Errors
 /// When it cannot be read or unpacked.
 pub(crate) fn stdin_stream(args: &InputArgs) -> Result<Stream, Failure> {
-    let (bytes, about) = unpacked(stdin(), STDIN.to_owned(), args)?;
-    Ok(Stream { reader: bytes.reader().map_err(|e| Failure::io(STDIN, &e))?, about })
+    let (bytes, head) =
+        args.options().unpacker.open(stdin()).map_err(|error| Failure::input(STDIN, &error))?;
+    let reader = bytes.reader().map_err(|error| Failure::io(STDIN, &error))?;
+    Ok(Stream { reader, about: About { name: STDIN.to_owned(), head } })
 }
 
 fn stdin() -> Bytes {
     Bytes::Pipe(Box::new(io::stdin().lock()))
 }
 
-/// Bytes, unpacked if necessary, and what messages about them need.
-fn unpacked(bytes: Bytes, name: String, args: &InputArgs) -> Result<(Bytes, About), Failure> {
-    match args.unpacker().open(bytes) {
-        Ok((bytes, head)) => Ok((bytes, About { name, head })),
-        Err(error) => Err(Failure::input(&name, &error)),
-    }
-}
-
 /// Opens a file for reading.
 pub(crate) fn open_file(path: &Path) -> Result<File, Failure> {
-    let name = display(path);
-    let pattern = name.contains(['*', '?']);
-    let failure = |e: io::Error| match e.kind() {
+    input::open_file(path).map_err(|error| not_opened(&display(path), &error))
+}
+
+/// The failure of opening the file `name`.
+fn not_opened(name: &str, error: &io::Error) -> Failure {
+    let is_pattern = name.contains(['*', '?']);
+    match error.kind() {
         // Windows reports a pattern as an invalid name.
-        kind if kind == io::ErrorKind::NotFound
-            || (pattern && kind == io::ErrorKind::InvalidFilename) =>
-        {
-            let hint = if pattern {
-                "no file matches this pattern, or it is quoted; `ls` lists the files"
-            } else {
-                "check the name; it is relative to the current directory. `-` reads standard input"
-            };
-            Failure::new(&name, "file not found").hint(hint)
+        io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename if is_pattern => {
+            Failure::new(name, "file not found")
+                .hint("no file matches this pattern, or it is quoted; `ls` lists the files")
         }
+        io::ErrorKind::NotFound => Failure::new(name, "file not found").hint(
+            "check the name; it is relative to the current directory. `-` reads standard input",
+        ),
         io::ErrorKind::PermissionDenied => {
-            Failure::new(&name, "permission denied").hint("check the permissions of the file")
+            Failure::new(name, "permission denied").hint("check the permissions of the file")
         }
-        _ => Failure::io(&name, &e),
-    };
-    // Windows cannot open a directory at all.
-    if path.is_dir() {
-        return Err(Failure::new(&name, "is a directory").hint("name the .etl files in it"));
+        io::ErrorKind::IsADirectory => {
+            Failure::new(name, "is a directory").hint("name the .etl files in it")
+        }
+        io::ErrorKind::Unsupported => {
+            Failure::io(name, error).hint("name an .etl file; `-` reads standard input")
+        }
+        _ => Failure::io(name, error),
     }
-    let file = File::open(path).map_err(failure)?;
-    let kind = file.metadata().map_err(failure)?.file_type();
-    #[cfg(unix)]
-    let pipe = std::os::unix::fs::FileTypeExt::is_fifo(&kind);
-    #[cfg(not(unix))]
-    let pipe = false;
-    if !kind.is_file() && !pipe {
-        return Err(Failure::new(&name, "is neither a file nor a pipe")
-            .hint("name an .etl file; `-` reads standard input"));
-    }
-    Ok(file)
 }
 
 /// All bytes of a file, or of standard input for `-`.
@@ -268,7 +203,7 @@ pub(crate) fn read_text(path: &Path, kind: &str) -> Result<String, Failure> {
     let message = if Trace::open(bytes.as_slice(), &Options::salvage()).is_ok() {
         format!("this is an .etl trace, not {kind}")
     } else {
-        match what(bytes.get(..HEAD).unwrap_or(&bytes)) {
+        match what(bytes.get(..input::Head::SIZE).unwrap_or(&bytes)) {
             Some(what) if what != "text" || !is_long => format!("this is {what}, not {kind}"),
             _ if is_long => format!("this is longer than {} MiB", MAX_TEXT >> 20),
             _ => "this is not UTF-8 text".to_owned(),

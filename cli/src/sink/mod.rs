@@ -15,9 +15,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use etl_events::input::Temporary;
 use etl_format::read::FileSource;
 use etl_format::write;
-use etl_tools::input::Temporary;
 use etl_tools::{Error, Side};
 use tempfile::NamedTempFile;
 
@@ -121,7 +121,7 @@ impl Sink {
         let name = path.display().to_string();
         let failure = |e: io::Error| Failure::io(&name, &e);
         for input in inputs {
-            if !input::is_stdin(input) && input::is_same(input, path) {
+            if !input::is_stdin(input) && input::is_same_file(input, path) {
                 return Err(Failure::new(
                     &name,
                     "is one of the inputs, which are never overwritten",

@@ -7,11 +7,7 @@ use strsim::levenshtein;
 
 use super::error::{Found, LineError};
 use super::model::{Keywords, OtherOption, ProviderRef};
-use super::tokens::Word;
-
-/// What documents set where a hyphen was typed: hyphens, dashes, a minus sign.
-pub(super) const DASHES: [char; 8] =
-    ['-', '\u{2010}', '\u{2011}', '\u{2012}', '\u{2013}', '\u{2014}', '\u{2015}', '\u{2212}'];
+use super::tokens::{DASHES, Word};
 
 /// What is expected where a GUID has to stand.
 pub(super) const GUID: &str = "a GUID of 8-4-4-4-12 hexadecimal digits";

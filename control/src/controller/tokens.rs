@@ -2,8 +2,11 @@
 
 use std::ops::Range;
 
-use super::args::DASHES;
 use super::error::{Found, LineError};
+
+/// Characters that a word processor may have put for a typed hyphen: hyphens, dashes, a minus sign.
+pub(super) const DASHES: [char; 8] =
+    ['-', '\u{2010}', '\u{2011}', '\u{2012}', '\u{2013}', '\u{2014}', '\u{2015}', '\u{2212}'];
 
 /// A word of the line.
 #[derive(Clone, Debug, PartialEq, Eq)]

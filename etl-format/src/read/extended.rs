@@ -98,6 +98,15 @@ impl<'a> StackTrace<'a> {
     }
 }
 
+/// An item as it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawItem<'a> {
+    /// What it contains.
+    pub kind: ExtendedType,
+    /// Its data, without the header.
+    pub data: &'a [u8],
+}
+
 /// Iterates over the items in stored order.
 ///
 /// Stops at the first item that does not fit into the record; see [`ExtendedItems::is_broken`].
@@ -127,7 +136,7 @@ impl<'a> ExtendedItems<'a> {
     }
 
     /// Type and data of the next item, without looking into it.
-    pub fn next_raw(&mut self) -> Option<(ExtendedType, &'a [u8])> {
+    pub fn next_raw(&mut self) -> Option<RawItem<'a>> {
         if !self.more {
             return None;
         }
@@ -139,7 +148,7 @@ impl<'a> ExtendedItems<'a> {
         item
     }
 
-    fn item(&mut self) -> Option<(ExtendedType, &'a [u8])> {
+    fn item(&mut self) -> Option<RawItem<'a>> {
         let item = self.record.get(self.at..)?;
         let total = usize::from(item.u16_at(0)?);
         let kind = ExtendedType(item.u16_at(2)?);
@@ -153,7 +162,7 @@ impl<'a> ExtendedItems<'a> {
         let data = item.get(ITEM_HEADER..ITEM_HEADER + len)?;
         self.at += total;
         self.more = linked;
-        Some((kind, data))
+        Some(RawItem { kind, data })
     }
 }
 
@@ -161,7 +170,7 @@ impl<'a> Iterator for ExtendedItems<'a> {
     type Item = ExtendedItem<'a>;
 
     fn next(&mut self) -> Option<ExtendedItem<'a>> {
-        let (kind, data) = self.next_raw()?;
+        let RawItem { kind, data } = self.next_raw()?;
         Some(typed(kind, data).unwrap_or(ExtendedItem::Unknown { kind, data }))
     }
 }

@@ -55,7 +55,7 @@ pub use batch::RecordBatch;
 pub use buffers::Buffers;
 pub(crate) use buffers::Stored;
 pub use damage::{Damage, Mode, Note, Weight};
-pub use extended::{ExtendedItem, ExtendedItems, StackTrace};
+pub use extended::{ExtendedItem, ExtendedItems, RawItem, StackTrace};
 pub use index::BufferEntry;
 pub use kinds::{
     EventHeader, FullHeader, Header, InstanceHeader, MessageHeader, PerfInfoHeader, SystemHeader,

@@ -283,18 +283,34 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Thread, where the record has one. In some classic events, all bits set means "unknown".
+    /// The thread id in the header, if the header has one. In some classic events it is
+    /// [`UNKNOWN_ID`](constants::UNKNOWN_ID).
     #[must_use]
     #[inline]
     pub fn thread_id(&self) -> Option<u32> {
         self.id_at(offset::event::THREAD, |m| m.thread_id)
     }
 
-    /// Process, where the record has one.
+    /// The process id in the header, if the header has one. In some classic events it is
+    /// [`UNKNOWN_ID`](constants::UNKNOWN_ID).
     #[must_use]
     #[inline]
     pub fn process_id(&self) -> Option<u32> {
         self.id_at(offset::event::PROCESS, |m| m.process_id)
+    }
+
+    /// The thread id in the header, if it is known.
+    #[must_use]
+    #[inline]
+    pub fn known_thread_id(&self) -> Option<u32> {
+        self.thread_id().filter(|&id| id != constants::UNKNOWN_ID)
+    }
+
+    /// The process id in the header, if it is known.
+    #[must_use]
+    #[inline]
+    pub fn known_process_id(&self) -> Option<u32> {
+        self.process_id().filter(|&id| id != constants::UNKNOWN_ID)
     }
 
     #[inline]

@@ -31,6 +31,7 @@ use etl_analysis::behavior::{contention, exceptions};
 use etl_analysis::loss::Loss;
 use etl_analysis::profile::{Detail, Profile, ProfileOptions, SampleCollector, SampleStack};
 use etl_analysis::{Change, EventRef, Machine, Observer, Sample, Stack};
+use etl_format::TimeRange;
 use etl_format::constants::PointerSize;
 use etl_format::read::Record;
 use etl_schema::providers::CLR_RUNTIME;
@@ -66,7 +67,7 @@ pub struct Collector {
     expected: VecDeque<u64>,
     /// Stacks of events by number.
     stacks: HashMap<u64, SampleStack>,
-    span: (Option<i64>, Option<i64>),
+    range: TimeRange,
 }
 
 impl Collector {
@@ -81,26 +82,14 @@ impl Collector {
             activities: Activities::new(store),
             expected: VecDeque::new(),
             stacks: HashMap::default(),
-            span: (None, None),
+            range: TimeRange::default(),
         }
     }
 
-    /// Takes only what began from one timestamp to before another one, in ticks of the recording's
-    /// clock.
+    /// Takes only what began in a range of the recording's clock.
     #[must_use]
-    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
-        Collector { samples: self.samples.between(from, to), span: (from, to), ..self }
-    }
-
-    /// The samples so far: what names of native code are wanted.
-    #[must_use]
-    pub fn samples(&self) -> &SampleCollector {
-        &self.samples
-    }
-
-    fn admits(&self, time: i64) -> bool {
-        let (from, to) = self.span;
-        from.is_none_or(|from| from <= time) && to.is_none_or(|to| time < to)
+    pub fn within(self, range: TimeRange) -> Self {
+        Collector { samples: self.samples.within(range), range, ..self }
     }
 }
 
@@ -112,7 +101,7 @@ impl Observer for Collector {
         };
         if header.provider != CLR_RUNTIME {
             self.activities.record(machine, record, event);
-        } else if self.admits(event.time) {
+        } else if self.range.contains(event.time) {
             self.collections.record(machine, record, event);
             self.compilations.record(machine, record, event);
             self.occurrences.record(machine, record, event);
@@ -195,18 +184,23 @@ impl<'a> FirefoxProfile<'a> {
         self.profile.samples().is_empty() && self.markers.is_empty()
     }
 
-    /// Writes it as JSON, or as JSON in a gzip file. `name` is that of the recording.
+    /// Writes it as JSON in a gzip file. `name` is the name of the recording.
     ///
     /// # Errors
     /// When writing fails.
-    pub fn write(&self, name: &str, is_gzip: bool, out: impl Write) -> io::Result<Written> {
-        if is_gzip {
-            let out = GzEncoder::new(out, Compression::fast());
-            let (written, out) = self.json(name, BufWriter::with_capacity(CHUNK, out))?;
-            let out = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-            out.finish()?.flush()?;
-            return Ok(written);
-        }
+    pub fn write_gzip(&self, name: &str, out: impl Write) -> io::Result<Written> {
+        let out = GzEncoder::new(out, Compression::fast());
+        let (written, out) = self.json(name, BufWriter::with_capacity(CHUNK, out))?;
+        let out = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        out.finish()?.flush()?;
+        Ok(written)
+    }
+
+    /// Writes it as JSON. `name` is the name of the recording.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn write(&self, name: &str, out: impl Write) -> io::Result<Written> {
         let (written, _) = self.json(name, BufWriter::with_capacity(CHUNK, out))?;
         Ok(written)
     }

@@ -6,6 +6,12 @@
 use etl_format::constants::PointerSize;
 use etl_format::cursor::{Bytes, utf16_nul};
 
+/// Offsets in the payload: numbers of the card, the layer and the port, and the texts after them.
+const CARD: usize = 0;
+const LAYER: usize = 4;
+const PORT: usize = 8;
+const FIRST_TEXT: usize = 12;
+
 /// Texts before the number of destinations: names of the port and its card, and the card's type.
 const TEXTS: usize = 3;
 
@@ -30,9 +36,11 @@ pub(super) struct SwitchPacket<'a> {
 
 impl<'a> SwitchPacket<'a> {
     pub fn of(payload: &'a [u8], pointers: PointerSize) -> Option<Self> {
-        let (card, layer, port) = (payload.u32_at(0)?, payload.u32_at(4)?, payload.u32_at(8)?);
-        let mut texts = [&payload[..0]; TEXTS];
-        let mut at = 12;
+        let card = payload.u32_at(CARD)?;
+        let layer = payload.u32_at(LAYER)?;
+        let port = payload.u32_at(PORT)?;
+        let mut texts: [&[u8]; TEXTS] = [&[]; TEXTS];
+        let mut at = FIRST_TEXT;
         for text in &mut texts {
             let rest = payload.get(at..)?;
             let len = utf16_nul(rest)?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use etl_analysis::{Machine, ProcessLives};
+use etl_format::TimeRange;
 
 /// Which processes, threads and times are exported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -10,7 +11,7 @@ pub struct Selection {
     lives: Option<ProcessLives>,
     first_threads: BTreeSet<u32>,
     threads: Vec<u32>,
-    span: (Option<i64>, Option<i64>),
+    range: TimeRange,
 }
 
 impl Selection {
@@ -34,11 +35,10 @@ impl Selection {
         Selection { threads, ..self }
     }
 
-    /// Only what happened from one timestamp to before another one, in ticks of the recording's
-    /// clock.
+    /// Only what happened in a range of the recording's clock.
     #[must_use]
-    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
-        Selection { span: (from, to), ..self }
+    pub fn within(self, range: TimeRange) -> Self {
+        Selection { range, ..self }
     }
 
     /// Whether all processes and threads are selected.
@@ -62,15 +62,14 @@ impl Selection {
         Some(selected.map(|(index, _)| index).collect())
     }
 
-    pub(super) fn span(&self) -> (Option<i64>, Option<i64>) {
-        self.span
+    pub(super) fn range(&self) -> TimeRange {
+        self.range
     }
 
     /// Whether a time is selected.
     #[inline]
     pub(super) fn admits_time(&self, time: i64) -> bool {
-        let (from, to) = self.span;
-        from.is_none_or(|from| from <= time) && to.is_none_or(|to| time < to)
+        self.range.contains(time)
     }
 
     /// Whether a process is selected, by its index.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use etl_analysis::Machine;
 use etl_analysis::behavior::activities::{Activities, Activity};
 use etl_analysis::profile::ProfileOptions;
-use etl_format::Guid;
+use etl_format::{Guid, TimeRange};
 use foldhash::HashMap;
 
 /// The start or the stop of an activity.
@@ -107,18 +107,17 @@ pub(super) fn lanes(
     activities: &Activities,
     machine: &Machine,
     options: &ProfileOptions,
-    (from, to): (Option<i64>, Option<i64>),
+    range: TimeRange,
 ) -> Vec<Lane> {
     let end = machine.span().map_or(i64::MAX, |(_, last)| last);
     let mut processes: BTreeMap<(Option<usize>, u32), OfProcess> = BTreeMap::new();
     for activity in activities.list() {
-        let started = activity.started;
-        if from.is_some_and(|from| started < from) || to.is_some_and(|to| started >= to) {
+        if !range.contains(activity.started) {
             continue;
         }
         let tid = activity.tid.unwrap_or(u32::MAX);
         if options.admits(activity.process, Some(activity.pid), tid) {
-            let until = activity.stopped.unwrap_or(end).max(started);
+            let until = activity.stopped.unwrap_or(end).max(activity.started);
             let of = processes.entry((activity.process, activity.pid)).or_default();
             of.add(activity, until);
         }

@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use etl_analysis::Machine;
 use etl_analysis::behavior::activities::Activities;
 use etl_analysis::profile::{Profile, ProfileOptions, TimedSample};
+use etl_format::TimeRange;
 use foldhash::HashMap;
 use serde_json::{Value, json};
 
@@ -30,16 +31,16 @@ pub struct ActivityProfiles<'a> {
 }
 
 impl<'a> ActivityProfiles<'a> {
-    /// The activities of the selected processes and threads that started from one timestamp to
-    /// before another one.
+    /// The activities of the selected processes and threads that started in a range of the
+    /// recording's clock.
     #[must_use]
     pub fn new(
         activities: &'a Activities,
         machine: &'a Machine,
         options: &ProfileOptions,
-        span: (Option<i64>, Option<i64>),
+        range: TimeRange,
     ) -> Self {
-        let lanes = lanes::lanes(activities, machine, options, span);
+        let lanes = lanes::lanes(activities, machine, options, range);
         ActivityProfiles { activities, machine, lanes }
     }
 

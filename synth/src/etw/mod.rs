@@ -246,7 +246,7 @@ impl<'s> Etw<'s> {
     pub fn seen_by_classic(&self, provider: ProviderIndex, pid: u32) -> Option<ClassicEnablement> {
         let (_, plan) = self.providers.get(provider.0)?.enables.last()?;
         let name = self.names.get(&pid).map_or("", String::as_str);
-        plan.reaches(pid, name).then(|| ClassicEnablement::from(&plan.rule))
+        plan.reaches(pid, || name).then(|| ClassicEnablement::from(&plan.rule))
     }
 
     /// Whether a session enables a provider.
@@ -388,7 +388,7 @@ impl Provider {
             return self.union;
         }
         let name = name();
-        let here = self.enables.iter().map(|(_, e)| e).filter(|e| e.reaches(pid, name));
+        let here = self.enables.iter().map(|(_, e)| e).filter(|e| e.reaches(pid, || name));
         CombinedEnablement::of(here.map(|e| &e.rule))
     }
 
@@ -407,7 +407,7 @@ impl Provider {
         names: &BTreeMap<u32, String>,
     ) -> Vec<EnableCallback> {
         let name = |pid: u32| names.get(&pid).map_or("", String::as_str);
-        let reached = |r: &&Registrant| changed.iter().any(|e| e.reaches(r.pid, name(r.pid)));
+        let reached = |r: &&Registrant| changed.iter().any(|e| e.reaches(r.pid, || name(r.pid)));
         let callback = |registrant: &Registrant| EnableCallback {
             provider: self.guid,
             registrant: *registrant,

@@ -359,9 +359,7 @@ fn apply_rule<'n>(
         EventOutcome::Keyword
     } else if *ids != IdFilter::Any && !plan.rule.admits(key) {
         EventOutcome::Id
-    } else if !plan.processes.is_empty() && !plan.processes.contains(&pid)
-        || !plan.executables.is_empty() && !plan.is_of(name())
-    {
+    } else if !plan.reaches(pid, name) {
         EventOutcome::Process
     } else {
         EventOutcome::Recorded

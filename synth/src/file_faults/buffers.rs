@@ -8,17 +8,9 @@ use etl_format::constants::{BUFFER_HEADER_SIZE, BufferFlags, LogFileMode, PROCES
 use etl_format::read::{BufferEntry, BufferHeader, Trace};
 use etl_format::write::fill;
 
-use super::record::EditableRecord;
+use super::record::{EditableRecord, Home};
 use super::{Problem, patch};
 use crate::model::{Amount, HeaderField};
-
-/// The buffer that a record is in: one of the file by its offset, or a new one of a processor that
-/// has none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Home {
-    At(u64),
-    New(u16),
-}
 
 /// The buffers of a file, and which of them have changes.
 pub(super) struct Buffers {

@@ -13,7 +13,6 @@ use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, Identity};
 
 use super::Problem;
-use super::buffers::Home;
 use crate::model::{Changes, FieldValue};
 
 /// The header of a record, as far as the layout matters here.
@@ -38,6 +37,14 @@ impl HeaderKind {
 
 /// Schemas that records share.
 pub(super) type Schemas = HashMap<(Guid, Identity, String), Arc<EventSchema>>;
+
+/// The buffer that a record is in: one of the file by its offset, or a new one of a processor that
+/// has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Home {
+    At(u64),
+    New(u16),
+}
 
 /// A record: its bytes, and its decoded fields.
 #[derive(Clone, Debug)]

@@ -108,7 +108,7 @@ impl VersionInfo {
     /// The version information of the file of a path. Files in the directory of Windows are part of
     /// it, others have version 1.0.
     #[must_use]
-    pub fn of(&self, path: &str, os: (u8, u8, u32)) -> Option<FileVersion> {
+    pub(crate) fn of(&self, path: &str, os: (u8, u8, u32)) -> Option<FileVersion> {
         if self.nothing {
             return None;
         }

@@ -40,10 +40,11 @@ impl EnablePlan {
         }
     }
 
-    /// Whether it applies in a process, by its id and its executable.
-    #[must_use]
-    pub fn reaches(&self, pid: u32, name: &str) -> bool {
-        (self.processes.is_empty() || self.processes.contains(&pid)) && self.is_of(name)
+    /// Whether it applies in a process, by its id and its executable. `name` is asked only if there
+    /// is a filter by executable.
+    pub fn reaches<'n>(&self, pid: u32, name: impl FnOnce() -> &'n str) -> bool {
+        (self.processes.is_empty() || self.processes.contains(&pid))
+            && (self.executables.is_empty() || self.is_of(name()))
     }
 
     /// Whether the filter by executable includes this one.

@@ -120,7 +120,7 @@ impl<'a> Script<'a> {
     pub fn parse(&self) -> Result<Scenario, ScriptErrors> {
         let name = self.name;
         let mut reader = Reader::new(self);
-        let mut scenario = Scenario::new(name.rsplit(['/', '\\']).next().unwrap_or(name));
+        let mut scenario = Scenario::new(etl_format::file_name(name));
         if let Some(stem) = scenario.name.strip_suffix(".kdl") {
             scenario.name = stem.to_owned();
         }

@@ -216,13 +216,12 @@ fn enable_line<'a>(session: &'a str, plan: &'a EnablePlan, at: Nanos, filetime: 
 }
 
 fn kernel_line<'a>(session: &'a str, flags: &'a KernelFlags, at: Nanos) -> Line<'a> {
-    let named = |simulated: bool| flags.names().filter(move |n| n.1 == simulated).map(|n| n.0);
     Line::Kernel {
         session,
         at_ns: at,
         group_masks: flags.groups.0.iter().map(|word| hex((*word).into())).collect(),
-        flags: named(true).collect(),
-        flags_not_simulated: named(false).collect(),
+        flags: flags.simulated().collect(),
+        flags_not_simulated: flags.not_simulated().collect(),
         stack_events: flags.stacks().map(KernelEvent::name).collect(),
         stack_events_not_simulated: &flags.other_stacks,
     }

@@ -139,7 +139,7 @@ impl<W: Write> Observer for Timeline<W> {
                 Ok(())
             }
             Fact::KernelFlags { session, flags, at } => {
-                let (_, unsimulated) = flags.in_words();
+                let unsimulated = flags.not_simulated_text();
                 if unsimulated.is_empty() {
                     return Ok(());
                 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use etl_format::compress::{Effort, compress};
 use etl_format::constants::{CompressionFormat, ExtendedType};
-use etl_format::read::{Options, Order, Trace};
+use etl_format::read::{Options, Order, RawItem, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::record::Raw;
 use etl_format::write::{BufferCompressor, File};
@@ -267,7 +267,7 @@ impl Material {
             let mut records = reader.records(Order::File).expect("a slice");
             while let Ok(Some(record)) = records.next_record() {
                 let mut items = record.extended();
-                while let Some((kind, data)) = items.next_raw() {
+                while let Some(RawItem { kind, data }) = items.next_raw() {
                     if wanted.is_none_or(|w| w == kind) {
                         out.push(data.to_vec());
                     }

@@ -2,6 +2,7 @@
 
 use std::io::Cursor;
 
+use etl_events::Subject;
 use etl_format::compress::Effort;
 use etl_format::constants::CompressionFormat;
 use etl_format::read::{Limits, Mode, Options, Order, OrderCheck, Trace};
@@ -12,7 +13,7 @@ use etl_format::write::{BufferCompressor, File};
 use etl_schema::testing::snapshot::Snapshot;
 use etl_tools::diff::{Differ, Ignore};
 use etl_tools::scrub::{Action, Category, Mask, Policy, Scrubber};
-use etl_tools::slice::{Slicer, Subject};
+use etl_tools::slice::Slicer;
 use etl_verify::Format;
 
 use super::choice;

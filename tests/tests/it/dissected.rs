@@ -6,6 +6,7 @@ use std::io::Cursor;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use etl_events::Subject;
 use etl_format::Guid;
 use etl_format::compress::Effort;
 use etl_format::constants::{
@@ -22,7 +23,7 @@ use etl_format::write::{
 use etl_test_support::{needs, trace};
 use etl_tests::foreign;
 use etl_tools::scrub::{Lengths, Mask, Policy, Scrubber};
-use etl_tools::slice::{Slicer, Subject};
+use etl_tools::slice::Slicer;
 
 type Memory = File<Cursor<Vec<u8>>>;
 

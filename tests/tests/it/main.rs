@@ -1,7 +1,6 @@
 //! Tests that need several crates: real traces, other projects' readers, the corpus, the pages of
 //! `docs/`.
 
-mod architecture_page;
 mod baseline_fields;
 mod captures;
 mod clr_tables;

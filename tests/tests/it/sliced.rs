@@ -7,13 +7,14 @@ use std::path::Path;
 use etl_analysis::MachineBuilder;
 use etl_analysis::address::Tallies;
 use etl_analysis::files::Timeline;
+use etl_events::Subject;
 use etl_format::read::{ExtendedItem, Options, Order, Record, Trace};
 use etl_format::write::File;
 use etl_schema::render;
 use etl_schema::store::SchemaStore;
 use etl_schema::views::{clr, kernel};
 use etl_test_support::{all_traces, needs, trace};
-use etl_tools::slice::{Slicer, Subject};
+use etl_tools::slice::Slicer;
 
 /// A selection.
 type Select = fn(&Record<'_>, &Subject) -> bool;

@@ -52,7 +52,8 @@ fn writer_restores_the_bytes_of_kernel_written_traces() {
                 assert_eq!(out.len() - start, record.bytes().len());
                 let mut items = record.extended();
                 let mut end = start + 0x50;
-                while let Some((_, data)) = items.next_raw() {
+                while let Some(item) = items.next_raw() {
+                    let data = item.data;
                     end += 8 + data.len().next_multiple_of(8);
                     undefined.push(end - (data.len().next_multiple_of(8) - data.len())..end);
                 }

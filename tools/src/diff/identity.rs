@@ -2,10 +2,9 @@
 
 use std::fmt::Display;
 
+use etl_events::header_fields::hook_as_text;
 use etl_format::Guid;
 use serde::{Serialize, Serializer};
-
-use crate::header_fields::hook_as_text;
 
 /// A provider, a class, or a group of kernel events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

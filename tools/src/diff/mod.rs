@@ -52,11 +52,11 @@ pub use report::{CountDifference, Difference, Summary};
 
 use std::collections::BTreeMap;
 
+use etl_events::filter::Filter;
 use etl_format::Guid;
 use etl_format::read::{Order, Record, Source, Trace};
 use etl_schema::store::SchemaStore;
 
-use crate::filter::Filter;
 use crate::{Error, OnRecord, Result};
 use align::Op;
 use event::Key;

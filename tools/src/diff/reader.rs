@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use etl_events::filter::Filter;
 use etl_format::constants::{BUFFER_HEADER_SIZE, hook};
 use etl_format::read::{Damage, Record, Records, Source};
 use etl_format::{Clock, Guid, Result};
@@ -10,7 +11,6 @@ use etl_schema::store::SchemaStore;
 use super::event::{Current, Event, Key, event_name, provider_name};
 use super::ignore::Ignore;
 use crate::OnRecord;
-use crate::filter::Filter;
 
 /// Identities that are counted one by one; beyond, only known ones are.
 pub const MAX_IDENTITIES: usize = 1 << 18;

@@ -6,7 +6,7 @@ use etl_format::read::Damage;
 use serde::Serialize;
 
 use super::policy::Category;
-use crate::problem::is_damaged;
+use crate::damage::is_damaged;
 
 /// The result of scrubbing. `docs/scrub.md` describes its JSON.
 #[derive(Clone, Debug, Serialize)]

@@ -2,6 +2,7 @@
 
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 
+use etl_events::Subject;
 use etl_format::Guid;
 use etl_format::constants::hook;
 use etl_format::read::{Header, Record, RecordLocation};
@@ -10,7 +11,6 @@ use etl_schema::views::{kernel_process, merge::ImageId};
 
 use super::clr::ClrEvent;
 use super::kernel::{KernelEvent, group};
-use super::subject::Subject;
 
 /// Processes whose images every process sees: image events of the kernel name the idle process.
 const KERNEL_PROCESSES: [u32; 2] = [0, 4];

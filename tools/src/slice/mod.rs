@@ -20,15 +20,15 @@
 mod clr;
 mod dependencies;
 mod kernel;
+mod owners;
 mod selected_events;
-mod subject;
 
 pub(crate) use clr::ClrEvent;
 pub use dependencies::KeepReason;
-pub use subject::Subject;
 
 use std::collections::BTreeMap;
 
+use etl_events::Subject;
 use etl_format::compress::Effort;
 use etl_format::constants::{BUFFER_HEADER_SIZE, CompressionFormat, LogFileMode};
 use etl_format::read::{Damage, Order, Record, Source, Trace};
@@ -38,12 +38,12 @@ use foldhash::{HashMap, HashMapExt as _};
 use serde::Serialize;
 
 use crate::compression::{self, Compression};
-use crate::problem::is_damaged;
+use crate::damage::is_damaged;
 use crate::{Error, OnRecord, Result};
 use dependencies::Dependencies;
 use kernel::{KernelEvent, group};
+use owners::ThreadOwners;
 use selected_events::SelectedEvents;
-use subject::ThreadOwners;
 
 /// Selected events that are remembered for their stacks.
 const MAX_SELECTED: usize = 1 << 20;

@@ -3,8 +3,5 @@
 mod common;
 mod damaged;
 mod diff;
-mod filter;
-mod rows;
-mod schemas;
 mod scrub;
 mod slice;

@@ -3,10 +3,11 @@
 use std::io::Cursor;
 
 use crate::common::{Made, header, open, trace, trace_of};
+use etl_events::Subject;
 use etl_format::Guid;
 use etl_format::read::{Order, Record};
 use etl_format::write::File;
-use etl_tools::slice::{KeepReason, Slicer, Subject, Summary};
+use etl_tools::slice::{KeepReason, Slicer, Summary};
 use proptest::prelude::*;
 
 fn cut(

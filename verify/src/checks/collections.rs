@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use etl_format::cursor::Bytes;
-use etl_format::read::EventHeader;
+use etl_format::read::{EventHeader, Record};
 use etl_schema::clr::collection::{
     ALLOCATED, BACKGROUND, END, FINALIZED, FINALIZING, HEAP_STATS, RESTARTED, RESTARTING, START,
     SUSPEND, SUSPENDED,
 };
 use etl_schema::providers::CLR_RUNTIME;
+use etl_schema::views::{FieldReader, FieldValues};
 use foldhash::HashMap;
 
 use etl_analysis::machine::Counted;
@@ -100,6 +100,34 @@ struct Suspension {
     whole: u32,
 }
 
+/// Reads the events of one kind. Some of them lack a field.
+#[derive(Clone, Debug)]
+struct EventReader {
+    id: u16,
+    fields: FieldReader<3>,
+}
+
+impl EventReader {
+    /// Indices of the fields.
+    const INSTANCE: usize = 0;
+    const NUMBER: usize = 1;
+    const TYPE: usize = 2;
+
+    fn new(id: u16) -> Self {
+        let names = ["ClrInstanceID", "Count", "Type"];
+        EventReader { id, fields: FieldReader::of_event(CLR_RUNTIME, id, names) }
+    }
+
+    /// Readers of all events of collections, the most frequent event first.
+    fn all() -> Vec<EventReader> {
+        let mut readers = vec![EventReader::new(ALLOCATED)];
+        for (id, _) in KINDS {
+            readers.push(EventReader::new(id));
+        }
+        readers
+    }
+}
+
 /// A process with collections.
 #[derive(Clone, Copy, Debug)]
 struct Process {
@@ -109,8 +137,9 @@ struct Process {
 }
 
 /// The collections of all CLRs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Collectors {
+    readers: Vec<EventReader>,
     /// By process and CLR.
     clrs: BTreeMap<(usize, u16), Collections>,
     /// The last suspension by each thread of a process.
@@ -118,6 +147,18 @@ pub struct Collectors {
     processes: Vec<Process>,
     /// The process that has an id now.
     by_pid: HashMap<u32, usize>,
+}
+
+impl Default for Collectors {
+    fn default() -> Self {
+        Collectors {
+            readers: EventReader::all(),
+            clrs: BTreeMap::new(),
+            threads: HashMap::default(),
+            processes: Vec::new(),
+            by_pid: HashMap::default(),
+        }
+    }
 }
 
 impl Collectors {
@@ -152,18 +193,16 @@ impl Collectors {
 
     /// Adds an event that they [`concern`](Self::concern).
     #[inline(never)]
-    pub fn event(&mut self, header: &EventHeader, payload: &[u8], timestamp: i64) {
+    pub fn event(&mut self, record: &Record<'_>, header: &EventHeader, timestamp: i64) {
         let descriptor = header.descriptor;
-        let (id, is_first_version) = (descriptor.id, descriptor.version == 0);
-        let at = match id {
-            START => 16,
-            END | SUSPEND | ALLOCATED => 8,
-            HEAP_STATS => 92,
-            FINALIZED => 4,
-            _ => 0,
+        let id = descriptor.id;
+        let is_first_version = descriptor.version == 0;
+        let Some(fields) = self.fields(id, record) else { return };
+        let field = |index: usize| fields.uint(index).and_then(|value| u32::try_from(value).ok());
+        let instance = if is_first_version { Some(0) } else { field(EventReader::INSTANCE) };
+        let Some(instance) = instance.and_then(|instance| u16::try_from(instance).ok()) else {
+            return;
         };
-        let instance = if is_first_version { Some(0) } else { payload.u16_at(at) };
-        let Some(instance) = instance else { return };
         let Some(process) = self.process(header.process_id, timestamp) else { return };
         let clr = (process, instance);
         if self.clrs.len() >= Self::MAX && !self.clrs.contains_key(&clr) {
@@ -171,10 +210,10 @@ impl Collectors {
         }
         let known = self.clrs.entry(clr).or_default();
         known.count(id, timestamp);
-        match (id, payload.u32_at(0)) {
+        match (id, field(EventReader::NUMBER)) {
             (START, Some(number)) => {
                 // The first version does not state the type.
-                let is_beside = is_first_version || payload.u32_at(12) == Some(BACKGROUND);
+                let is_beside = is_first_version || field(EventReader::TYPE) == Some(BACKGROUND);
                 let version = 1u8.checked_shl(descriptor.version.into()).unwrap_or(0);
                 known.start(number, version, is_beside, timestamp);
             }
@@ -187,6 +226,11 @@ impl Collectors {
         if let Some(step) = STEPS.iter().position(|step| *step == id) {
             self.step(header.thread_id, clr, step as u8, timestamp);
         }
+    }
+
+    /// The fields of an event about collections.
+    fn fields<'a>(&mut self, id: u16, record: &Record<'a>) -> Option<FieldValues<'a, 3>> {
+        self.readers.iter_mut().find(|reader| reader.id == id)?.fields.read(record)
     }
 
     /// A thread that suspends a CLR also restarts it.

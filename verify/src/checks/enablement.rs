@@ -23,7 +23,7 @@ pub(super) const MANIFEST: u16 = 0xfffe;
 
 etl_schema::named! {
     /// How an enablement is known.
-    Knowledge {
+    EnablementSource {
         /// The user declared it: there is no other enablement of the provider.
         Declared "declared",
         /// The trace records it; there may be others that are not recorded.
@@ -41,7 +41,7 @@ pub struct Enabled {
     /// Level and masks; `None` where only the fact is recorded.
     pub(crate) with: Option<Enablement>,
     /// How it is known.
-    pub(crate) knowledge: Knowledge,
+    pub(crate) knowledge: EnablementSource,
     /// Since when, as a timestamp of the trace, where it is known.
     pub(crate) at: Option<i64>,
     /// Since when, as FILETIME, if a scenario's truth states it.
@@ -76,6 +76,17 @@ impl Enabled {
     /// Parses `PROVIDER:MASK:LEVEL`, several of them joined by `+`, or a command line of `xperf`,
     /// `logman` or `tracelog`. A provider is a GUID, a name, or the end of a name (`runtime`,
     /// `Kernel-Process`). Mask and level are optional and written as in command lines of xperf.
+    ///
+    /// ```
+    /// use etl_verify::Enabled;
+    ///
+    /// let enabled = Enabled::parse("runtime:0x1CCBD:5+rundown:0x138")?;
+    /// assert_eq!(enabled.len(), 2);
+    ///
+    /// let line = "xperf -start clr -on Microsoft-Windows-DotNETRuntime:0x1CCBD:5 -f clr.etl";
+    /// assert_eq!(Enabled::parse(line)?[0].session(), Some("clr"));
+    /// # Ok::<(), etl_verify::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the text has another form, or the provider's name is unknown.
@@ -147,7 +158,7 @@ impl Enabled {
         Enabled {
             provider,
             with: Some(with),
-            knowledge: Knowledge::Declared,
+            knowledge: EnablementSource::Declared,
             at: None,
             since: None,
             end: None,
@@ -176,7 +187,7 @@ pub(crate) struct Known {
     /// The times of those that hold for all processes and ids.
     pub times: Times,
     /// How the provider's enablements are known.
-    pub knowledge: Option<Knowledge>,
+    pub knowledge: Option<EnablementSource>,
     /// Whether one that is limited to some processes or ids admits it.
     pub has_limited: bool,
     /// Whether the end of any of the provider's enablements is known.
@@ -327,7 +338,7 @@ impl Admission {
             self.enabled.push(Enabled {
                 provider,
                 with,
-                knowledge: Knowledge::Recorded,
+                knowledge: EnablementSource::Recorded,
                 at: Some(at),
                 since: None,
                 end: None,
@@ -409,7 +420,7 @@ impl Admission {
     /// Kinds of events that no known enablement of their provider admits; none for providers
     /// without a known enablement.
     #[must_use]
-    pub fn not_admitted(&self) -> Vec<(Guid, EventKey, Counted, Knowledge)> {
+    pub fn not_admitted(&self) -> Vec<(Guid, EventKey, Counted, EnablementSource)> {
         let mut out = Vec::new();
         for (provider, kinds) in self.providers() {
             let Some(knowledge) = self.of(provider).map(|(e, _)| e.knowledge).min() else {

@@ -18,8 +18,6 @@ mod stack_pairs;
 mod times;
 mod walked;
 
-use std::ops::Deref;
-
 use etl_analysis::machine::Process;
 use etl_analysis::{ClrEvent, Machine, RecordObserver, StateObserver};
 use etl_format::constants::hook;
@@ -48,7 +46,8 @@ use walked::Walked;
 /// What rules look at.
 #[derive(Debug)]
 pub(crate) struct Facts {
-    machine: Machine,
+    /// The traced machine.
+    pub machine: Machine,
     /// Enablements, and counts of events.
     pub admission: Admission,
     /// When keywords of the runtime provider were enabled.
@@ -80,14 +79,6 @@ const SYSTEM_CONFIG_CPU: u16 = 0x0b0a;
 /// Offset of the memory in its payload, after the speed and the number of processors.
 const MEMORY: usize = 8;
 
-impl Deref for Facts {
-    type Target = Machine;
-
-    fn deref(&self) -> &Machine {
-        &self.machine
-    }
-}
-
 impl Facts {
     /// The results of a pass.
     pub fn new(machine: Machine, mut records: RecordChecks<'_>, stacks: StackChecks) -> Self {
@@ -113,7 +104,7 @@ impl Facts {
 
     /// Whether the trace was merged, or consists of several files.
     pub fn is_joined(&self) -> bool {
-        self.files().len() > 1 || self.files().iter().any(|file| file.is_merged())
+        self.machine.files().len() > 1 || self.machine.files().iter().any(|file| file.is_merged())
     }
 
     /// Whether the trace has a rundown of any process. What a CLR says of itself when a rundown is
@@ -122,7 +113,7 @@ impl Facts {
         let has = |p: &Process| {
             !p.brackets().is_empty() || p.methods_enumerated() > 0 || p.outside().count > 0
         };
-        self.processes().iter().any(has)
+        self.machine.processes().iter().any(has)
     }
 
     /// Whether a process has neither methods nor addresses, and no session is known to have
@@ -136,8 +127,8 @@ impl Facts {
     /// The garbage collections of each CLR, with its process and instance.
     pub fn collections(&self) -> impl Iterator<Item = (Option<&Process>, u16, &Collections)> {
         self.collectors.all().map(|(pid, since, instance, known)| {
-            let index = self.process_at(pid, since);
-            (index.and_then(|index| self.processes().get(index)), instance, known)
+            let index = self.machine.process_at(pid, since);
+            (index.and_then(|index| self.machine.processes().get(index)), instance, known)
         })
     }
 
@@ -255,7 +246,7 @@ impl RecordObserver for RecordChecks<'_> {
             admission.learn(record, header, time);
         }
         if kind.is_of_collections {
-            collectors.event(header, record.payload(), time);
+            collectors.event(record, header, time);
         }
         if kind.is_of_processes
             && let Some(pid) = described_start(record)

@@ -4,14 +4,12 @@ use etl_format::Clock;
 use etl_format::constants::{FILETIME_PER_SECOND, hook};
 use etl_format::cursor::Bytes;
 use etl_format::read::Record;
+use etl_schema::views::FieldReader;
 
 /// Bit of the second group mask by which a session asks for samples (PERF_PROFILE, 0x20000002).
-const PROFILE: u32 = 2;
-/// Offset of the second group mask in its event.
-const SECOND_MASK: usize = 4;
-/// Source of samples by time, and offset of the interval after it, in 100 ns.
-const BY_TIME: u32 = 0;
-const INTERVAL: usize = 4;
+const PROFILE: u64 = 2;
+/// Source of samples by time.
+const BY_TIME: u64 = 0;
 
 /// Processors that are kept apart; Windows has at most 2,048.
 pub(super) const MAX_PROCESSORS: usize = 1 << 12;
@@ -31,6 +29,10 @@ pub(crate) struct Sampling {
     pub asked: Option<i64>,
     /// Ticks after which an event of a processor counts as another sign that it works.
     sign: i64,
+    /// Reads the second group mask of a session.
+    masks: FieldReader<1>,
+    /// Reads source and interval; the three events about intervals have the same fields.
+    intervals: FieldReader<2>,
 }
 
 /// A time without samples.
@@ -134,6 +136,8 @@ impl Sampling {
             ended: None,
             asked: None,
             sign: (frequency / 100).max(1),
+            masks: FieldReader::of_hook(hook::EXTENSION, ["GroupMask2"]),
+            intervals: FieldReader::of_hook(hook::COLLECTION_START, ["Source", "NewInterval"]),
         }
     }
 
@@ -179,29 +183,41 @@ impl Sampling {
 
     #[inline(never)]
     fn event(&mut self, record: &Record<'_>, hook: u16, time: i64) {
-        let payload = record.payload();
         match hook {
             hook::CSWITCH => {
-                let new = payload.u32_at(0);
+                let new = record.payload().u32_at(0);
                 let processor = self.processors.get_mut(usize::from(record.processor()));
                 if let (Some(processor), Some(new)) = (processor, new) {
                     processor.switch(new != 0, time);
                 }
             }
             hook::EXTENSION => {
-                if payload.u32_at(SECOND_MASK).is_some_and(|mask| mask & PROFILE != 0) {
+                let masks = self.masks.read(record);
+                if masks.and_then(|masks| masks.uint(0)).is_some_and(|mask| mask & PROFILE != 0) {
                     self.asked.get_or_insert(time);
                 }
             }
-            _ if payload.u32_at(0) != Some(BY_TIME) => {}
+            _ => self.interval(record, hook, time),
+        }
+    }
+
+    /// Adds an event about the interval between samples.
+    fn interval(&mut self, record: &Record<'_>, hook: u16, time: i64) {
+        let Some(fields) = self.intervals.read(record) else { return };
+        if fields.uint(0) != Some(BY_TIME) {
+            return;
+        }
+        let interval = fields.uint(1).and_then(|interval| u32::try_from(interval).ok());
+        let [at_start, at_end] = &mut self.stated;
+        match hook {
             hook::SET_INTERVAL => self.is_set = true,
             hook::COLLECTION_START => {
-                // Another one is of another session.
-                self.is_set |= self.stated[0].is_some();
-                self.stated[0] = payload.u32_at(INTERVAL);
+                // If there is one already, this one is of another session.
+                self.is_set |= at_start.is_some();
+                *at_start = interval;
             }
             _ => {
-                self.stated[1] = payload.u32_at(INTERVAL);
+                *at_end = interval;
                 self.ended = Some(time);
             }
         }

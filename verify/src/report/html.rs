@@ -3,10 +3,11 @@
 //! Everything from the trace passes [`printable`] and the template's escaping.
 
 use askama::Template;
+use etl_analysis::address::Tally;
+use etl_format::FileTime;
 
 use super::words::{INFERRED, duration, resolved, time_of_day};
-use super::{Coverage, EnabledReport, Report, Severity, Verdict};
-use crate::facts::Tally;
+use super::{Coverage, CoverageRow, EnabledReport, Report, SessionKind, Severity, Verdict};
 use crate::finding::Outcome;
 use crate::rules::Rule;
 use crate::share::percent;
@@ -104,9 +105,9 @@ fn order(report: &Report) -> usize {
     if report.error.is_some() { 0 } else { verdict.unwrap_or_default().saturating_add(1) }
 }
 
-/// A time in ISO 8601 without fractions of a second.
-fn to_second(iso: &str) -> String {
-    iso.split('.').next().unwrap_or_default().replace('T', " ")
+/// A time without fractions of a second.
+fn to_second(time: FileTime) -> String {
+    time.to_string().split('.').next().unwrap_or_default().replace('T', " ")
 }
 
 /// The class of a verdict.
@@ -142,8 +143,8 @@ fn lanes(report: &Report) -> Vec<Lane> {
     let mut lanes = Vec::new();
     for s in &report.sessions {
         let color = match s.kind {
-            "events" if s.name.contains("rundown") => "rundown",
-            "events" => "named",
+            SessionKind::Events if s.name.contains("rundown") => "rundown",
+            SessionKind::Events => "named",
             _ => "session",
         };
         let title = format!("{}: {}", printable(&s.name), when(s.span_us));
@@ -168,7 +169,7 @@ fn lanes(report: &Report) -> Vec<Lane> {
         let mut bars = vec![bar(p.span_us, "life", (5, 6), life.clone())];
         for r in &p.rundowns {
             let title =
-                format!("{} rundown of CLR {}: {}", r.kind, r.clr_instance, when(r.span_us));
+                format!("{} rundown of CLR {}: {}", r.kind.name(), r.clr_instance, when(r.span_us));
             bars.push(bar(r.span_us, "rundown", (1, 14), title));
         }
         lanes.push(Lane { name, label: life, bars });
@@ -241,7 +242,7 @@ mod tests {
             findings: vec![finding],
             sessions: vec![SessionReport {
                 name: hostile.clone(),
-                kind: "session",
+                kind: SessionKind::Session,
                 span_us: [0, 10],
                 events_lost: None,
             }],

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 
 use askama::Template;
+use etl_format::FileTime;
 
 use super::{Report, Severity, Verdict};
 use crate::finding::{Finding, Outcome};
@@ -64,9 +65,12 @@ fn cases(report: &Report) -> Vec<Case<'_>> {
 }
 
 /// The start of the trace, to the second. The schema requires a time even where none is known.
-fn timestamp(report: &Report) -> &str {
-    let start = report.start_time.split('.').next().unwrap_or_default();
-    if start.is_empty() { "1970-01-01T00:00:00" } else { start }
+fn timestamp(report: &Report) -> String {
+    let start = report.start_time.unwrap_or(FileTime::UNIX_EPOCH).to_string();
+    match start.split_once('.') {
+        Some((second, _)) => second.to_owned(),
+        None => start,
+    }
 }
 
 /// The number of test cases: rules and processes, or the attempt to read the file.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::facts::Facts;
+use crate::checks::Facts;
 
 /// What the header event states of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -24,7 +24,8 @@ pub struct MachineReport {
 impl MachineReport {
     /// The machine of the first file with a header event.
     pub(super) fn new(facts: &Facts) -> Option<Self> {
-        let header = facts.files().iter().map(|file| &file.header).find(|h| h.is_known())?;
+        let header =
+            facts.machine.files().iter().map(|file| &file.header).find(|h| h.is_known())?;
         Some(MachineReport {
             windows: header.windows(),
             processors: header.processors,

@@ -18,20 +18,23 @@ mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
+use etl_analysis::machine::{Process, UnresolvedCause};
+use etl_format::FileTime;
+use serde::{Serialize, Serializer};
 
-use crate::facts::{Facts, Process, UnresolvedCause};
-use crate::finding::{Finding, Outcome, Severity, utc};
+use crate::checks::Facts;
+use crate::finding::{Finding, Outcome, Severity};
 use crate::rules::{EXAMPLE_FILE, RULES, Rule, Subject, more_buffers};
 use timeline::Timeline;
 use verdict::{LossSpans, ProcessVerdicts, Scope};
 
-pub use coverage::Coverage;
+pub use coverage::{Coverage, CoverageRow};
 pub use machine::MachineReport;
 pub use process::{CauseReport, ClrReport, ProcessReport, RundownReport};
 #[cfg(feature = "schema")]
 pub use schema::report_schema;
-pub use session::{EnabledReport, LossReport, SessionReport};
+pub use session::{EnabledReport, LossReport, SessionKind, SessionReport};
+pub use text::Paint;
 pub use top::{EventCount, ProviderCount};
 pub use verdict::Verdict;
 
@@ -106,9 +109,25 @@ impl RuleReport {
     }
 }
 
-/// The report.
+/// The report on a trace: a verdict, findings, and what was found out about the trace. A trace
+/// that could not be read has an [`error`](Report::error) and no times.
+///
+/// ```
+/// use etl_verify::{Outcome, Verdict, Verifier};
+///
+/// # let trace = etl_schema::testing::snapshot::example();
+/// // `trace` has the bytes of an `.etl` file.
+/// let report = Verifier::new().verify(trace.as_slice(), "app.etl")?;
+/// assert_eq!(report.verdict, Verdict::Complete);
+/// assert_eq!(report.sessions.len(), 2, "the session, and the events of the CLR");
+/// assert_eq!(report.coverage.samples.frames, 0, "the trace has no samples");
+///
+/// let rule = report.rules.iter().find(|rule| rule.rule == "file.damaged");
+/// assert_eq!(rule.map(|rule| rule.outcome), Some(Outcome::Holds));
+/// # Ok::<(), etl_verify::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(description = "The report."))]
 #[non_exhaustive]
 pub struct Report {
     /// [`SCHEMA_VERSION`].
@@ -128,9 +147,13 @@ pub struct Report {
     /// The machine; null if no header event is known.
     pub machine: Option<MachineReport>,
     /// When the session started, as UTC.
-    pub start_time: String,
+    #[serde(serialize_with = "text_of_time")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub start_time: Option<FileTime>,
     /// The time of the last record, as UTC.
-    pub end_time: String,
+    #[serde(serialize_with = "text_of_time")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub end_time: Option<FileTime>,
     /// Microseconds from the start, or from the first record if that is earlier, to the last
     /// record.
     pub duration_us: i64,
@@ -177,20 +200,21 @@ impl Report {
         selected: Option<&BTreeSet<usize>>,
     ) -> Self {
         let timeline = Timeline::new(facts);
+        let clock = facts.machine.clock();
         let shown = |(index, p): &(usize, &Process)| match selected {
             Some(selected) => selected.contains(index),
             None => p.is_managed() || p.tallies().iter().any(|t| t.frames > 0),
         };
-        let all = facts.processes().iter().enumerate();
+        let all = facts.machine.processes().iter().enumerate();
         let mut processes: Vec<_> = all
             .filter(shown)
             .map(|(index, p)| ProcessReport::new(facts, &timeline, p, index))
             .collect();
         processes.sort_by_key(|p| p.pid);
         let is_selected = |index| selected.is_none_or(|selected| selected.contains(&index));
-        let unresolved = facts.unresolved().iter().filter(|a| is_selected(a.process));
+        let unresolved = facts.machine.unresolved().iter().filter(|a| is_selected(a.process));
         let unresolved = unresolved.take(Self::MAX_UNRESOLVED).filter_map(|address| {
-            let process = facts.processes().get(address.process)?;
+            let process = facts.machine.processes().get(address.process)?;
             Some(UnresolvedAddress {
                 pid: process.pid(),
                 process: process.name().to_owned(),
@@ -201,7 +225,7 @@ impl Report {
             })
         });
         let (top_providers, top_events) = top::counts(facts);
-        let names: Vec<_> = facts.files().iter().map(|f| f.name.as_str()).collect();
+        let names: Vec<_> = facts.machine.files().iter().map(|f| f.name.as_str()).collect();
         let mut report = Report {
             schema_version: SCHEMA_VERSION,
             file: names.join(" + "),
@@ -210,16 +234,21 @@ impl Report {
             is_selection: selected.is_some(),
             has_baseline: false,
             machine: MachineReport::new(facts),
-            start_time: utc(facts.clock(), timeline.start),
-            end_time: utc(facts.clock(), timeline.end),
+            start_time: Some(clock.time(timeline.start)),
+            end_time: Some(clock.time(timeline.end)),
             duration_us: timeline.us(timeline.end),
-            records: facts.records(),
+            records: facts.machine.records(),
             top_providers,
             top_events,
             sessions: session::sessions(facts, &timeline),
-            losses: facts.losses().iter().map(|l| LossReport::new(facts, &timeline, l)).collect(),
+            losses: facts
+                .machine
+                .losses()
+                .iter()
+                .map(|l| LossReport::new(facts, &timeline, l))
+                .collect(),
             enabled: session::enabled(facts),
-            coverage: Coverage::new(facts.tallies()),
+            coverage: Coverage::new(facts.machine.tallies()),
             unresolved: unresolved.collect(),
             processes,
             rules: rules(facts, &findings),
@@ -228,6 +257,16 @@ impl Report {
         };
         report.judge();
         report
+    }
+
+    /// When the session started, of a trace that could be read.
+    pub(crate) fn start(&self) -> FileTime {
+        self.start_time.unwrap_or_default()
+    }
+
+    /// The time of the last record, of a trace that could be read.
+    pub(crate) fn end(&self) -> FileTime {
+        self.end_time.unwrap_or_default()
     }
 
     /// Sets the verdicts, by the findings that count.
@@ -285,6 +324,17 @@ impl Report {
     }
 
     /// The report in a format.
+    ///
+    /// ```
+    /// use etl_verify::{Format, Verifier};
+    ///
+    /// # let trace = etl_schema::testing::snapshot::example();
+    /// // `trace` has the bytes of an `.etl` file.
+    /// let report = Verifier::new().verify(trace.as_slice(), "app.etl")?;
+    /// assert!(report.render(Format::Junit).starts_with("<?xml"));
+    /// assert!(report.render(Format::Html).contains("app.etl"));
+    /// # Ok::<(), etl_verify::Error>(())
+    /// ```
     #[must_use]
     pub fn render(&self, format: Format) -> String {
         match format {
@@ -297,6 +347,16 @@ impl Report {
     }
 
     /// The report as indented JSON that ends in a line feed.
+    ///
+    /// ```
+    /// use etl_verify::{Report, SCHEMA_VERSION};
+    ///
+    /// let report = Report::unreadable("app.etl", "the file is empty");
+    /// let json: serde_json::Value = serde_json::from_str(&report.json())?;
+    /// assert_eq!(json["schema_version"], SCHEMA_VERSION);
+    /// assert_eq!(json["error"], "the file is empty");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     #[must_use]
     pub fn json(&self) -> String {
         self.render(Format::Json)
@@ -334,7 +394,7 @@ impl Report {
     fn commands(&self, rule: &Rule) -> Vec<String> {
         // The rule's own line is for a session with CLR events.
         if rule.id == "file.events-lost" && self.processes.iter().all(|p| p.clr_events == 0) {
-            let session = self.sessions.iter().find(|s| s.kind == "session");
+            let session = self.sessions.iter().find(|s| s.kind == SessionKind::Session);
             if let Some(line) = session.and_then(|s| more_buffers(&s.name)) {
                 return vec![line];
             }
@@ -347,12 +407,28 @@ impl Report {
     }
 }
 
+/// A time as text; none is the empty text.
+fn text_of_time<S: Serializer>(time: &Option<FileTime>, serializer: S) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(time) => time.serialize(serializer),
+        None => serializer.serialize_str(""),
+    }
+}
+
 fn rules(facts: &Facts, findings: &[Finding]) -> Vec<RuleReport> {
     RULES.iter().map(|rule| RuleReport::new(facts, rule, findings)).collect()
 }
 
 /// Several reports in one document: a JSON array, a SARIF run or a JUnit suite for each, one HTML
 /// page; text begins with the verdicts.
+///
+/// ```
+/// use etl_verify::{Format, Report, render};
+///
+/// let reports = ["a.etl", "b.etl"].map(|name| Report::unreadable(name, "not a trace"));
+/// let text = render(&reports, Format::Text);
+/// assert!(text.contains("a.etl") && text.contains("b.etl"));
+/// ```
 #[must_use]
 pub fn render(reports: &[Report], format: Format) -> String {
     let text = |paint| {
@@ -373,8 +449,8 @@ pub fn render(reports: &[Report], format: Format) -> String {
 
 /// A line of text for each report: verdict, name, and the findings of the verdict.
 #[must_use]
-pub fn lines(reports: &[Report], colored: bool) -> String {
-    text::lines(reports, if colored { text::Paint::Ansi } else { text::Paint::Plain })
+pub fn lines(reports: &[Report], paint: Paint) -> String {
+    text::lines(reports, paint)
 }
 
 fn json(value: &impl Serialize) -> String {

@@ -1,11 +1,13 @@
 //! A process in the report.
 
-use serde::Serialize;
+use etl_analysis::machine::{Clr, Counts, Items, Process, UnresolvedCause};
+use etl_format::FileTime;
+use etl_schema::clr::Enumeration;
+use serde::{Serialize, Serializer};
 
 use super::timeline::Timeline;
 use super::{Coverage, Verdict};
-use crate::facts::{Clr, Counts, Facts, Items, Process, UnresolvedCause};
-use crate::finding::utc;
+use crate::checks::Facts;
 
 /// A rundown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -13,17 +15,25 @@ use crate::finding::utc;
 #[non_exhaustive]
 pub struct RundownReport {
     /// `start` or `end`.
-    pub kind: &'static str,
+    #[serde(serialize_with = "name_of_kind")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub kind: Enumeration,
     /// The CLR of the process.
     pub clr_instance: u16,
     /// The time of its Init event, as UTC; null if it is missing.
-    pub init_time: Option<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub init_time: Option<FileTime>,
     /// The time of its Complete event, as UTC; null if it is missing.
-    pub complete_time: Option<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub complete_time: Option<FileTime>,
     /// Microseconds since the report's start of its first and its last event.
     pub span_us: [i64; 2],
     /// What it lists.
     pub listed: Counts,
+}
+
+fn name_of_kind<S: Serializer>(kind: &Enumeration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(kind.name())
 }
 
 /// A CLR in a process.
@@ -53,9 +63,11 @@ pub struct ProcessReport {
     /// Its CLRs.
     pub clr_instances: Vec<ClrReport>,
     /// When it started, as UTC, if that was during the recording.
-    pub start_time: Option<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub start_time: Option<FileTime>,
     /// When it ended, as UTC, if that was during the recording.
-    pub end_time: Option<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub end_time: Option<FileTime>,
     /// Microseconds since the report's start of its start and its end.
     pub span_us: [i64; 2],
     /// Events of the CLR's two providers.
@@ -114,7 +126,7 @@ impl ProcessReport {
     }
 
     pub(super) fn new(facts: &Facts, timeline: &Timeline<'_>, p: &Process, index: usize) -> Self {
-        let at = |timestamp: Option<i64>| timestamp.map(|t| utc(facts.clock(), t));
+        let clock = facts.machine.clock();
         let counts = |methods, of: fn(&Items) -> u64| {
             let sum = |pick: fn(&Clr) -> &Items| p.clrs().values().map(|c| of(pick(c))).sum();
             Counts {
@@ -135,10 +147,10 @@ impl ProcessReport {
             }),
         });
         let rundowns = p.brackets().iter().map(|b| RundownReport {
-            kind: b.kind.name(),
+            kind: b.kind,
             clr_instance: b.instance,
-            init_time: at(b.opened),
-            complete_time: at(b.closed),
+            init_time: b.opened.map(|time| clock.time(time)),
+            complete_time: b.closed.map(|time| clock.time(time)),
             span_us: timeline.span(b.opened.or(b.closed), Some(b.last)),
             listed: b.listed,
         });
@@ -151,8 +163,8 @@ impl ProcessReport {
             name: p.name().to_owned(),
             verdict: Verdict::default(),
             clr_instances: clrs.collect(),
-            start_time: at(p.started()),
-            end_time: at(p.ended()),
+            start_time: p.started().map(|time| clock.time(time)),
+            end_time: p.ended().map(|time| clock.time(time)),
             span_us: timeline.span(p.started(), p.ended()),
             clr_events: p.clr_events(),
             rundowns: rundowns.collect(),

@@ -8,7 +8,10 @@ use std::fmt::Write;
 use askama::Template;
 
 use super::words::{INFERRED, NOT_CHECKED, duration, resolved};
-use super::{Coverage, EnabledReport, ProcessReport, Report, RundownReport, Severity, Verdict};
+use super::{
+    Coverage, CoverageRow, EnabledReport, ProcessReport, Report, RundownReport, Severity, Verdict,
+};
+use crate::checks::enablement::EnablementSource;
 use crate::rules::{RULES, Rule};
 use crate::wrap::{printable, wrap};
 
@@ -24,8 +27,10 @@ struct Document<'a> {
 
 /// Whether words are coloured, for terminals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Paint {
+pub enum Paint {
+    /// Text without colours.
     Plain,
+    /// Colours by the escape sequences of terminals.
     Ansi,
 }
 
@@ -119,7 +124,7 @@ fn table(indent: &str, coverage: &Coverage) -> String {
         format!("{name:<18}{a:>8}{b:>11}{c:>10}{d:>11}{e:>11}{f:>10}\n")
     };
     let mut out = String::new();
-    for (name, t) in coverage.filled() {
+    for CoverageRow { origin: name, tally: t } in coverage.filled() {
         if out.is_empty() {
             let columns = ["stacks", "frames", "managed", "image", "unresolved", "resolved"];
             out.push_str(&row("addresses", columns));
@@ -148,7 +153,7 @@ fn enabled(report: &Report) -> Vec<&EnabledReport> {
 }
 
 fn is_inferred(enabled: &[&EnabledReport]) -> bool {
-    enabled.iter().any(|e| e.source == "inferred")
+    enabled.iter().any(|e| e.source == EnablementSource::Inferred)
 }
 
 /// What to do about the findings above a note, once for each remedy: rules, remedy and commands.
@@ -176,7 +181,7 @@ fn remedies(report: &Report) -> Vec<(String, &'static str, Vec<String>)> {
 }
 
 fn rundown(r: &RundownReport) -> String {
-    let which = format!("{} of CLR {}", r.kind, r.clr_instance);
+    let which = format!("{} of CLR {}", r.kind.name(), r.clr_instance);
     let [from, to] = r.span_us;
     match (&r.init_time, &r.complete_time) {
         (Some(at), Some(_)) => format!("{which} at {at}, {}", duration(to.saturating_sub(from))),

@@ -1,9 +1,10 @@
 //! Timestamps as microseconds since the report's start.
 
+use etl_analysis::machine::Span;
 use etl_format::Clock;
 use etl_format::constants::FILETIME_PER_SECOND;
 
-use crate::facts::{Facts, Span};
+use crate::checks::Facts;
 
 pub(super) struct Timeline<'a> {
     clock: &'a Clock,
@@ -15,11 +16,11 @@ pub(super) struct Timeline<'a> {
 
 impl<'a> Timeline<'a> {
     pub fn new(facts: &'a Facts) -> Self {
-        let opened = facts.files().iter().flat_map(|f| &f.sessions).map(|s| s.from).min();
-        let start = facts.clock().start_timestamp;
-        let (first, last) = facts.span().unwrap_or((start, start));
+        let opened = facts.machine.files().iter().flat_map(|f| &f.sessions).map(|s| s.from).min();
+        let start = facts.machine.clock().start_timestamp;
+        let (first, last) = facts.machine.span().unwrap_or((start, start));
         let start = opened.map_or(first, |o| o.min(first));
-        Timeline { clock: facts.clock(), start, end: last.max(start) }
+        Timeline { clock: facts.machine.clock(), start, end: last.max(start) }
     }
 
     /// Microseconds since the start, cut to the timeline.

@@ -12,7 +12,7 @@ use etl_schema::tables::Registry;
 use serde::Serialize;
 
 use super::Report;
-use crate::facts::Facts;
+use crate::checks::Facts;
 
 /// How many records are events of a provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

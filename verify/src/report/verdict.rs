@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use etl_analysis::loss::LossKind;
+
 use super::{LossReport, ProcessReport};
-use crate::facts::loss::LossKind;
 use crate::finding::{Finding, Outcome, Severity};
 use crate::rules::{Subject, loss_of, reports_loss};
 
@@ -52,6 +53,13 @@ impl Verdict {
     }
 
     /// Whether a check of the trace passes.
+    ///
+    /// ```
+    /// use etl_verify::Verdict;
+    ///
+    /// assert!(Verdict::CompleteWithWarnings.passes());
+    /// assert!(!Verdict::CannotTell.passes());
+    /// ```
     #[must_use]
     pub fn passes(self) -> bool {
         self <= Verdict::CompleteWithWarnings

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use etl_analysis::address::Tally;
+use etl_format::FileTime;
+
 use super::{EnabledReport, Report, RuleReport, Severity, Verdict};
-use crate::facts::Tally;
-use crate::facts::enable::Knowledge;
+use crate::checks::enablement::EnablementSource;
 use crate::finding::{Finding, Outcome};
 use crate::share::percent;
 
@@ -103,12 +105,12 @@ pub(super) fn duration(us: i64) -> String {
     }
 }
 
-/// The time of day of a time in ISO 8601, to the millisecond.
-pub(super) fn time_of_day(iso: &str) -> String {
-    let time = iso.split_once('T').map_or(iso, |(_, time)| time);
-    let time = time.trim_end_matches('Z');
-    let (seconds, fraction) = time.split_once('.').unwrap_or((time, ""));
-    let thousandths: String = fraction.chars().chain("000".chars()).take(3).collect();
+/// The time of day, to the millisecond.
+pub(super) fn time_of_day(time: FileTime) -> String {
+    let text = time.to_string();
+    let (_, time) = text.split_once('T').unwrap_or_default();
+    let (seconds, fraction) = time.split_once('.').unwrap_or_default();
+    let thousandths = fraction.get(..3).unwrap_or_default();
     format!("{seconds}.{thousandths}Z")
 }
 
@@ -116,10 +118,10 @@ impl EnabledReport {
     /// What is beside mask and level: the match-all mask, and how the enablement is known.
     pub(super) fn knowledge(&self) -> String {
         let known = match &self.time {
-            Some(time) if self.source == Knowledge::Recorded.name() => {
-                format!("recorded at {}", time_of_day(time))
+            Some(time) if self.source == EnablementSource::Recorded => {
+                format!("recorded at {}", time_of_day(*time))
             }
-            _ => self.source.to_owned(),
+            _ => self.source.name().to_owned(),
         };
         match &self.match_all {
             Some(all) => format!("{known}, and all of {all}"),
@@ -140,8 +142,7 @@ mod tests {
     fn duration_and_time_of_day_have_milliseconds() {
         assert_eq!(duration(1_202), "1.202 ms");
         assert_eq!(duration(12_581_000), "12.581 s");
-        assert_eq!(time_of_day("2020-07-29T00:07:11.1917366Z"), "00:07:11.191Z");
-        assert_eq!(time_of_day("2020-07-29T00:07:11Z"), "00:07:11.000Z");
+        assert_eq!(time_of_day(FileTime::new(132_404_548_311_917_366)), "00:07:11.191Z");
     }
 
     #[test]

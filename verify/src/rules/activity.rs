@@ -1,8 +1,9 @@
 //! Activities: starts, stops and parents.
 
+use etl_analysis::machine::Counted;
+
 use super::{Check, Rule, plural};
 use crate::checks::Balance;
-use crate::facts::Counted;
 use crate::finding::Severity;
 
 /// A finding for each task in which activities lack an end.

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use etl_analysis::address::{Range, Tag};
+use etl_analysis::machine::{Bracket, Clr, Item, Process};
 use etl_control::enable::{Enablement, EventKey};
 use etl_format::Guid;
 use etl_schema::clr::keyword::{END_RUNDOWN, IL_MAP, JIT, LOADER, START_RUNDOWN};
@@ -9,9 +11,10 @@ use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
 use super::commands::RUNTIME_LARGE;
 use super::{Check, Found, Rule, plural, recorded_start};
-use crate::facts::enable::{self, Enabled, Knowledge};
-use crate::facts::raised::Raised;
-use crate::facts::{Bracket, Carried, Clr, Facts, Item, Process, Range, Tag};
+use crate::checks::Facts;
+use crate::checks::carried::Carried;
+use crate::checks::enablement::{self, Enabled, EnablementSource};
+use crate::checks::raised::Raised;
 use crate::finding::Severity;
 use etl_schema::clr::Enumeration;
 
@@ -34,7 +37,7 @@ fn not_enabled(check: &mut Check<'_>) {
     let facts = check.facts;
     for (provider, event, counted, knowledge) in facts.admission.not_admitted() {
         let known: Vec<_> =
-            facts.admission.of(provider).map(|(_, with)| enable::words(with)).collect();
+            facts.admission.of(provider).map(|(_, with)| enablement::words(with)).collect();
         let message = format!(
             "{} of {} (id {}, level {}, keywords {:#x}) that no {} enablement requests: {}",
             plural(counted.count, "event", "events"),
@@ -50,7 +53,7 @@ fn not_enabled(check: &mut Check<'_>) {
     for provider in [CLR_RUNTIME, CLR_RUNDOWN] {
         not_raised(check, provider);
     }
-    for process in facts.processes() {
+    for process in facts.machine.processes() {
         for bracket in process.brackets() {
             not_requested(check, process, bracket);
         }
@@ -63,11 +66,11 @@ fn not_requested(check: &mut Check<'_>, process: &Process, bracket: &Bracket) {
     let facts = check.facts;
     let Some(opened) = bracket.opened else { return };
     let mut known = facts.admission.of(CLR_RUNDOWN).peekable();
-    if known.peek().is_none_or(|(e, _)| e.knowledge != Knowledge::Recorded) {
+    if known.peek().is_none_or(|(e, _)| e.knowledge != EnablementSource::Recorded) {
         return;
     }
     // The record is written just before the call, or just after it.
-    let soon = i64::try_from(facts.clock().frequency / 100).unwrap_or(i64::MAX);
+    let soon = i64::try_from(facts.machine.clock().frequency / 100).unwrap_or(i64::MAX);
     let before = |e: &Enabled| e.at.is_some_and(|at| at <= opened.saturating_add(soon));
     let Some((enabled, with)) = known.filter(|(e, _)| before(e)).max_by_key(|(e, _)| e.at) else {
         return;
@@ -80,7 +83,7 @@ fn not_requested(check: &mut Check<'_>, process: &Process, bracket: &Bracket) {
             "the {} rundown of CLR {} began {:.1} s after the enablement recorded last before it",
             bracket.kind.name(),
             bracket.instance,
-            wait as f64 / facts.clock().frequency as f64,
+            wait as f64 / facts.machine.clock().frequency as f64,
         );
         let found = check.find(message).of(process, Some(opened)).severity(Severity::Note);
         found.undecided(OTHER_SESSION);
@@ -107,7 +110,7 @@ fn not_requested(check: &mut Check<'_>, process: &Process, bracket: &Bracket) {
          request: {}",
         bracket.kind.name(),
         bracket.instance,
-        enable::words(with),
+        enablement::words(with),
         beyond.join(", "),
     );
     check.find(message).of(process, Some(opened)).undecided(OTHER_SESSION);
@@ -131,7 +134,7 @@ fn not_raised(check: &mut Check<'_>, provider: Guid) {
     let masks = facts.admission.raising(provider);
     let Some(raised) = Raised::of(provider == CLR_RUNDOWN, masks.clone()) else { return };
     // The CLR logs the same when it starts and when its state is requested.
-    let states = facts.processes().iter().flat_map(|process| process.clrs().values());
+    let states = facts.machine.processes().iter().flat_map(|process| process.clrs().values());
     let raised = match states.filter_map(Clr::started).next() {
         Some(_) => raised.with_capture(masks.clone()),
         None => raised,
@@ -140,7 +143,7 @@ fn not_raised(check: &mut Check<'_>, provider: Guid) {
     // The others are reported already.
     let admitted = |event: &EventKey| own().any(|(_, with)| with.admits(event));
     let kinds = kinds.into_iter().filter(|(event, _)| admitted(event));
-    let signs = facts.processes().iter().flat_map(Process::signs).copied();
+    let signs = facts.machine.processes().iter().flat_map(Process::signs).copied();
     let found = raised.contradictions(kinds, signs);
     if found.is_empty() {
         return;
@@ -150,7 +153,7 @@ fn not_raised(check: &mut Check<'_>, provider: Guid) {
     if found.len() > MAX_LISTED {
         listed.push(format!("{} more", found.len() - MAX_LISTED));
     }
-    let masks: Vec<_> = masks.map(enable::words).collect();
+    let masks: Vec<_> = masks.map(enablement::words).collect();
     let message = format!(
         "{} of {} that the CLR does not raise for the {} enablement {}: {}",
         plural(sum, "event", "events"),
@@ -165,9 +168,9 @@ fn not_raised(check: &mut Check<'_>, provider: Guid) {
 }
 
 /// A declared enablement was not obeyed. A recorded one does not decide.
-fn judge(found: Found<'_>, knowledge: Knowledge) {
+fn judge(found: Found<'_>, knowledge: EnablementSource) {
     match knowledge {
-        Knowledge::Declared => found.severity(Severity::Error),
+        EnablementSource::Declared => found.severity(Severity::Error),
         _ => found.undecided(OTHER_SESSION),
     };
 }
@@ -188,7 +191,7 @@ pub(super) const MISSING_LOADS: Rule = Rule {
 };
 
 fn missing_loads(check: &mut Check<'_>) {
-    for process in check.facts.processes() {
+    for process in check.facts.machine.processes() {
         missing_loads_of(check, process);
     }
 }
@@ -198,7 +201,8 @@ fn missing_loads_of(check: &mut Check<'_>, process: &Process) {
     let mut code: Option<BTreeMap<u16, Vec<u64>>> = None;
     let starts = start_rundowns(process);
     let rundown = process.brackets().iter().filter_map(|b| b.opened).max();
-    let stopped = facts.runtime_span().zip(rundown).is_some_and(|((_, last), at)| last < at);
+    let stopped =
+        facts.machine.runtime_span().zip(rundown).is_some_and(|((_, last), at)| last < at);
     let runtime = &facts.runtime_on;
     for (&instance, clr) in process.clrs() {
         let kinds = [
@@ -331,18 +335,18 @@ fn silent_rundown(check: &mut Check<'_>, reported: &BTreeSet<(u32, Option<i64>)>
     if facts.admission.of(CLR_RUNDOWN).any(|(e, _)| e.limited) {
         return;
     }
-    let brackets = facts.processes().iter().flat_map(Process::brackets);
+    let brackets = facts.machine.processes().iter().flat_map(Process::brackets);
     let (mut from, mut to) = (i64::MAX, i64::MIN);
     for bracket in brackets.filter(|b| b.is_whole() && b.kind == Enumeration::End) {
         from = bracket.opened.map_or(from, |at| at.min(from));
         to = bracket.closed.map_or(to, |at| at.max(to));
     }
     // A process that was there when the kernel's events end was there before.
-    let known_until = facts.kernel_span().map_or(i64::MIN, |(_, last)| last);
+    let known_until = facts.machine.kernel_span().map_or(i64::MIN, |(_, last)| last);
     if from > to || known_until < to {
         return;
     }
-    for process in facts.processes().iter().filter(|process| !process.is_managed()) {
+    for process in facts.machine.processes().iter().filter(|process| !process.is_managed()) {
         let has_lived = process.started().is_none_or(|at| at < from)
             && process.ended().is_none_or(|at| at > to);
         if !has_lived || reported.contains(&(process.pid(), process.started())) {
@@ -364,7 +368,7 @@ fn silent_rundown(check: &mut Check<'_>, reported: &BTreeSet<(u32, Option<i64>)>
 fn images_of<'f>(facts: &'f Facts, process: &'f Process) -> impl Iterator<Item = (Range, &'f str)> {
     let ranges = process.images().past().iter().copied().chain(process.images().alive());
     ranges.filter_map(|range| {
-        let image = facts.images().list().get(usize::try_from(range.tag.id).ok()?)?;
+        let image = facts.machine.images().list().get(usize::try_from(range.tag.id).ok()?)?;
         Some((range, &*image.name))
     })
 }
@@ -388,8 +392,8 @@ fn silent_start(check: &mut Check<'_>) -> BTreeSet<(u32, Option<i64>)> {
         return reported;
     }
     let on = |at| facts.runtime_on.loader.since(at);
-    let until = facts.runtime_span().map(|(_, last)| last);
-    for process in facts.processes().iter().filter(|process| !process.is_managed()) {
+    let until = facts.machine.runtime_span().map(|(_, last)| last);
+    for process in facts.machine.processes().iter().filter(|process| !process.is_managed()) {
         let is_on = |at: &i64| on(*at).is_some_and(|since| since < *at) && Some(*at) < until;
         let Some(started) = process.started().filter(is_on) else { continue };
         let Some(runtime) = runtime_of(images_of(facts, process)) else { continue };

@@ -2,10 +2,11 @@
 
 use super::commands::RUNTIME_LARGE;
 use super::{Check, Rule, plural};
-use crate::facts::loss::{Loss, LossKind};
-use crate::facts::source::{FileFacts, Session};
-use crate::facts::{Counted, Facts, Process};
+use crate::checks::Facts;
 use crate::finding::{Found, Severity};
+use etl_analysis::files::{FileFacts, Session};
+use etl_analysis::loss::{Loss, LossKind};
+use etl_analysis::machine::{Counted, Process};
 use etl_format::constants::LogFileMode;
 use etl_schema::providers::CLR_RUNTIME;
 
@@ -30,13 +31,13 @@ fn is_replaced(facts: &Facts, at: i64) -> bool {
     let overwritten =
         |loss: &Loss| loss.what == LossKind::Overwritten && loss.touches(Some(at), None);
     let is_ring = |file: &FileFacts| file.header.mode.has(LogFileMode::BUFFERING);
-    let sessions = || facts.files().iter().flat_map(|file| &file.sessions);
+    let sessions = || facts.machine.files().iter().flat_map(|file| &file.sessions);
     let is_over = |session: &Session, by: i64| session.to.is_some_and(|to| to <= by);
     let begins_again = |next: &Session| {
         next.from > at && sessions().all(|s| s.from >= next.from || is_over(s, next.from))
     };
-    facts.losses().iter().any(overwritten)
-        || facts.files().iter().any(is_ring)
+    facts.machine.losses().iter().any(overwritten)
+        || facts.machine.files().iter().any(is_ring)
         || sessions().any(begins_again)
 }
 

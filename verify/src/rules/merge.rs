@@ -1,6 +1,8 @@
 //! Several sessions as one recording: one machine, one clock, both halves, no gap between them.
 
+use etl_analysis::files::Session;
 use etl_analysis::files::machine_differences;
+use etl_analysis::machine::Process;
 use etl_control::controller::KERNEL_SESSION;
 use etl_format::constants::FILETIME_PER_SECOND;
 use etl_schema::clr::Enumeration;
@@ -8,8 +10,7 @@ use etl_schema::clr::Enumeration;
 use super::commands::{MERGE, MERGE_KERNEL, RECORDING, RUNTIME_CLOCK};
 use super::rundown::coverage::{are_unrelated, is_any_missing};
 use super::{Check, Rule, plural};
-use crate::facts::source::Session;
-use crate::facts::{Facts, Process};
+use crate::checks::Facts;
 use crate::finding::Severity;
 
 pub(super) const DIFFERENT_CLOCKS: Rule = Rule {
@@ -28,7 +29,7 @@ pub(super) const DIFFERENT_CLOCKS: Rule = Rule {
 };
 
 fn different_clocks(check: &mut Check<'_>) {
-    let timeline = check.facts.timeline();
+    let timeline = check.facts.machine.timeline();
     let set_by = timeline.set_by() as f64 / FILETIME_PER_SECOND as f64;
     if !timeline.is_one_clock() {
         let message = "the clocks of the files differ; their events were ordered by time of day";
@@ -55,7 +56,7 @@ pub(super) const DIFFERENT_MACHINES: Rule = Rule {
 };
 
 fn different_machines(check: &mut Check<'_>) {
-    let Some((first, rest)) = check.facts.files().split_first() else { return };
+    let Some((first, rest)) = check.facts.machine.files().split_first() else { return };
     for other in rest {
         let differ = machine_differences(&first.header, &other.header);
         if !differ.is_empty() {
@@ -81,11 +82,13 @@ pub(super) const GAP: Rule = Rule {
 
 fn gap(check: &mut Check<'_>) {
     let facts = check.facts;
-    let (Some((_, last)), Some((rundown, _))) = (facts.runtime_span(), facts.rundown_span()) else {
+    let (Some((_, last)), Some((rundown, _))) =
+        (facts.machine.runtime_span(), facts.machine.rundown_span())
+    else {
         return;
     };
     // A start rundown comes while the runtime session runs, and may have a session of its own.
-    let brackets = facts.processes().iter().flat_map(Process::brackets);
+    let brackets = facts.machine.processes().iter().flat_map(Process::brackets);
     let ends = brackets.filter(|bracket| bracket.kind == Enumeration::End);
     let rundown = ends.filter_map(|bracket| bracket.opened).min().unwrap_or(rundown);
     // The runtime's session is among those that recorded then; the last one to be closed counts.
@@ -95,7 +98,8 @@ fn gap(check: &mut Check<'_>) {
     if clr_sessions(facts).count() < 2 || end >= rundown {
         return;
     }
-    let gap = facts.clock().filetime(rundown).saturating_sub(facts.clock().filetime(end));
+    let gap =
+        facts.machine.clock().filetime(rundown).saturating_sub(facts.machine.clock().filetime(end));
     let message = format!(
         "the runtime session ended {:.3} s before the rundown began",
         gap as f64 / FILETIME_PER_SECOND as f64
@@ -105,7 +109,7 @@ fn gap(check: &mut Check<'_>) {
 
 /// Sessions that may have recorded the CLR: those of the files, or of the files that were merged.
 fn clr_sessions(facts: &Facts) -> impl Iterator<Item = &Session> {
-    let sessions = facts.files().iter().flat_map(|file| {
+    let sessions = facts.machine.files().iter().flat_map(|file| {
         // The header of a merged file spans all of its sessions.
         let own = usize::from(file.is_merged() && file.sessions.len() > 1);
         file.sessions.iter().skip(own)
@@ -128,12 +132,12 @@ pub(super) const ONE_SIDED: Rule = Rule {
 
 fn one_sided(check: &mut Check<'_>) {
     let facts = check.facts;
-    let message = match (facts.runtime_span(), facts.has_rundown()) {
+    let message = match (facts.machine.runtime_span(), facts.has_rundown()) {
         (Some(_), false) => "there are events of the CLR runtime, but no rundown",
         (None, true) => "there is a rundown, but no event of the CLR runtime",
         _ => return,
     };
-    let managed = || facts.processes().iter().filter(|process| process.is_managed());
+    let managed = || facts.machine.processes().iter().filter(|process| process.is_managed());
     let is_needless = managed().all(|process| facts.has_nothing_to_name(process));
     if !facts.is_joined() || resolves_everything(facts) || is_needless {
         return;
@@ -143,7 +147,7 @@ fn one_sided(check: &mut Check<'_>) {
 
 /// Whether the trace has addresses and all of them resolve.
 fn resolves_everything(facts: &Facts) -> bool {
-    let tallies = facts.tallies();
+    let tallies = facts.machine.tallies();
     tallies.iter().any(|tally| tally.frames > 0) && tallies.iter().all(|t| t.unresolved == 0)
 }
 
@@ -187,11 +191,12 @@ pub(super) const NO_IMAGE_IDS: Rule = Rule {
 
 fn no_image_ids(check: &mut Check<'_>) {
     let facts = check.facts;
-    let hit = facts.images().list().iter().filter(|i| i.hits.iter().any(|&n| n > 0)).count();
-    if hit == 0 || facts.images().identities() > 0 {
+    let hit =
+        facts.machine.images().list().iter().filter(|i| i.hits.iter().any(|&n| n > 0)).count();
+    if hit == 0 || facts.machine.images().identities() > 0 {
         return;
     }
-    let is_merged = facts.files().iter().any(|file| file.is_merged());
+    let is_merged = facts.machine.files().iter().any(|file| file.is_merged());
     let why = if is_merged { "the merge added no identities" } else { "the trace was not merged" };
     let message = format!(
         "addresses are in {} without an identity: {why}",

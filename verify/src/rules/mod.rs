@@ -17,7 +17,9 @@ mod stacks;
 mod subject;
 mod symbols;
 
-use crate::facts::{Clr, Counted, Facts, Process};
+use etl_analysis::machine::{Clr, Counted, Process};
+
+use crate::checks::Facts;
 use crate::finding::{Finding, Found, Severity};
 use crate::gates::Gates;
 
@@ -57,16 +59,15 @@ impl<'a> Check<'a> {
 
     /// Adds a finding.
     fn find(&mut self, message: String) -> Found<'_> {
-        let index = self.findings.len();
-        self.findings.push(Finding::new(self.rule.id, self.rule.severity, message));
+        let finding = Finding::new(self.rule.id, self.rule.severity, message);
         let carried = Subject::of(self.rule.id).carried();
-        Found { facts: self.facts, finding: &mut self.findings[index], carried }
+        Found { facts: self.facts, finding: self.findings.push_mut(finding), carried }
     }
 
     /// Adds a finding for each process with a count of something other than zero. It is undecided
     /// if something was lost before the first one.
     fn each(&mut self, counted: fn(&Process) -> Counted, message: impl Fn(u64) -> String) {
-        for process in self.facts.processes() {
+        for process in self.facts.machine.processes() {
             let Counted { count, first } = counted(process);
             if count > 0 {
                 self.find(message(count)).of(process, first).unless_lost(None, first);
@@ -182,6 +183,15 @@ pub const RULES: &[Rule] = &[
 
 impl Rule {
     /// The rule with this id.
+    ///
+    /// ```
+    /// use etl_verify::{Rule, Severity};
+    ///
+    /// let rule = Rule::find("file.events-lost").ok_or("no such rule")?;
+    /// assert_eq!(rule.family(), "file");
+    /// assert!(rule.severity >= Severity::Warning);
+    /// # Ok::<(), &str>(())
+    /// ```
     #[must_use]
     pub fn find(id: &str) -> Option<&'static Rule> {
         RULES.iter().find(|rule| rule.id == id)

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use etl_analysis::machine::Counted;
+
 use super::{Check, Rule, plural};
-use crate::facts::Counted;
-use crate::facts::payload::EventId;
+use crate::checks::payload::EventId;
 use crate::finding::Severity;
 
 /// A finding for each kind of event.

@@ -8,7 +8,7 @@ use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use super::commands::{KERNEL, MERGE_KERNEL, RUNTIME_CLOCK, RUNTIME_STACKS, STOP_KERNEL};
 use super::kernel::{is_selection, may_be_ring};
 use super::{Check, Rule, plural};
-use crate::facts::enable::Knowledge;
+use crate::checks::enablement::EnablementSource;
 use crate::finding::Severity;
 
 pub(super) const UNDEFINED_KEY: Rule = Rule {
@@ -25,7 +25,7 @@ pub(super) const UNDEFINED_KEY: Rule = Rule {
 };
 
 fn undefined_key(check: &mut Check<'_>) {
-    let count = check.facts.undefined_stacks();
+    let count = check.facts.machine.undefined_stacks();
     if count == 0 {
         return;
     }
@@ -51,9 +51,9 @@ pub(super) const UNUSED_DEFINITION: Rule = Rule {
 
 fn unused_definition(check: &mut Check<'_>) {
     let facts = check.facts;
-    let unused = facts.unused_keys();
-    let is_rare = is_rare(unused.count, facts.definitions());
-    if is_rare || facts.has_extended_keys() || is_selection(facts) || may_be_ring(facts) {
+    let unused = facts.machine.unused_keys();
+    let is_rare = is_rare(unused.count, facts.machine.definitions());
+    if is_rare || facts.machine.has_extended_keys() || is_selection(facts) || may_be_ring(facts) {
         return;
     }
     let message =
@@ -172,24 +172,24 @@ pub(super) const MISSING: Rule = Rule {
 fn missing(check: &mut Check<'_>) {
     let facts = check.facts;
     // Until the provider's last event, if the user states that every session enabled stacks.
-    let all = [(CLR_RUNTIME, facts.runtime_span()), (CLR_RUNDOWN, facts.rundown_span())].map(
-        |(guid, span)| {
-            let mut of = facts.admission.of(guid).peekable();
-            of.peek()?;
-            let asks = of.all(|(e, with)| {
-                e.knowledge == Knowledge::Declared && !e.limited && with.any & STACK != 0
+    let all =
+        [(CLR_RUNTIME, facts.machine.runtime_span()), (CLR_RUNDOWN, facts.machine.rundown_span())]
+            .map(|(guid, span)| {
+                let mut of = facts.admission.of(guid).peekable();
+                of.peek()?;
+                let asks = of.all(|(e, with)| {
+                    e.knowledge == EnablementSource::Declared && !e.limited && with.any & STACK != 0
+                });
+                span.filter(|_| asks).map(|(_, last)| last)
             });
-            span.filter(|_| asks).map(|(_, last)| last)
-        },
-    );
     // A stack comes microseconds after its event.
-    let soon = i64::try_from(facts.clock().frequency / 100).unwrap_or(i64::MAX);
+    let soon = i64::try_from(facts.machine.clock().frequency / 100).unwrap_or(i64::MAX);
     let mut by_process: BTreeMap<usize, Vec<_>> = BTreeMap::new();
     for ((process, kind), counted) in facts.stacks.missing(soon, all) {
         by_process.entry(process).or_default().push((kind, counted));
     }
     for (index, kinds) in by_process {
-        let Some(process) = facts.processes().get(index) else { continue };
+        let Some(process) = facts.machine.processes().get(index) else { continue };
         let first = kinds.iter().filter_map(|(_, counted)| counted.first).min();
         let count = kinds.iter().map(|(_, counted)| counted.count).sum();
         let kinds: Vec<_> = kinds
@@ -227,7 +227,7 @@ fn all_missing(check: &mut Check<'_>) {
     let without = facts.stacks.without_any().map(|of| (of, "", MIN_EVENTS));
     let at_ends = facts.stacks.at_ends().map(|of| (of, " in a row", MIN_IN_ROW));
     for ((index, rundown, counted), in_row, least) in without.chain(at_ends) {
-        let Some(process) = facts.processes().get(index) else { continue };
+        let Some(process) = facts.machine.processes().get(index) else { continue };
         let since = enabled.get(usize::from(rundown)).copied().flatten();
         let is_enabled = since.is_some_and(|since| counted.first.is_some_and(|at| since <= at));
         if !is_enabled || counted.count < least {

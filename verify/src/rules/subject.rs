@@ -1,8 +1,12 @@
 //! What rules look at, and whether a trace has any of it.
 
+use etl_analysis::address::Origin;
+use etl_analysis::loss::LossKind;
+use etl_analysis::machine::Process;
+
 use super::Rule;
-use crate::facts::loss::LossKind;
-use crate::facts::{Carried, Facts, Origin, Process};
+use crate::checks::Facts;
+use crate::checks::carried::Carried;
 
 /// What a rule looks at. A rule without anything to look at is not applicable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,19 +113,20 @@ impl Subject {
 
     /// Whether a trace has it.
     pub fn is_in(self, facts: &Facts) -> bool {
-        let any = |of: fn(&Process) -> bool| facts.processes().iter().any(of);
-        let stacks = |origin| facts.processes().iter().any(|p| has_stacks(p, origin));
+        let any = |of: fn(&Process) -> bool| facts.machine.processes().iter().any(of);
+        let stacks = |origin| facts.machine.processes().iter().any(|p| has_stacks(p, origin));
         match self {
             Subject::Files => true,
             Subject::Enablements => facts.admission.enabled.iter().any(|e| e.with.is_some()),
             Subject::ManagedCode => any(Process::is_managed),
             Subject::Rundowns => facts.has_rundown(),
-            Subject::Addresses => facts.tallies().iter().any(|tally| tally.frames > 0),
+            Subject::Addresses => facts.machine.tallies().iter().any(|tally| tally.frames > 0),
             Subject::Parts => facts.is_joined(),
             Subject::ClrStacks => stacks(Origin::ClrStack),
             Subject::KernelStacks => stacks(Origin::KernelStack),
             Subject::Kernel => {
-                let is_kernel = facts.census().processes > 0 || facts.sampling.asked.is_some();
+                let is_kernel =
+                    facts.machine.census().processes > 0 || facts.sampling.asked.is_some();
                 is_kernel || facts.sampling.last().is_some()
             }
             Subject::Activities => facts.activities.any(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use etl_format::cursor::Bytes;
 use etl_format::read::{Options, Order, Record, Trace};
 use etl_test_support::{needs, trace};
-use etl_verify::{Report, Severity, Tally, UnresolvedCause, Verdict, Verifier};
+use etl_verify::{Enumeration, Report, Severity, Tally, UnresolvedCause, Verdict, Verifier};
 
 const RUNTIME: &str = "e13c0d23-ccbc-4e12-931b-d9cc2eee27e4";
 const RUNDOWN: &str = "a669021c-c450-4609-a035-5af59af4df18";
@@ -147,7 +147,7 @@ fn verify_agrees_with_a_naive_count_on_a_merged_trace() {
     let perfview = report.processes.iter().find(|p| p.pid == 3988).unwrap();
     assert_eq!(perfview.name, "PerfView.exe");
     assert_eq!(perfview.rundowns.len(), 2);
-    assert!(perfview.rundowns.iter().all(|r| r.kind == "end"));
+    assert!(perfview.rundowns.iter().all(|r| r.kind == Enumeration::End));
     // Enumerated: 16,702 MethodDCEndVerbose, 27 ModuleDCEnd, 27 AssemblyDCEnd, 2 AppDomainDCEnd.
     let e = perfview.listed;
     assert_eq!((e.methods, e.modules, e.assemblies, e.app_domains), (16_702, 27, 27, 2));
@@ -183,9 +183,9 @@ fn verify_agrees_with_a_naive_count_on_a_merged_trace() {
             let clock = *clock.get_or_insert_with(|| {
                 Trace::open(bytes.as_slice(), &Options::default()).unwrap().clock()
             });
-            let time = etl_format::clock::iso_utc(clock.filetime(r.timestamp()));
+            let time = clock.time(r.timestamp());
             let place = r.location();
-            there |= finding.time.as_ref() == Some(&time)
+            there |= finding.time == Some(time)
                 && (finding.offset, finding.processor)
                     == (Some(place.buffer_offset), Some(place.processor));
         });

@@ -43,7 +43,7 @@ fn operations(count: u64, bytes: u64, latency: &Histogram) -> [Cell; 8] {
 
 /// Prints reads and writes by process, path and operation, and sums for each process.
 pub(super) fn io(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args.recording.analyze(|span| Io::new().between(span.0, span.1))?;
+    let analyzed = args.recording.analyze(|range| Io::new().within(range))?;
     let (machine, io) = (&analyzed.machine, &analyzed.observer);
     let selected = &analyzed.selected;
     let admits = |process: Option<usize>| {

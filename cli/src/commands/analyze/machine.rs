@@ -4,13 +4,12 @@ use std::fmt::Write;
 
 use etl_analysis::Machine;
 use etl_analysis::machine::images::ImageId;
-use etl_format::Clock;
+use etl_format::{Clock, TimeRange};
 
 use super::{ReportArgs, duration, report, span_facts};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
-use crate::recording::TimeSpan;
 use crate::table::{Cell, Table};
 
 /// Levels of the tree that are indented: a process may be the last of thousands, each started by
@@ -18,16 +17,19 @@ use crate::table::{Cell, Table};
 const MAX_INDENT: usize = 64;
 
 /// Whether something was there at any of the selected times.
-fn was_there((from, to): TimeSpan, (began, ended): (Option<i64>, Option<i64>)) -> bool {
-    let is_over = ended.zip(from).is_some_and(|(ended, from)| ended < from);
-    let is_to_come = began.zip(to).is_some_and(|(began, to)| began >= to);
-    !is_over && !is_to_come
+fn was_there(range: TimeRange, began: Option<i64>, ended: Option<i64>) -> bool {
+    if let (Some(from), Some(ended)) = (range.from, ended)
+        && ended < from.get()
+    {
+        return false;
+    }
+    if let (Some(to), Some(began)) = (range.to, began) { began < to.get() } else { true }
 }
 
 /// Prints the processes as a tree: those that a process started follow it.
 pub(super) fn processes_of(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let mut span = TimeSpan::default();
-    let analyzed = args.recording.analyze(|selected| span = selected)?;
+    let mut range = TimeRange::default();
+    let analyzed = args.recording.analyze(|selected| range = selected)?;
     let machine = &analyzed.machine;
     let selected = &analyzed.selected;
     let clock = machine.clock();
@@ -54,7 +56,7 @@ pub(super) fn processes_of(args: &ReportArgs) -> Result<Outcome, Failure> {
     for (index, depth) in tree(machine) {
         let Some(process) = machine.processes().get(index) else { continue };
         if selected.as_ref().is_some_and(|selected| !selected.contains(&index))
-            || !was_there(span, (process.started(), process.ended()))
+            || !was_there(range, process.started(), process.ended())
         {
             continue;
         }
@@ -121,8 +123,8 @@ fn tree(machine: &Machine) -> Vec<(usize, usize)> {
 
 /// Prints the images of the selected processes.
 pub(super) fn images(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let mut span = TimeSpan::default();
-    let analyzed = args.recording.analyze(|selected| span = selected)?;
+    let mut range = TimeRange::default();
+    let analyzed = args.recording.analyze(|selected| range = selected)?;
     let machine = &analyzed.machine;
     let selected = &analyzed.selected;
     let own = [
@@ -137,7 +139,7 @@ pub(super) fn images(args: &ReportArgs) -> Result<Outcome, Failure> {
     let clock = machine.clock();
     for image in machine.image_lives() {
         if selected.as_ref().is_some_and(|selected| !selected.contains(&image.process))
-            || !was_there(span, (image.loaded, image.unloaded))
+            || !was_there(range, image.loaded, image.unloaded)
         {
             continue;
         }

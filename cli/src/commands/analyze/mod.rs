@@ -345,10 +345,10 @@ fn duration(clock: &Clock, from: i64, to: i64) -> u64 {
 
 /// The time that is selected of a recording, in 100 ns.
 fn selected_time(args: &ReportArgs, machine: &Machine) -> Result<u64, Failure> {
-    let (from, to) = args.recording.span(machine.clock())?;
+    let range = args.recording.range(machine.clock())?;
     let (first, last) = machine.span().unwrap_or_default();
-    let first = from.map_or(first, |from| from.max(first));
-    let last = to.map_or(last, |to| to.min(last));
+    let first = range.from.map_or(first, |from| from.get().max(first));
+    let last = range.to.map_or(last, |to| to.get().min(last));
     Ok(duration(machine.clock(), first, last))
 }
 

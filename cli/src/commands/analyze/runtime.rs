@@ -2,20 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use etl_analysis::Machine;
 use etl_analysis::behavior::Distribution;
 use etl_analysis::behavior::compilations::Compilations;
 use etl_analysis::behavior::contention::{Contention, StackedContention};
 use etl_analysis::behavior::exceptions::Exceptions;
-use etl_analysis::symbols::Symbol;
-use etl_tools::context::FunctionNames;
+use etl_analysis::symbols::{FunctionNames, Symbol};
+use etl_format::TimeRange;
 
 use super::waits::{StackArgs, ensure_stacks};
 use super::{PROCESS, ReportArgs, note_given_up, process_cells, report, span_facts, ticks};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
-use crate::recording::{Analyzed, Between, TimeSpan};
-use crate::symbols::{Functions, SymbolArgs};
+use crate::recording::{Analyzed, Between};
+use crate::symbols::SymbolArgs;
 use crate::table::{Cell, Column, Table};
 
 pub(super) fn columns(own: &[Column]) -> Vec<Column> {
@@ -47,7 +48,7 @@ pub(super) const DISTRIBUTION: [Column; 6] = [
 
 /// Prints the methods that were compiled, those that took longest first.
 pub(super) fn jit(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args.recording.analyze(|(from, to)| Compilations::new().between(from, to))?;
+    let analyzed = args.recording.analyze(|range| Compilations::new().within(range))?;
     let (machine, compiled) = (&analyzed.machine, &analyzed.observer);
     let selected = &analyzed.selected;
     let clock = machine.clock();
@@ -130,12 +131,17 @@ pub(super) struct ExceptionArgs {
 }
 
 /// What is at an address: a method of .NET, or a function of an image.
-fn label(symbol: Option<Symbol<'_>>, functions: Option<&dyn FunctionNames>) -> String {
+fn label(
+    machine: &Machine,
+    symbol: Option<Symbol<'_>>,
+    functions: Option<&dyn FunctionNames>,
+) -> String {
     match symbol {
         Some(symbol @ Symbol::Method(_)) => symbol.to_string(),
         Some(symbol @ Symbol::Image(image)) => {
-            let function = functions.and_then(|functions| functions.function(&image));
-            format!("{}!{}", symbol.file_name(), function.as_ref().map_or("?", |(name, _)| name))
+            let function = functions.and_then(|functions| functions.function(machine, &image));
+            let name = function.as_ref().map_or("?", |function| &function.name);
+            format!("{}!{name}", symbol.file_name())
         }
         _ => "?".to_owned(),
     }
@@ -150,7 +156,7 @@ pub(super) fn exceptions(args: &ExceptionArgs) -> Result<Outcome, Failure> {
         args.recording.analyze(|span| Between::new(span, Exceptions::new()).threads(threads))?;
     let (machine, exceptions) = (&analyzed.machine, &analyzed.observer.observer);
     let selected = &analyzed.selected;
-    let (clock, symbols, functions) = (machine.clock(), machine.symbols(), pdbs.functions(machine));
+    let (clock, symbols) = (machine.clock(), machine.symbols());
     let own = [
         ("count", "count"),
         ("type", "type"),
@@ -166,7 +172,7 @@ pub(super) fn exceptions(args: &ExceptionArgs) -> Result<Outcome, Failure> {
     for thrown in admitted {
         let pid = machine.processes().get(thrown.process).map_or(u32::MAX, |p| p.pid());
         let symbol = symbols.at(pid, thrown.address, thrown.first);
-        let method = label(symbol, functions.as_ref().map(|functions| functions as _));
+        let method = label(machine, symbol, pdbs.functions());
         let key = (thrown.process, &*thrown.exception, method);
         let (first, last, message) = (thrown.first, thrown.last, &*thrown.message);
         let row = rows.entry(key).or_insert(ThrownIn { count: 0, first, last, message });
@@ -192,7 +198,7 @@ pub(super) fn exceptions(args: &ExceptionArgs) -> Result<Outcome, Failure> {
         ]);
         table.rows.push(row);
     }
-    functions.iter().for_each(Functions::note_missing);
+    pdbs.note_missing();
     let mut report = report("exceptions", &analyzed);
     report.facts.extend(span_facts(machine));
     report.facts.push(("count", Cell::Count(total)));
@@ -221,14 +227,14 @@ pub(super) struct ContentionArgs {
 pub(super) fn contention(args: &ContentionArgs) -> Result<Outcome, Failure> {
     let ContentionArgs { stacks, report: args } = args;
     let (mut report, table, given_up, outcome) = if stacks.is_empty() {
-        let analyzed = args.recording.analyze(|(from, to)| Contention::new().between(from, to))?;
+        let analyzed = args.recording.analyze(|range| Contention::new().within(range))?;
         let waits = &analyzed.observer;
         let table = lock_waits(args, &analyzed, waits);
         let mut report = report("contention", &analyzed);
         report.facts.extend(span_facts(&analyzed.machine));
         (report, table, waits.given_up(), analyzed.outcome)
     } else {
-        let observer = |(from, to): TimeSpan| StackedContention::new().between(from, to);
+        let observer = |range: TimeRange| StackedContention::new().within(range);
         let (analyzed, profile) =
             stacks.profile(&args.recording, observer, StackedContention::costs)?;
         let waits = analyzed.observer.waits();
@@ -295,10 +301,8 @@ fn lock_waits<O>(args: &ReportArgs, analyzed: &Analyzed<O>, contention: &Content
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use etl_analysis::symbols::{Image, Symbol};
-    use etl_tools::context::FunctionNames;
+    use etl_analysis::symbols::{FunctionNames, FunctionOffset, Image, Symbol};
+    use etl_analysis::{Analysis, Machine, Recording};
 
     use super::label;
 
@@ -306,8 +310,9 @@ mod tests {
     struct Named;
 
     impl FunctionNames for Named {
-        fn function(&self, image: &Image<'_>) -> Option<(Arc<str>, u32)> {
-            (image.offset >= 0x100).then(|| ("Cart::add".into(), 4))
+        fn function(&self, _: &Machine, image: &Image<'_>) -> Option<FunctionOffset> {
+            let is_inside = image.offset >= 0x100;
+            is_inside.then(|| FunctionOffset { name: "Cart::add".into(), offset: 4 })
         }
     }
 
@@ -322,9 +327,11 @@ mod tests {
             pdb: None,
         };
         let of = |offset| Some(Symbol::Image(image(offset)));
-        assert_eq!(label(of(0x104), Some(&Named)), "a+b.dll!Cart::add");
-        assert_eq!(label(of(4), Some(&Named)), "a+b.dll!?");
-        assert_eq!(label(of(0x104), None), "a+b.dll!?");
-        assert_eq!(label(None, Some(&Named)), "?");
+        let mut recording = Recording::open([] as [(&[u8], &str); 0]).unwrap();
+        let machine = Analysis::new().run(&mut recording, &mut ()).unwrap();
+        assert_eq!(label(&machine, of(0x104), Some(&Named)), "a+b.dll!Cart::add");
+        assert_eq!(label(&machine, of(4), Some(&Named)), "a+b.dll!?");
+        assert_eq!(label(&machine, of(0x104), None), "a+b.dll!?");
+        assert_eq!(label(&machine, None, Some(&Named)), "?");
     }
 }

@@ -7,7 +7,7 @@ use etl_analysis::behavior::Histogram;
 use etl_analysis::behavior::waits::{StackedWaits, ThreadKey, ThreadTimes, WaitStack, Waits};
 use etl_analysis::profile::{Profile, ProfileOptions, StackCosts};
 use etl_analysis::{Machine, Observer};
-use etl_format::Clock;
+use etl_format::{Clock, TimeRange};
 
 use super::cpu::{self, GroupBy};
 use super::{
@@ -16,7 +16,7 @@ use super::{
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
-use crate::recording::{Analyzed, RecordingArgs, TimeSpan};
+use crate::recording::{Analyzed, RecordingArgs};
 use crate::symbols::SymbolArgs;
 use crate::table::{Cell, Column, Table, TableReport};
 
@@ -195,21 +195,21 @@ impl StackArgs {
     pub fn profile<O: Observer>(
         &self,
         recording: &RecordingArgs,
-        observer: impl FnOnce(TimeSpan) -> O,
+        observer: impl FnOnce(TimeRange) -> O,
         costs: impl FnOnce(&mut O) -> &mut StackCosts,
     ) -> Result<(Analyzed<O>, Profile), Failure> {
         let symbols = self.symbols.open()?;
         let observer = |span| (observer(span), symbols.maps());
-        let Analyzed { names, machine, selected, span, observer: (observer, maps), outcome } =
+        let Analyzed { names, machine, selected, range, observer: (observer, maps), outcome } =
             recording.analyze(observer)?;
-        let mut analyzed = Analyzed { names, machine, selected, span, observer, outcome };
+        let mut analyzed = Analyzed { names, machine, selected, range, observer, outcome };
         // The idle process waits for nothing, but ends waits in interrupts.
         let options = ProfileOptions::new().idle(true);
         let options = options.by_thread(self.group_by == Some(GroupBy::Thread));
         let options = profile_options(recording, &analyzed, options);
         let (machine, costs) = (&analyzed.machine, costs(&mut analyzed.observer));
-        let names = symbols.names(machine, &maps, |maps| costs.wanted_code(machine, maps));
-        let profile = costs.profile(machine, &names.apply(options));
+        let profile = costs.profile(machine, &symbols.apply(options, maps.as_ref()));
+        symbols.note_missing();
         Ok((analyzed, profile))
     }
 
@@ -269,7 +269,7 @@ pub(super) fn waits(args: &WaitsArgs) -> Result<Outcome, Failure> {
         true => (WaitStack::Ending, "ReadyThread"),
     };
     let recording = &args.report.recording;
-    let observer = |(from, to): TimeSpan| StackedWaits::new(of).between(from, to);
+    let observer = |range: TimeRange| StackedWaits::new(of).within(range);
     let (analyzed, profile) = args.stacks.profile(recording, observer, StackedWaits::costs)?;
     let mut report = report("waits", &analyzed);
     report.facts.extend(span_facts(&analyzed.machine));
@@ -302,7 +302,7 @@ fn ensure_switches(report: &mut TableReport, waits: &Waits) {
 
 /// Prints what threads did.
 fn threads(args: &ReportArgs) -> Result<Outcome, Failure> {
-    let analyzed = args.recording.analyze(|(from, to)| Waits::new().between(from, to))?;
+    let analyzed = args.recording.analyze(|range| Waits::new().within(range))?;
     let (machine, waits) = (&analyzed.machine, &analyzed.observer);
     let selected = &analyzed.selected;
     let mut rows = Vec::new();

@@ -124,7 +124,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         .on_record(move |record| progress.pass(record.bytes().len()))
         .run(&mut first, &mut second, sink)
         .map_err(|error| {
-            let name = names[usize::from(error.side() == Side::SecondInput)];
+            let [first_name, second_name] = names;
+            let name = if error.side() == Side::SecondInput { second_name } else { first_name };
             Failure::trace(name, error.format_error())
         })?;
     let text = match args.format {

@@ -1,26 +1,15 @@
-//! The columns that the arguments of `etlkit dump` select.
+//! A CSV column for each field, if `etlkit dump` selects one kind of event.
 
 use std::path::PathBuf;
 
+use etl_events::rows::Format;
+use etl_events::schemas;
+use etl_format::TimeRange;
 use etl_format::read::{Mode, Options, Order};
-use etl_tools::rows::{Columns, Format};
-use etl_tools::schemas;
 
 use super::Args;
 use super::printer::Session;
-use crate::error::Failure;
 use crate::input::{self, Input};
-
-/// The columns of the CSV.
-pub(super) fn columns(args: &Args) -> Result<Columns, Failure> {
-    if args.columns.is_empty() {
-        return Ok(Columns::default());
-    }
-    if args.format != Format::Csv {
-        return Err(Failure::new("--columns", "needs the CSV format").hint("add --format csv"));
-    }
-    Columns::new(&args.columns).map_err(|e| Failure::new("--columns", e.to_string()))
-}
 
 /// Whether the arguments select a single kind of event.
 fn select_one_kind(args: &Args) -> bool {
@@ -52,7 +41,7 @@ pub(super) fn expand<'p>(session: &Session<'_>, paths: impl Iterator<Item = &'p 
         let Ok(mut filter) = args.filter.filter(&clock, &processes) else { continue };
         if args.merge {
             // Seconds count from the start of the first trace.
-            (filter.from, filter.to) = (None, None);
+            filter.time = TimeRange::default();
         }
         filter.learn_names(rows.store());
         let Ok(mut records) = trace.records(Order::File) else { continue };

@@ -1,13 +1,13 @@
 //! What a whole trace says of its schemas, processes, threads, volumes and code, read before its
 //! events are printed.
 
+use etl_analysis::Machine;
+use etl_events::context::{self, Context};
+use etl_events::schemas::SchemasOfTraces;
 use etl_schema::store::SchemaStore;
-use etl_tools::context::{self, Context, Machine};
-use etl_tools::schemas::SchemasOfTraces;
 
 use super::printer::Session;
 use crate::input::Input;
-use crate::symbols::Functions;
 
 /// What one or several traces of one machine say as a whole.
 pub(super) struct Before {
@@ -66,11 +66,10 @@ impl Before {
 /// The names for rows of one of the traces of a machine.
 pub(super) fn context<'m>(
     machine: Option<&'m Machine>,
-    functions: Option<&'m Functions<'m>>,
     file: usize,
-    session: &Session<'_>,
+    session: &'m Session<'_>,
 ) -> Option<Context<'m>> {
     let (args, context) = (session.args, Context::new(machine?).file(file));
-    let functions = functions.map(|functions| functions as _);
-    Some(context.raw_paths(args.raw_paths).symbols(args.resolve).functions(functions))
+    let context = context.raw_paths(args.raw_paths).symbols(args.resolve);
+    Some(context.functions(session.symbols.functions()))
 }

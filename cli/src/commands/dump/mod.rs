@@ -8,12 +8,12 @@ mod printer;
 
 use std::path::{Path, PathBuf};
 
+use etl_events::context::Context;
+use etl_events::filter::Filter;
+use etl_events::rows::Format;
 use etl_format::Clock;
 use etl_format::read::{Mode, Options, Order, OrderCheck, PipeSource, Records, Source, Trace};
 use etl_schema::store::SchemaStore;
-use etl_tools::context::Context;
-use etl_tools::filter::Filter;
-use etl_tools::rows::Format;
 
 use crate::Outcome;
 use crate::choice::{Choice, item, one_of};
@@ -25,7 +25,7 @@ use crate::missing::Selection;
 use crate::missing_header;
 use crate::progress::Progress;
 use crate::schemas::SchemaArgs;
-use crate::symbols::{Functions, SymbolArgs};
+use crate::symbols::SymbolArgs;
 use crate::threads::ThreadArgs;
 use crate::trace_files;
 
@@ -216,12 +216,11 @@ fn print(session: &Session<'_>, path: &Path, several: bool) -> Result<Outcome, F
     dump.processes = args.filter.processes(&mut input)?;
     let before = Before::of([&mut input], session);
     let machine = before.as_ref().and_then(Before::machine);
-    let functions = machine.and_then(|machine| session.symbols.functions(machine));
-    let context = context::context(machine, functions.as_ref(), 0, session);
+    let context = context::context(machine, 0, session);
     dump.context = context.as_ref();
     dump.schemas = before.as_ref().and_then(|before| before.schemas(0));
     let outcome = dump.any_order(&mut input, &options, before.as_ref());
-    functions.iter().for_each(Functions::note_missing);
+    session.symbols.note_missing();
     outcome
 }
 

@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{Scope, ScopedJoinHandle};
 
+use etl_events::filter::Filter;
+use etl_events::rows::RowWriter;
 use etl_format::Error;
 use etl_format::read::{RecordBatch, Records, Source};
-use etl_tools::filter::Filter;
-use etl_tools::rows::RowWriter;
 
 use crate::error::Failure;
 

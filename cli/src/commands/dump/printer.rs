@@ -2,15 +2,14 @@
 
 use std::cell::{Cell, RefCell};
 
+use etl_events::context::Context;
+use etl_events::filter::Filter;
+use etl_events::rows::{Columns, Conditions, Format, RowWriter};
 use etl_format::read::{Mode, Record, Records, Source, Trace};
 use etl_format::{Clock, Error};
 use etl_schema::store::SchemaStore;
-use etl_tools::context::Context;
-use etl_tools::filter::Filter;
-use etl_tools::rows::{Conditions, RowWriter};
 
 use super::Args;
-use super::columns::columns;
 use crate::Outcome;
 use crate::error::Failure;
 use crate::filter;
@@ -110,6 +109,17 @@ impl<'a> Session<'a> {
         }
         Ok(())
     }
+}
+
+/// The columns of the CSV.
+fn columns(args: &Args) -> Result<Columns, Failure> {
+    if args.columns.is_empty() {
+        return Ok(Columns::default());
+    }
+    if args.format != Format::Csv {
+        return Err(Failure::new("--columns", "needs the CSV format").hint("add --format csv"));
+    }
+    Columns::new(&args.columns).map_err(|e| Failure::new("--columns", e.to_string()))
 }
 
 /// Prints the selected records of one trace.

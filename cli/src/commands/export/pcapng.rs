@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use etl_analysis::files::{self, Timeline};
 use etl_export::pcapng::{Interfaces, PacketOptions, PacketWriter, Written};
-use etl_format::Clock;
 use etl_format::read::{FileHeader, Options, Order, OrderCheck, Records, Source};
+use etl_format::{Clock, FileTime, TimeRange};
 use etl_schema::store::SchemaStore;
 
 use crate::Outcome;
@@ -66,11 +66,12 @@ struct Reader<'s, S: Source> {
 }
 
 impl Args {
-    /// The selected time as FILETIMEs. Seconds count from the start of the first trace.
-    fn span(&self, clock: &Clock) -> Result<(Option<i64>, Option<i64>), Failure> {
-        let (from, to) = filter::span(self.from.as_deref(), self.to.as_deref(), clock)?;
-        let filetime = |time: Option<i64>| time.map(|time| clock.filetime(time));
-        Ok((filetime(from), filetime(to)))
+    /// The selected time in UTC. Seconds count from the start of the first trace.
+    fn range(&self, clock: &Clock) -> Result<TimeRange<FileTime>, Failure> {
+        let range = filter::span(self.from.as_deref(), self.to.as_deref(), clock)?;
+        let from = range.from.map(|from| clock.time(from));
+        let to = range.to.map(|to| clock.time(to));
+        Ok(TimeRange::new(from, to))
     }
 }
 
@@ -121,7 +122,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         let records = trace.records(Order::Time).map_err(|e| Failure::trace(name, &e))?;
         readers.push(Reader { records: records.without_stale_records(), clock, store, name });
     }
-    let (from, to) = args.span(&timeline.clock())?;
+    let range = args.range(&timeline.clock())?;
     while let Some(at) = next_of(&mut readers)? {
         let Some(Reader { records, clock, store, name: trace }) = readers.get_mut(at) else {
             break;
@@ -130,8 +131,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
             continue;
         };
         progress.pass(record.bytes().len());
-        let time = clock.filetime(record.timestamp());
-        if from.is_some_and(|from| time < from) || to.is_some_and(|to| to <= time) {
+        if !range.contains(clock.time(record.timestamp())) {
             continue;
         }
         writer.record(store, clock, &record).map_err(failed)?;

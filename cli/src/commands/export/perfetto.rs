@@ -4,8 +4,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
 use etl_analysis::profile::ProfileOptions;
+use etl_events::input::Temporary;
 use etl_export::perfetto::{Perfetto, Selection, Storage, Written};
-use etl_tools::input::Temporary;
 
 use crate::Outcome;
 use crate::diagnostics::plural;
@@ -54,18 +54,18 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let spool = Spool(Temporary::create().map_err(failed)?);
     let out = sink.file();
     let Analyzed { names, machine, observer: (perfetto, maps), outcome, .. } = recording
-        .analyze_selected(|(from, to), selected| {
-            let selection = Selection::new().between(from, to).threads(recording.thread.clone());
+        .analyze_selected(|range, selected| {
+            let selection = Selection::new().within(range).threads(recording.thread.clone());
             let selection = match selected {
                 Some((lives, first_threads)) => selection.processes(lives, first_threads),
                 None => selection,
             };
             (Perfetto::new(out, spool, store, selection).idle(args.idle), symbols.maps())
         })?;
-    let code =
-        symbols.names(&machine, &maps, |maps| perfetto.samples().wanted_code(&machine, maps));
-    let options = code.apply(ProfileOptions::new());
-    let written = perfetto.finish(&machine, options).map_err(failed)?;
+    let options = symbols.apply(ProfileOptions::new(), maps.as_ref());
+    let written = perfetto.finish(&machine, options);
+    symbols.note_missing();
+    let written = written.map_err(failed)?;
     if written.is_empty() {
         let name = names.join(", ");
         let message = "nothing that Perfetto shows is selected: no sample, context switch, \

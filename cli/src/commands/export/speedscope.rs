@@ -18,10 +18,10 @@ pub(super) fn run(args: &StackArgs) -> Result<Outcome, Failure> {
     let options = profile_options(recording, &export.analyzed, ProfileOptions::new());
     let options = options.idle(args.samples.idle);
     let (unit, title) = (args.unit(Weight::Time), export.title());
-    let span = recording.span(export.analyzed.machine.clock())?;
+    let range = recording.range(export.analyzed.machine.clock())?;
     export.write(|profile, analyzed, out| {
         let (_, activities) = &analyzed.observer;
-        let activities = ActivityProfiles::new(activities, &analyzed.machine, &options, span);
+        let activities = ActivityProfiles::new(activities, &analyzed.machine, &options, range);
         speedscope::write(profile, &activities, &title, unit, out)
     })
 }

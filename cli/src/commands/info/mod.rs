@@ -4,12 +4,12 @@ mod text;
 
 use std::path::{Path, PathBuf};
 
+use etl_analysis::OwnerCounts;
+use etl_events::context::{self, Context};
+use etl_events::survey::{Report, Survey};
 use etl_format::constants::LogFileMode;
 use etl_format::read::{Mode, Options, Record};
 use etl_schema::store::SchemaStore;
-use etl_tools::context::{self, Context};
-use etl_tools::processes::OwnerCounts;
-use etl_tools::survey::{Report, Survey};
 
 use crate::Outcome;
 use crate::diagnostics::Condition;
@@ -133,7 +133,7 @@ fn survey(
         owners.iter_mut().for_each(|owners| owners.add(record));
     };
     let survey = Survey::of_selected(&mut trace, store, &filter, context.as_ref(), on_record)
-        .map_err(|e| about.unreadable(options.mode, e.format_error()))?;
+        .map_err(|e| about.unreadable(options.mode, &e))?;
     let file = about.name.clone();
     drop(trace);
     drop(progress);

@@ -4,11 +4,11 @@ use std::fmt::{self, Write};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use etl_events::input::Temporary;
+use etl_events::problem::Problem;
 use etl_format::ErrorKind;
 use etl_format::read::{Limits, Mode, Options, Record};
 use etl_format::rewrite::merge::{Allow, Insertions, MergeReport, MergedInput, Merger, Relation};
-use etl_tools::input::Temporary;
-use etl_tools::problem::Problem;
 use serde::Serialize;
 
 use crate::Outcome;

@@ -146,7 +146,8 @@ impl Directory {
         });
         for name in &names {
             let path = self.target.join(name);
-            if inputs.iter().any(|from| !input::is_stdin(from) && input::is_same(from, &path)) {
+            if inputs.iter().any(|from| !input::is_stdin(from) && input::is_same_file(from, &path))
+            {
                 return Err(Failure::new(
                     path.display().to_string(),
                     "is one of the inputs, which are never overwritten",

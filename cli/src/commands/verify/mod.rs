@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use etl_schema::tables::TableSet;
-use etl_verify::{Baseline, Format, Report};
+use etl_verify::{Baseline, Format, Paint, Report};
 
 use crate::Outcome;
 use crate::choice::{Choice, EVENT_TABLES, one_of};
@@ -270,7 +270,8 @@ fn print(
         let color = args.format == Format::Text && args.color.is_enabled();
         let format = if color { Format::ColorText } else { args.format };
         let text = match args.format {
-            Format::Text if args.quiet => etl_verify::lines(&reports, color),
+            Format::Text if args.quiet && color => etl_verify::lines(&reports, Paint::Ansi),
+            Format::Text if args.quiet => etl_verify::lines(&reports, Paint::Plain),
             _ => render(format, &reports, several),
         };
         let printed = if color { output::print_colored(&text) } else { output::print(&text) };

@@ -48,20 +48,21 @@ pub(super) fn settings(args: &Args) -> Result<Settings, Failure> {
     let threads = args
         .threads
         .map_or_else(|| (processors() / usize::from(args.jobs)).min(MAX_USEFUL), usize::from);
-    let policy = &mut config.policy;
+    let mut policy = config.policy;
     // --allow overrides the configuration file.
-    policy.overrule(&args.allow);
-    policy.deny.extend(args.deny.iter().cloned());
+    for name in &args.allow {
+        policy = policy.overrule(name).map_err(|_| no_rule(name))?;
+    }
+    for name in &args.deny {
+        policy = policy.deny(name).map_err(|_| no_rule(name))?;
+    }
     let mut gates = Gates::default();
     gates.coverage = args.min_coverage;
     gates.process_coverage = args.min_process_coverage;
     gates.sample_coverage = args.min_sample_coverage;
     gates.named_methods = args.min_named_methods;
     gates.pdb_identity = args.min_pdb_identity;
-    policy.gates = gates.or(policy.gates);
-    if let Some(unknown) = policy.unknown() {
-        return Err(no_rule(unknown));
-    }
+    config.policy = policy.require(gates);
     for text in &args.enable {
         config.enabled.extend(enabled(text)?);
     }

@@ -3,17 +3,20 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::source::read;
+use crate::workspace::{Crate, Dependency, crates};
+
+/// Floor, name, folder, and the crates of the same floor that it may use.
+type Row = (u8, &'static str, &'static str, &'static [&'static str]);
 
 /// Folders of the crates, by floor. A crate depends on floors below its own, and on those beside it
 /// that its row names.
-const CRATES: &[(u8, &str, &str, &[&str])] = &[
+const CRATES: &[Row] = &[
     (1, "etl-format", "etl-format", &[]),
     (1, "etl-providers", "providers", &[]),
     (2, "etl-schema", "schema", &[]),
     (3, "etl-control", "control", &[]),
-    (4, "etl-analysis", "analysis", &[]),
-    (4, "etl-symbols", "symbols", &[]),
+    (3, "etl-analysis", "analysis", &[]),
+    (4, "etl-events", "events", &[]),
     (4, "etl-synth", "synth", &[]),
     (5, "etl-verify", "verify", &[]),
     (5, "etl-tools", "tools", &[]),
@@ -26,52 +29,41 @@ const CRATES: &[(u8, &str, &str, &[&str])] = &[
 /// judges them must not agree by sharing their errors.
 const NEVER: &[(&str, &str)] = &[
     ("etl-verify", "etl-synth"),
+    ("etl-events", "etl-synth"),
     ("etl-tools", "etl-synth"),
     ("etl-export", "etl-synth"),
     ("etl-arrow", "etl-synth"),
     ("etl-analysis", "etl-synth"),
     ("etl-synth", "etl-analysis"),
+    ("etl-synth", "etl-events"),
 ];
 
 /// Dependencies of tests that point up, each with its reason.
 const TESTS_MAY: &[(&str, &str, &str)] = &[];
 
-/// Names of the dependencies in one kind of table of a manifest.
-fn dependencies(manifest: &str, table: &str) -> Vec<String> {
-    let mut inside = false;
-    let mut out = Vec::new();
-    for line in manifest.lines() {
-        if line.starts_with('[') {
-            inside = line == format!("[{table}]") || line.ends_with(&format!(".{table}]"));
-        } else if inside && !line.starts_with('#') {
-            let name = line.split(['=', '.', ' ']).next().unwrap_or_default();
-            out.extend((!name.is_empty()).then(|| name.to_owned()));
-        }
-    }
-    out
+fn row(name: &str) -> Option<&'static Row> {
+    CRATES.iter().find(|row| row.1 == name)
 }
 
 #[test]
 fn no_crate_depends_upwards() {
     let floors: BTreeMap<&str, u8> = CRATES.iter().map(|c| (c.1, c.0)).collect();
     let mut wrong = Vec::new();
-    for (floor, name, folder, beside) in CRATES {
-        let manifest = read(&Path::new(folder).join("Cargo.toml"));
-        for table in ["dependencies", "dev-dependencies", "build-dependencies"] {
-            for dependency in dependencies(&manifest, table) {
-                let allowed = match floors.get(dependency.as_str()) {
-                    Some(other) => other < floor || beside.contains(&dependency.as_str()),
-                    None => !dependency.starts_with("etl") || dependency == "etl-test-support",
-                };
-                let test = TESTS_MAY.iter().any(|t| (t.0, t.1) == (name, &dependency));
-                let never = NEVER.contains(&(name, &dependency));
-                let excused = table == "dev-dependencies" && test;
-                if never || !(allowed || excused) {
-                    wrong.push(format!("{name} must not depend on {dependency} ({table})"));
-                }
-                if dependency == "etl-test-support" && table != "dev-dependencies" {
-                    wrong.push(format!("{name}: {dependency} is for tests alone"));
-                }
+    for Crate { name, dependencies, .. } in crates() {
+        let (floor, _, _, beside) = row(&name).expect("every_crate_has_its_floor");
+        for Dependency { name: dependency, kind } in &dependencies {
+            let allowed = match floors.get(dependency.as_str()) {
+                Some(other) => other < floor || beside.contains(&dependency.as_str()),
+                None => !dependency.starts_with("etl") || dependency == "etl-test-support",
+            };
+            let test = TESTS_MAY.iter().any(|t| t.0 == name && t.1 == dependency);
+            let never = NEVER.iter().any(|n| n.0 == name && n.1 == dependency);
+            let excused = kind == "dev" && test;
+            if never || !(allowed || excused) {
+                wrong.push(format!("{name} must not depend on {dependency} ({kind})"));
+            }
+            if dependency == "etl-test-support" && kind != "dev" {
+                wrong.push(format!("{name}: {dependency} is only for tests"));
             }
         }
     }
@@ -80,12 +72,8 @@ fn no_crate_depends_upwards() {
 
 #[test]
 fn every_crate_has_its_floor() {
-    let manifest = read(Path::new("Cargo.toml"));
-    let (_, members) = manifest.split_once("members = [").unwrap();
-    let (members, _) = members.split_once(']').unwrap();
-    let others = ["tests", "tests/support", "tests/support/macros", "benches"];
-    for member in members.split(',').map(|m| m.trim().trim_matches('"')).filter(|m| !m.is_empty()) {
-        let known = others.contains(&member) || CRATES.iter().any(|c| c.2 == member);
-        assert!(known, "{member} has no floor in tests/support/tests/repository/layers.rs");
+    for Crate { name, folder, .. } in crates() {
+        let listed = row(&name).is_some_and(|row| folder == Path::new(row.2));
+        assert!(listed, "{name} has no floor in tests/support/tests/repository/layers.rs");
     }
 }

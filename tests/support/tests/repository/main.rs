@@ -1,6 +1,10 @@
-//! Rules about the repository itself: which crate and which module may use which, and its words.
+//! Rules about the repository itself: which crate and which module may use which, the list of
+//! modules, and the width of lines.
 
+mod architecture;
+mod commands;
 mod layers;
 mod modules;
 mod source;
-mod words;
+mod width;
+mod workspace;

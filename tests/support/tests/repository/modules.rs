@@ -1,25 +1,28 @@
 //! No circles among the modules of a crate.
 //!
 //! Modules of one parent are compared, each with everything below it. Two of them that use each
-//! other are a circle, unless they are two files. A parent and its own children are one idea.
+//! other are a circle. A parent and its own children are one idea.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::source::{code, files, read};
+use crate::workspace::{Crate, crates};
 
 /// Circles that stay, by one of their modules, each with its reason. A crate whose circles are
 /// still being opened is listed as a whole, by its folder.
 const ALLOWED: &[(&str, &str)] = &[
     ("schema::decode::value", "values contain fields and arrays of values"),
     ("synth::scenario::step", "steps contain blocks of steps"),
+    ("schema", "temporary"),
+    ("arrow", "temporary"),
 ];
 
 type ModulePath = Vec<String>;
 
 /// The modules of a crate that are files, and what each uses.
-fn modules(folder: &str) -> BTreeMap<ModulePath, String> {
-    let source = Path::new(folder).join("src");
+fn modules(folder: &Path) -> BTreeMap<ModulePath, String> {
+    let source = folder.join("src");
     let mut out = BTreeMap::new();
     for file in files(source.to_str().unwrap(), &[".rs"]) {
         let path = file.strip_prefix(&source).unwrap().with_extension("");
@@ -145,7 +148,7 @@ fn target(
     at
 }
 
-/// Sets of sibling modules that use each other, of more than two files.
+/// Sets of sibling modules that use each other.
 fn circles(modules: &BTreeMap<ModulePath, String>) -> Vec<Vec<String>> {
     // Parent, and an edge between two of its children.
     let mut uses: BTreeMap<ModulePath, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
@@ -179,10 +182,7 @@ fn circles(modules: &BTreeMap<ModulePath, String>) -> Vec<Vec<String>> {
                 .collect();
             done.extend(&circle);
             let path = |name: &String| [&parent[..], std::slice::from_ref(name)].concat();
-            let files = |name: &&String| {
-                modules.keys().filter(|path_of| path_of.starts_with(&path(name))).count()
-            };
-            if circle.iter().map(files).sum::<usize>() > 2 {
+            if circle.len() > 1 {
                 out.push(circle.iter().map(|name| path(name).join("::")).collect());
             }
         }
@@ -194,26 +194,15 @@ fn circles(modules: &BTreeMap<ModulePath, String>) -> Vec<Vec<String>> {
 fn modules_use_each_other_in_one_direction() {
     let mut wrong = Vec::new();
     let mut used = BTreeSet::new();
-    for folder in [
-        "etl-format",
-        "providers",
-        "schema",
-        "control",
-        "analysis",
-        "symbols",
-        "synth",
-        "verify",
-        "tools",
-        "export",
-        "cli",
-    ] {
-        for circle in circles(&modules(folder)) {
+    for Crate { folder, .. } in crates() {
+        let folder_name = folder.display().to_string();
+        for circle in circles(&modules(&folder)) {
             let names: Vec<String> =
-                circle.iter().map(|module| format!("{folder}::{module}")).collect();
+                circle.iter().map(|module| format!("{folder_name}::{module}")).collect();
             let allowed = ALLOWED
                 .iter()
                 .map(|(name, _)| *name)
-                .find(|name| *name == folder || names.iter().any(|module| module == name));
+                .find(|name| *name == folder_name || names.iter().any(|module| module == name));
             match allowed {
                 Some(name) => drop(used.insert(name)),
                 None => wrong.push(names.join(", ")),
@@ -221,8 +210,8 @@ fn modules_use_each_other_in_one_direction() {
         }
     }
     assert!(wrong.is_empty(), "modules that use each other:\n{}", wrong.join("\n"));
-    for (name, reason) in ALLOWED.iter().filter(|(name, _)| !used.contains(name)) {
-        println!("{name} ({reason}) is in no circle: take it off the list");
+    for (name, reason) in ALLOWED {
+        assert!(used.contains(name), "{name} ({reason}) is in no circle: remove it from the list");
     }
 }
 
@@ -240,5 +229,7 @@ fn circles_are_found_between_siblings() {
     ]);
     assert_eq!(circles(&all), [["a", "b", "d"]]);
     let two = modules(&[("a", "use crate::b::X;"), ("b", "use super::a::Y;")]);
-    assert!(circles(&two).is_empty());
+    assert_eq!(circles(&two), [["a", "b"]]);
+    let none = modules(&[("a", "use crate::b::X;"), ("b", "use super::c::Y;"), ("c", "")]);
+    assert!(circles(&none).is_empty());
 }

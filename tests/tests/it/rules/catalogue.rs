@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use etl_format::read::{Options, Records};
 use etl_synth::model::Scenario;
-use etl_verify::{Outcome, Policy, RULES, Report, Rule, Truth, Verifier};
+use etl_verify::{Gates, Outcome, Policy, RULES, Report, Rule, Truth, Verifier};
 
 use crate::simulated::{Simulated, corpus, rules};
 
@@ -114,10 +114,10 @@ fn check_locations(report: &Report, files: &BTreeMap<String, Vec<u8>>) {
             let location = record.location();
             let own = location.buffer_offset + u64::from(location.in_buffer);
             let is_there = [location.buffer_offset, own].contains(&offset);
-            let time = etl_format::clock::iso_utc(clock.filetime(record.timestamp()));
+            let time = clock.time(record.timestamp());
             // Times of files with different clocks are rounded once more.
             let files_differ = report.findings.iter().any(|f| f.rule == "merge.different-clocks");
-            let timely = finding.time.as_ref().is_none_or(|t| *t == time) || files_differ;
+            let timely = finding.time.is_none_or(|t| t == time) || files_differ;
             there |=
                 is_there && timely && finding.processor.is_none_or(|p| p == location.processor);
         }
@@ -137,11 +137,12 @@ fn judge(simulated: &Simulated) -> Result<Report, String> {
     let is_input = |name: &String| merges.iter().any(|(_, inputs)| inputs.contains(name));
     let files: Vec<_> = simulated.traces.iter().filter(|(name, _)| !is_input(name)).collect();
     let enabled = files.iter().flat_map(|(name, _)| truth.of(name).unwrap_or_default());
-    let mut policy = Policy::default();
-    policy.gates.coverage = Some(50.0);
+    let mut gates = Gates::default();
+    gates.coverage = Some(50.0);
     if GATED.contains(&simulated.name.as_str()) {
-        policy.gates.named_methods = Some(60.0);
+        gates.named_methods = Some(60.0);
     }
+    let policy = Policy::new().require(gates);
     let sources = files.iter().map(|(name, bytes)| (bytes.as_slice(), name.as_str()));
     let report = Verifier::new().policy(policy).enabled(enabled).verify_together(sources);
     let report = report.map_err(|e| e.to_string())?;

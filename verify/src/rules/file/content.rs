@@ -22,7 +22,7 @@ pub(in crate::rules) const DAMAGED: Rule = Rule {
 };
 
 fn damaged(check: &mut Check<'_>) {
-    for file in check.facts.files() {
+    for file in check.facts.machine.files() {
         for fault in &file.faults {
             let (offset, message) = (fault.offset, &fault.message);
             let message = format!("the file is damaged at offset {offset:#x}: {message}");

@@ -1,11 +1,11 @@
 //! The file's header against its content, and a session that was not closed.
 
+use etl_analysis::files::FileFacts;
 use etl_format::clock::iso_utc;
 use etl_format::constants::{ClockType, FILETIME_PER_SECOND};
 use etl_format::read::Note;
 
 use super::{each_file, each_note};
-use crate::facts::source::FileFacts;
 use crate::finding::Severity;
 use crate::rules::commands::{REPAIR, STOP_RUNTIME};
 use crate::rules::{Check, Rule};
@@ -70,10 +70,11 @@ const SAMPLE_GRACE: i64 = 5 * FILETIME_PER_SECOND;
 fn outside_session(check: &mut Check<'_>) {
     let facts = check.facts;
     // With several files the span is not known for each.
-    let ([file], Some((first, last))) = (facts.files(), facts.span()) else {
+    let ([file], Some((first, last))) = (facts.machine.files(), facts.machine.span()) else {
         return;
     };
-    let (first, last) = (facts.clock().filetime(first), facts.clock().filetime(last));
+    let (first, last) =
+        (facts.machine.clock().filetime(first), facts.machine.clock().filetime(last));
     let header = &file.header;
     if first < header.start_time.saturating_sub(GRACE) {
         let seconds = header.start_time.saturating_sub(first) / FILETIME_PER_SECOND;
@@ -88,7 +89,7 @@ fn outside_session(check: &mut Check<'_>) {
     }
     // A merge adds no samples.
     let Some(sample) = facts.sampling.last() else { return };
-    let after = facts.clock().filetime(sample).saturating_sub(header.end_time);
+    let after = facts.machine.clock().filetime(sample).saturating_sub(header.end_time);
     if header.end_time > header.start_time && after > SAMPLE_GRACE {
         let seconds = after / FILETIME_PER_SECOND;
         let message = format!("the last sample is {seconds} s after the session's end");

@@ -1,11 +1,11 @@
 //! Events and buffers that were lost or overwritten.
 
+use etl_analysis::files::{LossRecords, gaps_between};
+use etl_analysis::loss::LossKind;
+use etl_analysis::machine::Counted;
 use etl_format::read::{Note, Weight};
 
 use super::{each_note, find, locate};
-use crate::facts::Counted;
-use crate::facts::loss::LossKind;
-use crate::facts::source::{LossRecords, gaps_between};
 use crate::finding::Severity;
 use crate::rules::commands::{RECORDING, RUNTIME_DISK, RUNTIME_LARGE};
 use crate::rules::{Check, Rule, plural};
@@ -33,7 +33,7 @@ fn events_lost(check: &mut Check<'_>) {
 
 /// Adds a finding for records that say that something was lost.
 fn recorded(check: &mut Check<'_>, of: fn(&LossRecords) -> Counted, what: &str) {
-    for file in check.facts.files() {
+    for file in check.facts.machine.files() {
         let Counted { count, first } = of(&file.loss_records);
         if count > 0 {
             let message =
@@ -50,7 +50,7 @@ fn flagged(
     is_flag: fn(&Note) -> bool,
     what: &str,
 ) {
-    for file in check.facts.files() {
+    for file in check.facts.machine.files() {
         let count = file.notes.iter().filter(|note| is_flag(note)).count() as u64;
         let first = file.notes.iter().find(|note| is_flag(note));
         let (Some(first), false) = (first, file.notes.iter().any(is_count)) else { continue };
@@ -108,7 +108,7 @@ fn sequence_gap(check: &mut Check<'_>) {
         Note::SequenceGap { first, .. } => format!("buffer number {first} is missing"),
         _ => note.to_string(),
     };
-    for file in check.facts.files() {
+    for file in check.facts.machine.files() {
         for note in file.notes.iter().filter(|note| is_one(note)) {
             let found = find(check, file, message(note));
             let found = match note.weight(file.header.mode) {
@@ -118,7 +118,7 @@ fn sequence_gap(check: &mut Check<'_>) {
             locate(found, file, note);
         }
     }
-    let files = check.facts.files();
+    let files = check.facts.machine.files();
     for gap in gaps_between(files) {
         let [Some(before), Some(after)] = [gap.before, gap.after].map(|index| files.get(index))
         else {
@@ -132,7 +132,7 @@ fn sequence_gap(check: &mut Check<'_>) {
             after.name,
             gap.first,
         );
-        let from = check.facts.timeline().timestamp(gap.before, gap.from);
+        let from = check.facts.machine.timeline().timestamp(gap.before, gap.from);
         let found = check.find(message).at(Some(from));
         if gap.is_loss {
             found.severity(Severity::Warning);
@@ -157,10 +157,13 @@ pub(in crate::rules) const OVERWRITTEN: Rule = Rule {
 
 fn overwritten(check: &mut Check<'_>) {
     let facts = check.facts;
-    for (index, file) in facts.files().iter().enumerate() {
+    for (index, file) in facts.machine.files().iter().enumerate() {
         let Some(count) = file.overwritten else { continue };
-        let oldest =
-            facts.losses().iter().filter(|l| l.source == index && l.what == LossKind::Overwritten);
+        let oldest = facts
+            .machine
+            .losses()
+            .iter()
+            .filter(|l| l.source == index && l.what == LossKind::Overwritten);
         // What is left begins at a different time on each processor.
         let since = oldest.filter_map(|l| l.to).max().map(|to| to.saturating_add(1));
         let message = format!(

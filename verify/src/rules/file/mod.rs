@@ -5,15 +5,15 @@ pub(super) mod header;
 pub(super) mod losses;
 pub(super) mod placement;
 
+use etl_analysis::files::{FileFacts, buffer_of};
 use etl_format::read::Note;
 
 use super::Check;
-use crate::facts::source::{FileFacts, buffer_of};
 use crate::finding::Found;
 
 /// Adds a finding about a file, whose name comes first where there are several.
 fn find<'c>(check: &'c mut Check<'_>, file: &FileFacts, message: String) -> Found<'c> {
-    let several = check.facts.files().len() > 1;
+    let several = check.facts.machine.files().len() > 1;
     check.find(if several { format!("{}: {message}", file.name) } else { message })
 }
 
@@ -22,7 +22,7 @@ fn each_file<I: IntoIterator<Item = String>>(
     check: &mut Check<'_>,
     messages: impl Fn(&FileFacts) -> I,
 ) {
-    for file in check.facts.files() {
+    for file in check.facts.machine.files() {
         for message in messages(file) {
             find(check, file, message);
         }
@@ -37,7 +37,7 @@ fn each_note(
     is_flag: impl Fn(&Note) -> bool,
     message: impl Fn(&Note) -> String,
 ) {
-    for file in check.facts.files() {
+    for file in check.facts.machine.files() {
         let flag = file.notes.iter().find(|note| is_flag(note));
         for note in file.notes.iter().filter(|note| is_one(note)) {
             locate(find(check, file, message(note)), file, flag.unwrap_or(note));

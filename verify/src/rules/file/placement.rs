@@ -1,7 +1,8 @@
 //! The buffers of a file against each other: their numbers, processors and times.
 
+use etl_analysis::files::{FileFacts, Misplaced};
+
 use super::find;
-use crate::facts::source::{FileFacts, Misplaced};
 use crate::finding::{Found, Severity};
 use crate::rules::{Check, Rule, plural};
 
@@ -19,7 +20,7 @@ pub(in crate::rules) const MISNUMBERED: Rule = Rule {
 };
 
 fn misnumbered(check: &mut Check<'_>) {
-    for file in check.facts.files() {
+    for file in check.facts.machine.files() {
         let Some(first) = file.misnumbered.first() else { continue };
         let count = file.misnumbered.len() as u64;
         let message = format!(
@@ -44,7 +45,7 @@ pub(in crate::rules) const OVERLAPPING: Rule = Rule {
 };
 
 fn overlapping(check: &mut Check<'_>) {
-    for file in check.facts.files() {
+    for file in check.facts.machine.files() {
         // A record that is out of order makes its buffer overlap others.
         if file.overlaps == 0 || !file.has_processors || file.disordered > 0 {
             continue;
@@ -67,7 +68,7 @@ fn overlapping(check: &mut Check<'_>) {
 }
 
 fn locate(found: Found<'_>, file: &FileFacts, buffer: &Misplaced) {
-    let timestamp = found.facts.timeline().timestamp(file.index, buffer.first_timestamp);
+    let timestamp = found.facts.machine.timeline().timestamp(file.index, buffer.first_timestamp);
     let found = found.at(Some(timestamp));
     found.in_file(&file.name, buffer.offset, Some(buffer.processor));
 }

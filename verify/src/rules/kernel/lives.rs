@@ -1,7 +1,9 @@
 //! The kernel's lists of processes, threads and images against their starts and ends.
 
+use etl_analysis::machine::Process;
+
 use super::is_selection;
-use crate::facts::{Facts, Process};
+use crate::checks::Facts;
 use crate::finding::Severity;
 use crate::rules::commands::{MERGE_KERNEL, STOP_KERNEL};
 use crate::rules::{Check, Rule, plural};
@@ -25,7 +27,7 @@ pub(in crate::rules) const NO_START: Rule = Rule {
 const UNLOADS: u64 = 10;
 
 fn no_start(check: &mut Check<'_>) {
-    let census = check.facts.census();
+    let census = check.facts.machine.census();
     // The system's own process is listed first: without it the beginning is missing.
     if !census.has_start || is_selection(check.facts) {
         return;
@@ -68,12 +70,12 @@ pub(in crate::rules) const NOT_LISTED: Rule = Rule {
 
 fn not_listed(check: &mut Check<'_>) {
     let facts = check.facts;
-    let census = facts.census();
+    let census = facts.machine.census();
     if is_selection(facts) {
         return;
     }
     let end_list = census.end.filter(|_| census.has_end).map(|(first, _)| first);
-    for process in facts.processes().iter().filter(|p| ![0, u32::MAX].contains(&p.pid())) {
+    for process in facts.machine.processes().iter().filter(|p| ![0, u32::MAX].contains(&p.pid())) {
         if is_unknown(facts, process) {
             let message = "the process was sampled, and no event and no list of the kernel's session \
                            is about it";
@@ -95,11 +97,14 @@ fn not_listed(check: &mut Check<'_>) {
 
 /// Whether a process was sampled that the kernel's session should know and does not.
 fn is_unknown(facts: &Facts, process: &Process) -> bool {
-    let census = facts.census();
+    let census = facts.machine.census();
     let is_whole = census.has_start || census.has_end;
     // Of a session that logs processes and lists other things, the lists of processes are missing.
     let lacks_list = census.processes > 0 && census.start.is_some() && census.end.is_some();
-    let samples = process.tallies()[crate::facts::Origin::Sample as usize].stacks;
+    let samples = process
+        .tallies()
+        .get(etl_analysis::address::Origin::Sample as usize)
+        .map_or(0, |t| t.stacks);
     !process.is_listed() && samples > 0 && (is_whole || lacks_list)
 }
 
@@ -118,12 +123,12 @@ pub(in crate::rules) const OUTSIDE_LIFE: Rule = Rule {
 
 fn outside_life(check: &mut Check<'_>) {
     let facts = check.facts;
-    if !facts.timeline().is_one_clock() {
+    if !facts.machine.timeline().is_one_clock() {
         return;
     }
     // The clocks of processors differ by less.
-    let skew = i64::try_from(facts.clock().frequency / 100).unwrap_or(i64::MAX);
-    for process in facts.processes() {
+    let skew = i64::try_from(facts.machine.clock().frequency / 100).unwrap_or(i64::MAX);
+    for process in facts.machine.processes() {
         let spans = [process.clr_span(), process.listed().threads];
         let spans = || spans.iter().copied().flatten();
         let (first, last) = (spans().map(|s| s.0).min(), spans().map(|s| s.1).max());

@@ -5,11 +5,11 @@ pub(super) mod samples;
 
 use etl_format::constants::LogFileMode;
 
-use crate::facts::Facts;
+use crate::checks::Facts;
 
 /// Whether a program left out events as it saw fit: what is missing then means nothing.
 pub(super) fn is_selection(facts: &Facts) -> bool {
-    facts.files().iter().any(|file| file.is_selection())
+    facts.machine.files().iter().any(|file| file.is_selection())
 }
 
 /// Whether the oldest events may have been overwritten without a note in the file: those of a ring
@@ -17,5 +17,6 @@ pub(super) fn is_selection(facts: &Facts) -> bool {
 pub(super) fn may_be_ring(facts: &Facts) -> bool {
     let is_silent =
         |mode: LogFileMode| mode.has(LogFileMode::BUFFERING) || mode.has(LogFileMode::RELOG);
-    !facts.census().has_start && facts.files().iter().any(|file| is_silent(file.header.mode))
+    !facts.machine.census().has_start
+        && facts.machine.files().iter().any(|file| is_silent(file.header.mode))
 }

@@ -3,8 +3,8 @@
 use etl_format::constants::FILETIME_PER_SECOND;
 
 use super::is_selection;
+use crate::checks::Facts;
 use crate::checks::sampling::{Gap, Processor};
-use crate::facts::Facts;
 use crate::finding::Severity;
 use crate::rules::{Check, Rule};
 
@@ -34,7 +34,7 @@ fn samples_missing(check: &mut Check<'_>) {
         return;
     }
     let Some(last) = sampling.last() else {
-        let kernel = facts.kernel_span();
+        let kernel = facts.machine.kernel_span();
         if let (Some(asked), Some((_, end))) = (sampling.asked, kernel) {
             let message = "the kernel's session asked for samples, and there is none";
             let is_long = end.saturating_sub(asked) >= frequency(facts);
@@ -83,14 +83,14 @@ fn is_missing(facts: &Facts, processor: &Processor, gap: &Gap, interval: i64) ->
 
 /// Ticks of a second.
 fn frequency(facts: &Facts) -> i64 {
-    i64::try_from(facts.clock().frequency).unwrap_or(FILETIME_PER_SECOND)
+    i64::try_from(facts.machine.clock().frequency).unwrap_or(FILETIME_PER_SECOND)
 }
 
 /// Ticks between samples, as the session states them.
 fn interval(facts: &Facts) -> Option<i64> {
     let sampling = &facts.sampling;
     let stated = sampling.stated[0].or(sampling.stated[1]).filter(|_| !sampling.is_set)?;
-    let ticks = i128::from(stated) * i128::from(facts.clock().frequency);
+    let ticks = i128::from(stated) * i128::from(facts.machine.clock().frequency);
     let ticks = i64::try_from(ticks / i128::from(FILETIME_PER_SECOND)).ok()?;
     Some(ticks).filter(|ticks| *ticks > 0)
 }

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::jit_loads::Loads;
-use crate::facts::{Bracket, Process};
 use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN, LARGE_END_RUNDOWN, RECORDING};
 use crate::rules::{Check, Rule, plural};
+use etl_analysis::machine::{Bracket, Process};
 use etl_schema::clr::Enumeration;
 
 /// Every rundown, with its process.
 fn brackets<'a>(check: &Check<'a>) -> impl Iterator<Item = (&'a Process, &'a Bracket)> + use<'a> {
-    check.facts.processes().iter().flat_map(|p| p.brackets().iter().map(move |b| (p, b)))
+    check.facts.machine.processes().iter().flat_map(|p| p.brackets().iter().map(move |b| (p, b)))
 }
 
 pub(in crate::rules) const UNCLOSED: Rule = Rule {
@@ -31,7 +31,7 @@ pub(in crate::rules) const UNCLOSED: Rule = Rule {
 fn unclosed(check: &mut Check<'_>) {
     let facts = check.facts;
     let jit_loads = &check.rundowns.jit_loads;
-    for process in facts.processes() {
+    for process in facts.machine.processes() {
         // The last rundown of each kind that began inside another one: `rundown.overlapping`
         // reports that those before it have no Complete.
         let nested = process.brackets().iter().enumerate().filter(|(_, b)| b.nested);
@@ -186,7 +186,7 @@ pub(in crate::rules) const WRONG_PROVIDER: Rule = Rule {
 };
 
 fn wrong_provider(check: &mut Check<'_>) {
-    for process in check.facts.processes() {
+    for process in check.facts.machine.processes() {
         let wrong = process.wrong_provider();
         let message = format!(
             "{} logged by the other of the CLR's two providers",
@@ -218,7 +218,7 @@ const MIN_REPEATS: u64 = 8;
 const MIN_EVENTS: u64 = 10_000;
 
 fn endless(check: &mut Check<'_>) {
-    for process in check.facts.processes() {
+    for process in check.facts.machine.processes() {
         let mut counts: BTreeMap<(u16, Enumeration), usize> = BTreeMap::new();
         for bracket in process.brackets() {
             *counts.entry((bracket.instance, bracket.kind)).or_default() += 1;

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use etl_analysis::address::Tag;
+use etl_analysis::machine::{Bracket, Clr, Item, Process};
 use etl_format::constants::ClockType;
 use etl_schema::providers::CLR_RUNDOWN;
 
 use super::{ByClr, by_clr};
-use crate::facts::enable::{Knowledge, On};
-use crate::facts::{Bracket, Clr, Facts, Item, Process, Tag};
+use crate::checks::Facts;
+use crate::checks::enablement::{EnablementSource, On};
 use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN, LARGE_END_RUNDOWN, RECORDING};
 use crate::rules::{Check, Rule, plural};
@@ -21,7 +23,7 @@ fn each_count(
     timestamp: fn(&Bracket) -> Option<i64>,
 ) {
     let facts = check.facts;
-    for process in facts.processes() {
+    for process in facts.machine.processes() {
         for bracket in process.brackets().iter().filter(|b| count(b) > 0) {
             let which = format!("the {} rundown of CLR {}", bracket.kind.name(), bracket.instance);
             check.find(message(count(bracket), &which)).of(process, timestamp(bracket));
@@ -92,10 +94,10 @@ const MIN_ITEMS: u64 = 10;
 fn copied(check: &mut Check<'_>) {
     let facts = check.facts;
     // Ticks of a clock that stands still for milliseconds are equal by accident.
-    if facts.clock().kind == ClockType::SYSTEM_TIME {
+    if facts.machine.clock().kind == ClockType::SYSTEM_TIME {
         return;
     }
-    for process in facts.processes() {
+    for process in facts.machine.processes() {
         let mut known = BTreeSet::new();
         for bracket in process.brackets() {
             let (Some(opened), Some(closed)) = (bracket.opened, bracket.closed) else { continue };
@@ -121,12 +123,12 @@ fn copied(check: &mut Check<'_>) {
 fn repeated(check: &mut Check<'_>, kind: Enumeration) {
     let facts = check.facts;
     let mut enabled = facts.admission.of(CLR_RUNDOWN);
-    let is_certain = !enabled.any(|(e, _)| e.knowledge != Knowledge::Declared);
+    let is_certain = !enabled.any(|(e, _)| e.knowledge != EnablementSource::Declared);
     // Each session that comes, and each that goes while another one stays, makes the CLR look at
     // all masks once more.
     let enabled = facts.admission.of(CLR_RUNDOWN).count();
     let requests = (2 * enabled).saturating_sub(1);
-    for process in facts.processes() {
+    for process in facts.machine.processes() {
         for (instance, own) in by_clr(process) {
             let whole = own.iter().filter(|b| b.kind == kind && b.is_whole());
             let opened: Vec<_> = whole.filter_map(|b| b.opened).collect();
@@ -196,7 +198,7 @@ impl Missing {
 }
 
 fn incomplete(check: &mut Check<'_>) {
-    for process in check.facts.processes() {
+    for process in check.facts.machine.processes() {
         incomplete_of(check, process);
     }
 }

@@ -1,5 +1,6 @@
 //! Processes without a rundown.
 
+use etl_analysis::machine::{Bracket, Process};
 use etl_schema::clr::keyword::{END_RUNDOWN, JIT, LOADER, NGEN, START_RUNDOWN};
 use etl_schema::providers::CLR_RUNDOWN;
 
@@ -7,8 +8,8 @@ use super::by_clr;
 use super::jit_loads::{JitLoads, Loads, first_method, unnamed_precompiled};
 use super::lifetime::{Lifetime, Unlisted, ended};
 use super::listings::Listings;
-use crate::facts::{Bracket, Facts, Process};
-use crate::finding::{Severity, utc};
+use crate::checks::Facts;
+use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN as END_RUNDOWN_COMMANDS, RECORDING};
 use crate::rules::{Check, Rule, plural};
 
@@ -25,7 +26,7 @@ impl Rundowns {
         let (listings, jit_loads) = (Listings::of(facts), JitLoads::of(facts));
         let has_rundown = facts.has_rundown();
         let absence = |process| absence(facts, process, has_rundown, &listings, &jit_loads);
-        let absences = facts.processes().iter().map(absence).collect();
+        let absences = facts.machine.processes().iter().map(absence).collect();
         Rundowns { listings, jit_loads, absences }
     }
 }
@@ -35,7 +36,7 @@ fn absences<'a>(
     check: &Check<'a>,
 ) -> impl Iterator<Item = (&'a Process, Option<Absence>)> + use<'a> {
     let absences = check.rundowns.absences.iter().copied();
-    check.facts.processes().iter().zip(absences)
+    check.facts.machine.processes().iter().zip(absences)
 }
 
 /// Why a process with managed code has no rundown.
@@ -175,14 +176,14 @@ fn none(check: &mut Check<'_>) {
 
 /// A process without a rundown whose loads were not recorded for a while.
 fn interrupted(check: &mut Check<'_>, process: &Process, (begin, end): (i64, i64)) {
-    let time = |timestamp| utc(check.facts.clock(), timestamp);
+    let clock = check.facts.machine.clock();
     let is_over = end < needed_until(process, &check.rundowns.jit_loads);
     let seen = ended(process).max(process.last_runtime());
-    let until = if is_over { format!("until {}", time(end)) } else { "on".to_owned() };
+    let until = if is_over { format!("until {}", clock.time(end)) } else { "on".to_owned() };
     let message = format!(
         "the process ran managed code, but the trace holds no rundown, and loads of compiled \
          methods (Jit, 0x10) were not enabled from {} {until}",
-        time(begin),
+        clock.time(begin),
     );
     let found = check.find(message).of(process, Some(begin));
     let found = found.unless_lost(first_event(process), None);
@@ -196,7 +197,7 @@ fn interrupted(check: &mut Check<'_>, process: &Process, (begin, end): (i64, i64
 fn wait(facts: &Facts, process: &Process) -> String {
     let start = process.clrs().values().filter_map(|clr| clr.started()).min();
     let ticks = start.zip(first_method(process)).map_or(0, |(start, at)| at.saturating_sub(start));
-    let seconds = ticks as f64 / facts.clock().frequency as f64;
+    let seconds = ticks as f64 / facts.machine.clock().frequency as f64;
     format!("the first load of a method came {seconds:.1} s after its CLR started")
 }
 
@@ -276,13 +277,17 @@ fn process_exited(check: &mut Check<'_>) {
 /// Whether files that are merged or checked together have no process with both events of the
 /// runtime and a rundown, although one could have them.
 pub(in crate::rules) fn are_unrelated(facts: &Facts) -> bool {
-    if !facts.is_joined() || facts.runtime_span().is_none() || !facts.has_rundown() {
+    if !facts.is_joined() || facts.machine.runtime_span().is_none() || !facts.has_rundown() {
         return false;
     }
-    let both =
-        facts.processes().iter().any(|p| p.last_runtime().is_some() && !p.brackets().is_empty());
+    let both = facts
+        .machine
+        .processes()
+        .iter()
+        .any(|p| p.last_runtime().is_some() && !p.brackets().is_empty());
     // Processes that ended before the rundown have none in any case.
-    let alive = facts.processes().iter().any(|p| p.last_runtime().is_some() && p.ended().is_none());
+    let alive =
+        facts.machine.processes().iter().any(|p| p.last_runtime().is_some() && p.ended().is_none());
     !both && alive
 }
 

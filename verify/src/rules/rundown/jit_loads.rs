@@ -1,9 +1,10 @@
 //! When the loads of compiled methods are recorded: a rundown need not list those.
 
+use etl_analysis::machine::{Clr, MethodSign, Process};
 use etl_schema::views::clr::Change;
 
-use crate::facts::enable::{Knowledge, Known};
-use crate::facts::{Clr, Facts, MethodSign, Process};
+use crate::checks::Facts;
+use crate::checks::enablement::{EnablementSource, Known};
 
 /// Whether the loads of compiled methods are recorded over a span of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +38,9 @@ impl JitLoads {
     pub fn of(facts: &Facts) -> Self {
         JitLoads {
             known: facts.runtime_on.jit.known.clone(),
-            seen: facts.processes().iter().filter_map(first_load).min(),
-            second: i64::try_from(facts.clock().frequency).unwrap_or(i64::MAX),
-            last: facts.span().map_or(i64::MAX, |(_, last)| last),
+            seen: facts.machine.processes().iter().filter_map(first_load).min(),
+            second: i64::try_from(facts.machine.clock().frequency).unwrap_or(i64::MAX),
+            last: facts.machine.span().map_or(i64::MAX, |(_, last)| last),
         }
     }
 
@@ -50,7 +51,7 @@ impl JitLoads {
         let Known { times, knowledge, has_limited, .. } = &self.known;
         match (knowledge, times.first_gap(soon, until)) {
             (Some(_), None) => Loads::Whole,
-            (Some(Knowledge::Declared), Some((begin, end))) if !has_limited => {
+            (Some(EnablementSource::Declared), Some((begin, end))) if !has_limited => {
                 match (begin > soon, end < until) {
                     (true, _) => Loads::Interrupted(begin, end),
                     (false, true) => Loads::Later(end),

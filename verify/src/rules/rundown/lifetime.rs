@@ -1,9 +1,11 @@
 //! When managed code ran in a process, against the times of the rundowns: which of them has to list
 //! it.
 
+use etl_analysis::machine::{Clr, Process};
+
 use super::jit_loads::{JitLoads, Loads};
 use super::listings::Listings;
-use crate::facts::{Clr, Facts, Process};
+use crate::checks::Facts;
 
 /// The time in which managed code ran in a process, as far as the trace shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +39,7 @@ impl Lifetime {
         let until = ended.or(listings.last_begin()).unwrap_or(jit_loads.last());
         // The kernel's events show the end of every process that they name.
         let is_watched = process.parent_pid().is_some() && ended.is_none();
-        let watched = facts.kernel_span().filter(|_| is_watched).map(|(_, last)| last);
+        let watched = facts.machine.kernel_span().filter(|_| is_watched).map(|(_, last)| last);
         Lifetime {
             began: process.started().or_else(|| began?.into_iter().min()),
             ended,

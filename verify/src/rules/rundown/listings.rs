@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::facts::Facts;
+use crate::checks::Facts;
 use etl_schema::clr::Enumeration;
 
 /// Timestamps of the first and the last event of rundowns that were requested together, over all
@@ -15,9 +15,9 @@ pub(super) struct Listings([Vec<Listing>; 2]);
 
 impl Listings {
     pub fn of(facts: &Facts) -> Self {
-        let second = i64::try_from(facts.clock().frequency).unwrap_or(i64::MAX);
+        let second = i64::try_from(facts.machine.clock().frequency).unwrap_or(i64::MAX);
         let mut kinds = Enumeration::ALL.map(|kind| {
-            let processes = facts.processes().iter().enumerate();
+            let processes = facts.machine.processes().iter().enumerate();
             let brackets =
                 processes.flat_map(|(p, process)| process.brackets().iter().map(move |b| (p, b)));
             let own = brackets.filter(|(_, bracket)| bracket.kind == kind);
@@ -32,7 +32,7 @@ impl Listings {
             && none.is_empty()
             && other.is_empty()
         {
-            none.extend(facts.rundown_span());
+            none.extend(facts.machine.rundown_span());
         }
         Listings(kinds)
     }

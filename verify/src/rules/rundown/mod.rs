@@ -8,9 +8,8 @@ mod lifetime;
 mod listings;
 pub(super) mod partial;
 
+use etl_analysis::machine::{Bracket, Process};
 use std::collections::BTreeMap;
-
-use crate::facts::{Bracket, Process};
 
 /// The rundowns of each CLR of a process.
 type ByClr<'a> = BTreeMap<u16, Vec<&'a Bracket>>;

@@ -1,6 +1,7 @@
 //! What the rundowns of a CLR leave out altogether: methods or modules, those that were compiled at
 //! run time or before, and those that came later.
 
+use etl_analysis::machine::{Bracket, Clr, Item, Process};
 use etl_control::clr::{Code, Method, Rundown};
 use etl_control::enable::CombinedEnablement;
 use etl_schema::clr::Enumeration;
@@ -9,7 +10,7 @@ use etl_schema::providers::CLR_RUNDOWN;
 use super::by_clr;
 use super::jit_loads::{JitLoads, Loads, unnamed_precompiled};
 use super::lifetime::ended;
-use crate::facts::{Bracket, Clr, Facts, Item, Process};
+use crate::checks::Facts;
 use crate::finding::Severity;
 use crate::rules::commands::END_RUNDOWN;
 use crate::rules::{Check, Rule, plural};
@@ -43,7 +44,7 @@ struct Own<'a> {
 fn partial(check: &mut Check<'_>) {
     let facts = check.facts;
     let jit_loads = &check.rundowns.jit_loads;
-    for process in facts.processes() {
+    for process in facts.machine.processes() {
         for (instance, brackets) in by_clr(process) {
             let Some(clr) = process.clrs().get(&instance) else { continue };
             let own = Own { facts, process, instance, clr, jit_loads, brackets };
@@ -187,7 +188,7 @@ impl Own<'_> {
             Loads::Interrupted(..) => ("have no load events for a while", Severity::Warning),
             Loads::Unknown if self.jit_loads.seen.is_some() => return,
             Loads::Unknown => {
-                let is_recorded = self.facts.runtime_span().is_some();
+                let is_recorded = self.facts.machine.runtime_span().is_some();
                 let severity = if is_recorded { Severity::Warning } else { Severity::Note };
                 ("have no load event", severity)
             }

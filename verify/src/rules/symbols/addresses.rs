@@ -1,6 +1,9 @@
 //! What addresses resolve to.
 
-use crate::facts::{Facts, Origin, Process, Tallies, Tally, UnresolvedCause};
+use etl_analysis::address::{Origin, Tallies, Tally};
+use etl_analysis::machine::{Process, UnresolvedCause};
+
+use crate::checks::Facts;
 use crate::finding::Severity;
 use crate::rules::commands::{RECORDING, RECORDING_WITH_KERNEL, RUNTIME_CLOCK};
 use crate::rules::kernel::may_be_ring;
@@ -58,7 +61,7 @@ impl Unresolved {
             addresses: process.tallies().iter().map(|t| t.frames).sum(),
             wrong_time,
             first: process.unresolved_span().map(|(first, _)| first),
-            until: facts.rundown_span().map(|(_, end)| end).max(last),
+            until: facts.machine.rundown_span().map(|(_, end)| end).max(last),
         }
     }
 }
@@ -82,7 +85,7 @@ pub(in crate::rules) const UNRESOLVED: Rule = Rule {
 };
 
 fn unresolved(check: &mut Check<'_>) {
-    for process in check.facts.processes() {
+    for process in check.facts.machine.processes() {
         let own = Unresolved::of(check.facts, process);
         // `symbols.wrong-time` reports the others.
         if own.count <= own.wrong_time {
@@ -124,7 +127,7 @@ pub(in crate::rules) const WRONG_TIME: Rule = Rule {
 };
 
 fn wrong_time(check: &mut Check<'_>) {
-    for process in check.facts.processes() {
+    for process in check.facts.machine.processes() {
         let own = Unresolved::of(check.facts, process);
         if own.wrong_time == 0 {
             continue;
@@ -155,7 +158,7 @@ pub(in crate::rules) const UNNAMED: Rule = Rule {
 };
 
 fn unnamed(check: &mut Check<'_>) {
-    for process in check.facts.processes() {
+    for process in check.facts.machine.processes() {
         let unnamed: u64 =
             process.tallies().iter().map(|t| t.managed - t.named.min(t.managed)).sum();
         let without_pdb: usize = process
@@ -196,7 +199,7 @@ pub(in crate::rules) const UNNAMED_PRECOMPILED: Rule = Rule {
 };
 
 fn unnamed_precompiled(check: &mut Check<'_>) {
-    for process in check.facts.processes() {
+    for process in check.facts.machine.processes() {
         let unidentified = process.precompiled_unidentified();
         let message = format!(
             "{unidentified} of {} addresses in precompiled code are in no listed method and in no \
@@ -238,7 +241,7 @@ fn coverage(check: &mut Check<'_>) {
         tallies.into_iter().for_each(|tally| sum += tally);
         sum
     };
-    let tallies = facts.tallies();
+    let tallies = facts.machine.tallies();
     let all = sum(tallies);
     let sampled = tallies.get(Origin::Sample as usize).copied().unwrap_or_default();
     let resolved = |t: Tally| (t.frames.saturating_sub(t.unresolved), t.frames);
@@ -259,7 +262,7 @@ fn coverage(check: &mut Check<'_>) {
     require(gates.named_methods, named, "addresses in managed code have a method name", None);
     let identified = (all.identified, all.image);
     require(gates.pdb_identity, identified, "addresses in images have a PDB identity", None);
-    for process in facts.processes() {
+    for process in facts.machine.processes() {
         let own = resolved(sum(process.tallies()));
         let what = "addresses of the process resolve";
         require(gates.process_coverage, own, what, Some(process));

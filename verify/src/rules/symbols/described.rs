@@ -1,11 +1,12 @@
 //! What a CLR says of itself and of its code: its version, maps of IL to native code.
 
+use etl_analysis::machine::Process;
 use etl_control::enable::EventKey;
 use etl_format::Guid;
 use etl_schema::clr::keyword::IL_MAP;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
-use crate::facts::{Facts, Process};
+use crate::checks::Facts;
 use crate::finding::Severity;
 use crate::rules::commands::{END_RUNDOWN, RECORDING};
 use crate::rules::{Check, Rule, plural};
@@ -40,7 +41,8 @@ fn runtime_unknown(check: &mut Check<'_>) {
     let facts = check.facts;
     let [starts, listings] = [CLR_RUNTIME, CLR_RUNDOWN].map(|p| states_runtimes(facts, p));
     let enabled = facts.admission.of(CLR_RUNTIME).filter_map(|(e, _)| e.at).min();
-    let recorded = facts.runtime_span().map(|(first, _)| first).into_iter().chain(enabled).min();
+    let recorded =
+        facts.machine.runtime_span().map(|(first, _)| first).into_iter().chain(enabled).min();
     for (process, instance, _) in facts.collections().filter(|_| starts) {
         let is_other = |p: &&Process| !p.clrs().is_empty() && !p.clrs().contains_key(&instance);
         let Some(process) = process.filter(is_other) else { continue };
@@ -51,7 +53,7 @@ fn runtime_unknown(check: &mut Check<'_>) {
             check.find(message).of(process, from).unless_lost(from, None);
         }
     }
-    for process in facts.processes() {
+    for process in facts.machine.processes() {
         for (&instance, clr) in process.clrs() {
             let from = process.started().filter(|start| recorded.is_some_and(|at| at < *start));
             if starts && from.is_some() && clr.runtime_events() > 0 && clr.started().is_none() {
@@ -100,7 +102,7 @@ fn no_il_map(check: &mut Check<'_>) {
     let limited = known(CLR_RUNTIME).any(|(e, _)| e.limited);
     let asks = known(CLR_RUNTIME).filter(|(_, with)| with.admits(&MAP));
     let enabled = asks.map(|(e, _)| e.at.unwrap_or(i64::MIN)).min().filter(|_| !limited);
-    for process in facts.processes() {
+    for process in facts.machine.processes() {
         let (compiled, maps) = (process.compiled(), process.maps());
         let since = compiled.first.filter(|first| enabled.is_some_and(|on| on < *first));
         if since.is_some() && maps.count + UNDER_WAY < compiled.count {

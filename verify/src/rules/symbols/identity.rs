@@ -1,7 +1,9 @@
 //! PDB identities of modules and of native images.
 
-use crate::facts::images::Image;
-use crate::facts::{Facts, Origin};
+use etl_analysis::address::Origin;
+use etl_analysis::machine::images::Image;
+
+use crate::checks::Facts;
 use crate::finding::Severity;
 use crate::rules::commands::MERGE_KERNEL;
 use crate::rules::{Check, Rule, plural};
@@ -22,7 +24,7 @@ pub(in crate::rules) const NO_MODULE_PDB: Rule = Rule {
 
 fn no_module_pdb(check: &mut Check<'_>) {
     let facts = check.facts;
-    for process in facts.processes() {
+    for process in facts.machine.processes() {
         for clr in process.clrs().values() {
             let known = clr.module_facts().iter().filter(|(id, m)| {
                 clr.modules().contains(**id) && !m.is_dynamic() && !m.name.is_empty()
@@ -62,7 +64,7 @@ pub(in crate::rules) const NO_IMAGE_PDB: Rule = Rule {
 
 /// Whether an image is not the native image of a managed module, whose PDB is its module's.
 fn is_native(facts: &Facts, image: &Image) -> bool {
-    !facts.processes().iter().any(|process| {
+    !facts.machine.processes().iter().any(|process| {
         process.pid() == image.pid
             && process.clrs().values().any(|clr| {
                 clr.module_facts().values().any(|m| {
@@ -74,14 +76,17 @@ fn is_native(facts: &Facts, image: &Image) -> bool {
 
 fn no_image_pdb(check: &mut Check<'_>) {
     let facts = check.facts;
-    if facts.images().identities() == 0 {
+    if facts.machine.images().identities() == 0 {
         return;
     }
     let mut without = Vec::new();
     let mut samples = 0;
-    for (index, image) in facts.images().list().iter().enumerate() {
+    for (index, image) in facts.machine.images().list().iter().enumerate() {
         let hits: u64 = image.hits.iter().sum();
-        if hits > 0 && !facts.images().is_identified(index as u64) && is_native(facts, image) {
+        if hits > 0
+            && !facts.machine.images().is_identified(index as u64)
+            && is_native(facts, image)
+        {
             without.push((hits, &image.name));
             samples += image.hits.get(Origin::Sample as usize).copied().unwrap_or_default();
         }

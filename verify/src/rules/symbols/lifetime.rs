@@ -1,9 +1,11 @@
 //! What a CLR unloads when it ends, and when.
 
+use etl_analysis::address::Tag;
+use etl_analysis::machine::{Clr, Items, MethodUnloads, Process};
 use etl_schema::views::clr::Change;
 
-use crate::facts::enable::On;
-use crate::facts::{Clr, Facts, Items, MethodUnloads, Process, Tag};
+use crate::checks::Facts;
+use crate::checks::enablement::On;
 use crate::finding::Severity;
 use crate::rules::commands::RUNTIME_LARGE;
 use crate::rules::{Check, Rule, plural};
@@ -22,7 +24,7 @@ pub(in crate::rules) const NOT_UNLOADED: Rule = Rule {
 };
 
 fn not_unloaded(check: &mut Check<'_>) {
-    for process in check.facts.processes() {
+    for process in check.facts.machine.processes() {
         for (&instance, clr) in process.clrs() {
             left_over(check, process, instance, clr);
             apart_from_module(check, process, instance, clr);
@@ -90,7 +92,7 @@ fn silent_end(check: &mut Check<'_>, process: &Process, instance: u16, all: [&It
 
 /// Code that was unloaded long before or after its module.
 fn apart_from_module(check: &mut Check<'_>, process: &Process, instance: u16, clr: &Clr) {
-    let second = i64::try_from(check.facts.clock().frequency).unwrap_or(i64::MAX);
+    let second = i64::try_from(check.facts.machine.clock().frequency).unwrap_or(i64::MAX);
     let is_apart = |unloads: &MethodUnloads| {
         let (first, last) = unloads.span;
         unloads

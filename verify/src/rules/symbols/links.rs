@@ -1,9 +1,10 @@
 //! Methods to modules to assemblies to domains.
 
+use etl_analysis::address::Tag;
+use etl_analysis::machine::Item;
 use etl_schema::clr::Enumeration;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 
-use crate::facts::{Item, Tag};
 use crate::finding::Severity;
 use crate::rules::commands::RECORDING;
 use crate::rules::{Check, Rule, plural};
@@ -21,7 +22,7 @@ pub(in crate::rules) const MODULE_UNKNOWN: Rule = Rule {
 };
 
 fn module_unknown(check: &mut Check<'_>) {
-    for process in check.facts.processes() {
+    for process in check.facts.machine.processes() {
         let unknown = process.unknown_modules() as u64;
         let first = process.clrs().values().flat_map(|clr| clr.unknown_modules()).min();
         let first = first.map_or(String::new(), |id| format!(" (first: {id:#x})"));
@@ -51,7 +52,7 @@ pub(in crate::rules) const ASSEMBLY_UNKNOWN: Rule = Rule {
 
 fn assembly_unknown(check: &mut Check<'_>) {
     domain_of_module_unknown(check);
-    for process in check.facts.processes() {
+    for process in check.facts.machine.processes() {
         let clrs = || process.clrs().values();
         let assemblies = clrs().map(|clr| clr.unknown_assemblies().count() as u64).sum();
         let domains = clrs().map(|clr| clr.unknown_domains().count() as u64).sum();
@@ -74,7 +75,7 @@ fn assembly_unknown(check: &mut Check<'_>) {
 fn domain_of_module_unknown(check: &mut Check<'_>) {
     let facts = check.facts;
     let limited = [CLR_RUNTIME, CLR_RUNDOWN].map(|p| facts.admission.of(p).any(|(e, _)| e.limited));
-    for process in facts.processes() {
+    for process in facts.machine.processes() {
         let whole = |kind: Enumeration, instance: u16| {
             let mut own = process.brackets().iter().filter(|b| b.listed.modules > 0);
             own.any(|b| b.kind == kind && b.instance == instance && b.is_whole())

@@ -1,11 +1,11 @@
 //! Code over code, and loads and unloads that do not match.
 
+use etl_analysis::machine::{Counted, Process};
 use etl_control::enable::EventKey;
 use etl_format::constants::FILETIME_PER_SECOND;
 use etl_schema::clr::keyword::JIT;
 use etl_schema::providers::CLR_RUNTIME;
 
-use crate::facts::{Counted, Process};
 use crate::finding::Severity;
 use crate::rules::commands::{RECORDING, RUNTIME_LARGE, START_RUNDOWN};
 use crate::rules::kernel::is_selection;
@@ -24,7 +24,7 @@ pub(in crate::rules) const OVERLAPPING: Rule = Rule {
 };
 
 fn overlapping(check: &mut Check<'_>) {
-    for process in check.facts.processes() {
+    for process in check.facts.machine.processes() {
         let Some((timestamp, start, other)) = process.overlap() else { continue };
         let message = format!(
             "{} a method was loaded over the code of another: first at {start:#x}, over the one at \
@@ -96,7 +96,7 @@ fn unload_unknown(check: &mut Check<'_>) {
         format!("{pieces} unloaded under the id of another method than loaded")
     });
     let facts = check.facts;
-    for process in facts.processes() {
+    for process in facts.machine.processes() {
         for (instance, clr) in process.clrs() {
             // What was there before the recording has no load.
             let Some(started) = recorded_start(process, clr) else { continue };
@@ -131,7 +131,7 @@ fn unload_unknown(check: &mut Check<'_>) {
 
 /// One finding for the whole trace: without a start rundown most traces have such methods.
 fn code_unload_unknown(check: &mut Check<'_>) {
-    let unknown = check.facts.processes().iter().map(|process| {
+    let unknown = check.facts.machine.processes().iter().map(|process| {
         // Those of a CLR that started during the recording have a finding of their own.
         let clrs = process.clrs().values();
         let started = clrs.filter(|clr| recorded_start(process, clr).is_some());
@@ -185,7 +185,7 @@ fn load_without_jit(check: &mut Check<'_>) {
     let asks = known().all(|(_, with)| with.admits(&JITTING));
     let enabled = known().map(|(e, _)| e.at.unwrap_or(i64::MIN)).min();
     let enabled = enabled.filter(|_| asks && !limited);
-    for process in facts.processes() {
+    for process in facts.machine.processes() {
         let without = process.loads_without_jit();
         if without.first.is_some_and(|first| enabled.is_some_and(|on| on < first)) {
             let message = format!(
@@ -195,7 +195,7 @@ fn load_without_jit(check: &mut Check<'_>) {
             check.find(message).of(process, without.first).unless_lost(None, without.first);
         }
     }
-    for process in facts.processes() {
+    for process in facts.machine.processes() {
         let (compiled, maps) = (process.compiled(), process.maps());
         // The load of the first one may be before the recording.
         if maps.count > compiled.count + 1 {
@@ -219,18 +219,21 @@ fn jit_without_load(check: &mut Check<'_>) {
     }
     load_without_jit(check);
     let facts = check.facts;
-    for process in facts.processes() {
+    for process in facts.machine.processes() {
         let Some(last) = process.last_runtime() else { continue };
-        let last = facts.clock().filetime(last);
+        let last = facts.machine.clock().filetime(last);
         // A thread that has loaded something since is done with it, unless the load was nested.
-        let end = facts.runtime_span().map_or(last, |(_, end)| facts.clock().filetime(end));
+        let end = facts
+            .machine
+            .runtime_span()
+            .map_or(last, |(_, end)| facts.machine.clock().filetime(end));
         let stuck = process.unfinished_jits().filter(|jit| {
-            let began = facts.clock().filetime(jit.since);
+            let began = facts.machine.clock().filetime(jit.since);
             let since = last.saturating_sub(began);
             let is_done = jit.last_load.is_some_and(|load| load > jit.since);
             // What a rundown lists was compiled by then, perhaps after the runtime session ended.
             let is_over = jit.is_listed && end.saturating_sub(began) > LONG / 2;
-            let unloaded = jit.unloaded.map(|at| facts.clock().filetime(at));
+            let unloaded = jit.unloaded.map(|at| facts.machine.clock().filetime(at));
             let is_over = is_over || unloaded.is_some_and(|at| at.saturating_sub(began) > LONG / 2);
             since > 4 * LONG || (is_done && since > LONG) || is_over
         });

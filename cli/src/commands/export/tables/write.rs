@@ -9,9 +9,9 @@ use etl_arrow::Options;
 use etl_arrow::dataset::{self, Added, Codec, Dataset, Hash};
 use etl_arrow::ipc::{self, Written};
 use etl_arrow::tables::Table;
+use etl_events::rows::Conditions;
 use etl_format::read::{self, FileHeader, Note};
 use etl_schema::store::SchemaStore;
-use etl_tools::rows::Conditions;
 use serde::Serialize;
 
 use super::{ArrowArgs, ParquetArgs};
@@ -202,7 +202,7 @@ fn add(
     let (trace, about) = input.trace(&salvage)?;
     let name = about.name.clone();
     let (from, to) = (args.from.as_deref(), args.to.as_deref());
-    (selected.from, selected.to) = filter::span(from, to, &trace.clock())?;
+    selected.time = filter::span(from, to, &trace.clock())?;
     let facts = (trace.header().clone(), trace.notes().to_vec());
     drop(trace);
     let limits = input.limits();
@@ -280,7 +280,7 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
     let events = Conditions::new(&args.event, &[], &[])
         .map_err(|error| Failure::new("--event", error.to_string()))?;
     let limits = input.limits();
-    let options = Options::new(name.rsplit(['/', '\\']).next().unwrap_or_default())
+    let options = Options::new(etl_format::file_name(&name))
         .columns(&args.columns)
         .filter(selected)
         .events(events)

@@ -1,0 +1,209 @@
+//! Functions and source lines by offset in an image, from a Windows PDB.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use elsa::sync::FrozenMap;
+use pdb_addr2line::pdb::{FallibleIterator, Module, ModuleInfo, PDB};
+use pdb_addr2line::{Context, ModuleProvider, TypeFormatter, TypeFormatterFlags};
+
+use super::error::{Error, Reason, Result};
+use super::guard::guarded;
+use super::source::BoundedFile;
+use super::texts::Texts;
+use super::validate::Records;
+use crate::symbols::{Function, FunctionOffset, SourceLine};
+
+/// Longer decorated names are kept as they are.
+const MAX_DECORATED: usize = 2048;
+
+/// The functions at offsets in an image, from its Windows PDB. Each offset has a list: the function
+/// itself, then the one that was inlined there, and so on; an empty one where no function is.
+///
+/// # Errors
+/// When the file cannot be read, or is damaged.
+pub fn functions(path: &Path, offsets: &[u32]) -> Result<Vec<Vec<Function>>> {
+    with_context(path, |context| look_up(context, offsets))
+}
+
+/// Functions begin at multiples of this; the padding before counts as part of the function that it
+/// follows, as in [`functions`].
+const ALIGNMENT: u32 = 16;
+
+/// A function by its offsets in an image: the first one, and the one after the last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Range {
+    start: u32,
+    end: u32,
+    name: Arc<str>,
+}
+
+/// All functions of an image, from its Windows PDB: for addresses that are not known beforehand.
+/// Functions that were inlined are those that they were inlined into.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FunctionTable(Vec<Range>);
+
+impl FunctionTable {
+    /// Reads the functions of a PDB.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is damaged.
+    pub fn read(path: &Path) -> Result<Self> {
+        with_context(path, |context| {
+            let (mut texts, mut ranges) = (Texts::default(), Vec::new());
+            for function in context.functions() {
+                let Some(name) = function.name else { continue };
+                let end = function.end_rva.and_then(|end| end.checked_next_multiple_of(ALIGNMENT));
+                let (start, end) = (function.start_rva, end.unwrap_or(u32::MAX));
+                ranges.push(Range { start, end, name: texts.get(&undecorated(name)) });
+            }
+            ranges.sort_by_key(|range| range.start);
+            FunctionTable(ranges)
+        })
+    }
+
+    /// The function at an offset in the image; `None` if there is no function.
+    #[must_use]
+    pub fn at(&self, offset: u32) -> Option<FunctionOffset> {
+        let after = self.0.partition_point(|range| range.start <= offset);
+        let range = self.0.get(after.checked_sub(1)?).filter(|range| offset < range.end)?;
+        Some(FunctionOffset { name: Arc::clone(&range.name), offset: offset - range.start })
+    }
+}
+
+/// Opens a PDB for a use of its functions.
+fn with_context<T>(path: &Path, read: impl FnOnce(&Context<'_, '_>) -> T) -> Result<T> {
+    guarded(path, || {
+        let file = File::open(path).and_then(BoundedFile::new);
+        let file = file.map_err(|error| Error::io(path, error))?;
+        open(file, read).map_err(|reason| Error::new(path, reason))
+    })
+}
+
+/// The modules (object files) of a PDB, each read when it is needed.
+struct Modules<'s> {
+    pdb: Mutex<PDB<'s, BoundedFile>>,
+    infos: FrozenMap<usize, Box<ModuleInfo<'s>>>,
+    /// Those that are not read, because they refer to what cannot be.
+    unsound: Mutex<HashSet<usize>>,
+    records: Records,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<'s> ModuleProvider<'s> for Modules<'s> {
+    fn get_module_info(
+        &self,
+        index: usize,
+        module: &Module<'_>,
+    ) -> pdb_addr2line::pdb::Result<Option<&ModuleInfo<'s>>> {
+        if let Some(info) = self.infos.get(&index) {
+            return Ok(Some(info));
+        }
+        if lock(&self.unsound).contains(&index) {
+            return Ok(None);
+        }
+        let Some(info) = lock(&self.pdb).module_info(module)? else { return Ok(None) };
+        if !self.records.is_sound(&info)? {
+            lock(&self.unsound).insert(index);
+            return Ok(None);
+        }
+        Ok(Some(self.infos.insert(index, Box::new(info))))
+    }
+}
+
+fn open<T>(file: BoundedFile, read: impl FnOnce(&Context<'_, '_>) -> T) -> Result<T, Reason> {
+    let mut pdb = PDB::open(file).map_err(Reason::malformed)?;
+    let symbols = pdb.global_symbols().map_err(Reason::malformed)?;
+    let debug = pdb.debug_information().map_err(Reason::malformed)?;
+    let types = pdb.type_information().map_err(Reason::malformed)?;
+    let ids = pdb.id_information().map_err(Reason::malformed)?;
+    let map = pdb.address_map().map_err(Reason::malformed)?;
+    let strings = pdb.string_table().ok();
+    let sections = pdb.sections().map_err(Reason::malformed)?.unwrap_or_default();
+    let Some(records) = Records::new(&types, &ids).map_err(Reason::malformed)? else {
+        return Err(Reason::MissingTypes);
+    };
+    let list = debug.modules().and_then(|modules| modules.collect()).map_err(Reason::malformed)?;
+    let modules = Modules {
+        pdb: Mutex::new(pdb),
+        infos: FrozenMap::new(),
+        unsound: Mutex::default(),
+        records,
+    };
+    // Arguments would make names long, and following their types would have no end in some files.
+    let flags = TypeFormatterFlags::NO_FUNCTION_RETURN
+        | TypeFormatterFlags::NO_MEMBER_FUNCTION_STATIC
+        | TypeFormatterFlags::NAME_ONLY
+        | TypeFormatterFlags::NO_ARGUMENTS;
+    let formatter = TypeFormatter::new_from_parts(
+        &modules,
+        list,
+        &debug,
+        &types,
+        &ids,
+        strings.as_ref(),
+        flags,
+    )
+    .map_err(Reason::malformed)?;
+    let context = Context::new_from_parts(
+        &modules,
+        &sections,
+        &map,
+        &symbols,
+        strings.as_ref(),
+        &debug,
+        formatter.into(),
+    )
+    .map_err(Reason::malformed)?;
+    Ok(read(&context))
+}
+
+fn look_up(context: &Context<'_, '_>, offsets: &[u32]) -> Vec<Vec<Function>> {
+    let mut texts = Texts::default();
+    let mut out = Vec::with_capacity(offsets.len());
+    for &offset in offsets {
+        // What is wrong with one function says nothing about the others.
+        let found = context.find_frames(offset).ok().flatten();
+        let frames = found.map(|found| found.frames).unwrap_or_default();
+        let mut functions = Vec::with_capacity(frames.len());
+        for frame in frames.into_iter().rev() {
+            // Code without a name says nothing.
+            let Some(name) = frame.function else { continue };
+            let name = texts.get(&undecorated(name));
+            let source = match (frame.file, frame.line) {
+                (Some(file), Some(line)) if !file.is_empty() && line > 0 => {
+                    Some(SourceLine { file: texts.get(&file), line })
+                }
+                _ => None,
+            };
+            functions.push(Function { name, source });
+        }
+        out.push(functions);
+    }
+    out
+}
+
+/// The name of a function as its source has it: `?add@Cart@@QEAAXXZ` is `Cart::add`.
+fn undecorated(name: String) -> String {
+    if !name.starts_with('?') || name.len() > MAX_DECORATED {
+        return name;
+    }
+    msvc_demangler::demangle(&name, msvc_demangler::DemangleFlags::NAME_ONLY).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::undecorated;
+
+    #[test]
+    fn decorated_names_are_those_of_the_source() {
+        assert_eq!(undecorated("?add@Cart@@QEAAXXZ".to_owned()), "Cart::add");
+        assert_eq!(undecorated("?broken".to_owned()), "?broken");
+        assert_eq!(undecorated("main".to_owned()), "main");
+    }
+}

@@ -1,0 +1,115 @@
+//! Opened bytes, packed or not.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek};
+
+use etl_format::read::{FileSource, Reused, Source as _, Spooled};
+
+use super::error::Error;
+#[cfg(feature = "unpack")]
+use super::temporary::Temporary;
+
+/// Bytes of a pipe, or of unpacked input, that are kept in memory. Longer input goes to a temporary
+/// file.
+#[cfg(feature = "unpack")]
+const MAX_IN_MEMORY: usize = 16 << 20;
+
+/// The longest pipe that is read without temporary files, which the feature `unpack` has.
+#[cfg(not(feature = "unpack"))]
+const MAX_IN_MEMORY: u64 = 1 << 30;
+
+/// Opened bytes, packed or not.
+pub enum Bytes {
+    /// All of them, in a file or in memory.
+    Whole(Spooled<File>),
+    /// A pipe, which is read front to back.
+    Pipe(Box<dyn Read>),
+}
+
+impl std::fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Bytes::Whole(whole) => f.debug_tuple("Whole").field(whole).finish(),
+            Bytes::Pipe(_) => f.write_str("Pipe"),
+        }
+    }
+}
+
+impl Bytes {
+    /// The bytes of a file. A named pipe cannot seek: it is read front to back.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn of_file(file: File) -> io::Result<Self> {
+        if file.metadata().is_ok_and(|m| m.is_file()) {
+            Ok(Bytes::Whole(Spooled::File(FileSource::new(file)?)))
+        } else {
+            Ok(Bytes::Pipe(Box::new(file)))
+        }
+    }
+
+    /// The first `len` bytes, and all of them.
+    pub(super) fn peek(self, len: usize) -> io::Result<(Vec<u8>, Self)> {
+        match self {
+            Bytes::Whole(mut whole) => {
+                let mut block = Reused::default();
+                whole.read(0, len, &mut block)?;
+                Ok((block.as_ref().to_vec(), Bytes::Whole(whole)))
+            }
+            Bytes::Pipe(mut pipe) => {
+                let mut head = Vec::new();
+                (&mut pipe).take(len as u64).read_to_end(&mut head)?;
+                Ok((head.clone(), Bytes::Pipe(Box::new(Cursor::new(head).chain(pipe)))))
+            }
+        }
+    }
+
+    /// The bytes front to back.
+    ///
+    /// # Errors
+    /// When the file cannot seek.
+    pub fn reader(self) -> io::Result<Box<dyn Read>> {
+        Ok(match self {
+            Bytes::Whole(Spooled::Memory(bytes)) => Box::new(Cursor::new(bytes)),
+            Bytes::Whole(Spooled::File(file)) => {
+                let mut file = file.into_inner();
+                file.rewind()?;
+                Box::new(file)
+            }
+            Bytes::Pipe(pipe) => pipe,
+        })
+    }
+
+    /// All bytes: in memory, or in a temporary file if a pipe has many.
+    ///
+    /// # Errors
+    /// When they cannot be read or unpacked.
+    pub fn whole(self) -> Result<Spooled<File>, Error> {
+        match self {
+            Bytes::Whole(whole) => Ok(whole),
+            Bytes::Pipe(pipe) => spool(pipe),
+        }
+    }
+}
+
+/// All bytes of a reader.
+#[cfg(feature = "unpack")]
+pub(super) fn spool(reader: impl Read) -> Result<Spooled<File>, Error> {
+    Ok(match Spooled::new(reader, MAX_IN_MEMORY, Temporary::create)? {
+        Spooled::Memory(bytes) => Spooled::Memory(bytes),
+        Spooled::File(file) => Spooled::File(FileSource::new(file.into_inner().into_file())?),
+    })
+}
+
+/// All bytes of a reader.
+#[cfg(not(feature = "unpack"))]
+fn spool(reader: impl Read) -> Result<Spooled<File>, Error> {
+    let mut bytes = Vec::new();
+    reader.take(MAX_IN_MEMORY + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_IN_MEMORY {
+        let limit = MAX_IN_MEMORY >> 30;
+        return Err(Error::new(format!("the pipe has more than {limit} GiB"))
+            .hint_text("write it to a file, and open the file"));
+    }
+    Ok(Spooled::Memory(bytes))
+}

@@ -1,0 +1,136 @@
+//! Opens traces: files, pipes and bytes, packed or not.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use etl_format::read::{Options, Records, Source as _, Spooled, Trace};
+
+use super::any::AnySource;
+use super::bytes::Bytes;
+use super::data::Data;
+use super::error::Error;
+use super::head::Head;
+use super::packing::Unpacker;
+
+/// How inputs are opened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct InputOptions {
+    /// How packed input is unpacked.
+    pub unpacker: Unpacker,
+    /// The size in bytes of the largest file that is mapped into memory; larger ones are read in
+    /// blocks. Default: every file is mapped, if the feature `mmap` is on.
+    pub max_mapped: u64,
+}
+
+impl Default for InputOptions {
+    fn default() -> Self {
+        InputOptions { unpacker: Unpacker::default(), max_mapped: u64::MAX }
+    }
+}
+
+/// An opened input: the unpacked bytes of a trace, which can be read in any order.
+///
+/// ```
+/// use etl_events::input::{Input, InputOptions};
+///
+/// let error = Input::from_bytes(b"BSJB".to_vec(), &InputOptions::default()).unwrap_err();
+/// assert_eq!(error.to_string(), "this is portable debug symbols (.pdb), not an .etl trace");
+/// ```
+#[derive(Debug)]
+pub struct Input {
+    head: Head,
+    data: Data,
+}
+
+impl Input {
+    /// Opens a file or a named pipe, and unpacks it if it is packed.
+    ///
+    /// # Errors
+    /// When it does not exist, cannot be read or unpacked, or has the format of another program.
+    pub fn open(path: &Path, options: &InputOptions) -> Result<Self, Error> {
+        let file = open_file(path)?;
+        Input::new(Bytes::of_file(file)?, &path.to_string_lossy(), options)
+    }
+
+    /// Reads a pipe to its end, and unpacks it if it is packed. A long one is kept in a temporary
+    /// file (feature `unpack`).
+    ///
+    /// # Errors
+    /// As [`Input::open`].
+    pub fn from_reader(reader: impl Read + 'static, options: &InputOptions) -> Result<Self, Error> {
+        Input::new(Bytes::Pipe(Box::new(reader)), "", options)
+    }
+
+    /// Unpacks bytes if they are packed.
+    ///
+    /// # Errors
+    /// When they cannot be unpacked, or have the format of another program.
+    pub fn from_bytes(bytes: Vec<u8>, options: &InputOptions) -> Result<Self, Error> {
+        Input::new(Bytes::Whole(Spooled::Memory(bytes)), "", options)
+    }
+
+    /// Unpacks opened bytes if they are packed. Errors recognize some formats by the `name` of the
+    /// file.
+    ///
+    /// # Errors
+    /// When they cannot be read or unpacked, or have the format of another program.
+    pub fn new(bytes: Bytes, name: &str, options: &InputOptions) -> Result<Self, Error> {
+        let (bytes, mut head) = options.unpacker.open(bytes)?;
+        let mut data = Data::new(bytes.whole()?, options.max_mapped)?;
+        if head.from.is_some() {
+            // Only here the error can name what the trace was unpacked from.
+            Records::stream(data.source_now(), &Options::salvage())
+                .map_err(|error| head.not_a_trace(name, &error))?;
+            head.from = None;
+        }
+        Ok(Input { head, data })
+    }
+
+    /// The first bytes, for messages.
+    #[must_use]
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// Bytes of the unpacked input.
+    pub fn size(&mut self) -> u64 {
+        self.data.source_now().size().unwrap_or(0)
+    }
+
+    /// The source of a reader.
+    pub fn source(&mut self) -> AnySource<'_> {
+        self.data.source()
+    }
+
+    /// The trace.
+    ///
+    /// # Errors
+    /// When this is not a trace, and for damage in strict mode.
+    pub fn trace(&mut self, options: &Options) -> etl_format::Result<Trace<AnySource<'_>>> {
+        Trace::open(self.source(), options)
+    }
+}
+
+/// Opens a file or a named pipe for reading.
+///
+/// # Errors
+/// Errors of the system; [`IsADirectory`](io::ErrorKind::IsADirectory) for a directory on every
+/// system, and [`Unsupported`](io::ErrorKind::Unsupported) for what is neither a file nor a pipe.
+pub fn open_file(path: &Path) -> io::Result<File> {
+    // Windows cannot open a directory at all.
+    if path.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let file = File::open(path)?;
+    let kind = file.metadata()?.file_type();
+    #[cfg(unix)]
+    let is_pipe = std::os::unix::fs::FileTypeExt::is_fifo(&kind);
+    #[cfg(not(unix))]
+    let is_pipe = false;
+    if !kind.is_file() && !is_pipe {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "is neither a file nor a pipe"));
+    }
+    Ok(file)
+}

@@ -1,0 +1,35 @@
+//! Formats of packed files, and how they are unpacked.
+
+/// How packed input is unpacked.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Unpacker {
+    /// The file of a ZIP archive to read; needed if the archive contains several traces.
+    pub member: Option<String>,
+    /// The largest unpacked size. Default: 250 times the packed size, but at least 256 MiB and at
+    /// most 16 GiB.
+    pub max_unpacked: Option<u64>,
+    /// The most memory for the window of Zstandard data. Default: 128 MiB, as `zstd` has it.
+    pub window: Option<u64>,
+}
+
+/// The format of a packed file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packing {
+    Gzip,
+    Zstandard,
+    Zip,
+}
+
+impl Packing {
+    /// Recognizes the format by the first bytes; no trace starts with any of these.
+    pub fn of(head: &[u8]) -> Option<Self> {
+        const KNOWN: [(&[u8], Packing); 4] = [
+            (b"\x1f\x8b\x08", Packing::Gzip),
+            (b"\x28\xb5\x2f\xfd", Packing::Zstandard),
+            (b"PK\x03\x04", Packing::Zip),
+            (b"PK\x05\x06", Packing::Zip),
+        ];
+        KNOWN.iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, packing)| *packing)
+    }
+}

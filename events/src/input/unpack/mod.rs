@@ -1,0 +1,162 @@
+//! Unpacks gzip, Zstandard and ZIP files.
+
+mod archive;
+mod guard;
+mod zst;
+
+use std::io::{BufReader, Cursor, Read, Seek};
+
+use etl_format::read::Spooled;
+use flate2::bufread::MultiGzDecoder;
+
+use super::bytes::{Bytes, spool};
+use super::error::Error;
+use super::packing::{Packing, Unpacker};
+use guard::{Count, Counted, Guard};
+
+/// The unpacked bytes, and their origin. Only archives are read as a whole.
+pub(super) fn unpack(
+    bytes: Bytes,
+    packing: Packing,
+    options: &Unpacker,
+) -> Result<(Bytes, String), Error> {
+    let limit = options.max_unpacked;
+    if packing == Packing::Zip {
+        // The directory of an archive is at its end.
+        let archive: Box<dyn Seekable> = match bytes.whole()? {
+            Spooled::Memory(bytes) => Box::new(Cursor::new(bytes)),
+            Spooled::File(file) => Box::new(file.into_inner()),
+        };
+        let member = options.member.as_deref();
+        return archive::with_member(archive, member, limit, |member, bytes| {
+            let from = format!("{member}, unpacked from the ZIP archive");
+            Ok((Bytes::Whole(spool(bytes)?), from))
+        });
+    }
+    let inner = bytes.reader()?;
+    let count = Count::default();
+    let reader = BufReader::with_capacity(1 << 16, Counted { inner, count: count.clone() });
+    let (format, unpacked): (_, Box<dyn Read>) = match packing {
+        Packing::Zstandard => {
+            ("Zstandard data", Box::new(zst::Frames::new(reader, options.window)))
+        }
+        _ => ("gzip data", Box::new(MultiGzDecoder::new(reader))),
+    };
+    let pipe = Box::new(Guard::new(unpacked, format, count, limit));
+    Ok((Bytes::Pipe(pipe), format!("unpacked from {format}")))
+}
+
+/// A reader that can seek.
+trait Seekable: Read + Seek {}
+impl<T: Read + Seek> Seekable for T {}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::input::OptionNames;
+
+    fn plain() -> Vec<u8> {
+        (0..40_000u32).map(|i| (i.wrapping_mul(i) >> 7) as u8 & 0x1f).collect()
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        out.write_all(bytes).unwrap();
+        out.finish().unwrap()
+    }
+
+    fn zstandard(bytes: &[u8]) -> Vec<u8> {
+        ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
+    }
+
+    fn zip(bytes: &[u8]) -> Vec<u8> {
+        let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        out.start_file("a.etl", zip::write::SimpleFileOptions::default()).unwrap();
+        out.write_all(bytes).unwrap();
+        out.finish().unwrap().into_inner()
+    }
+
+    /// The unpacked bytes, or the error.
+    fn unpack(packed: &[u8]) -> Result<Vec<u8>, String> {
+        let packing = Packing::of(packed).ok_or("not packed")?;
+        let options = Unpacker { max_unpacked: Some(1 << 20), ..Unpacker::default() };
+        let names = OptionNames {
+            member: "--member NAME",
+            max_unpacked: "--max-unpacked 64G",
+            max_memory: "--max-memory",
+        };
+        let text =
+            |error: Error| format!("{error}\nhint: {}", error.hint(names).unwrap_or_default());
+        let mut out = Vec::new();
+        let bytes = Bytes::Pipe(Box::new(Cursor::new(packed.to_vec())));
+        let (unpacked, _) = super::unpack(bytes, packing, &options).map_err(text)?;
+        let mut stream = unpacked.reader().map_err(|e| e.to_string())?;
+        stream.read_to_end(&mut out).map_err(|e| text(e.into()))?;
+        Ok(out)
+    }
+
+    #[test]
+    fn unpack_reads_each_format() {
+        let plain = plain();
+        for packed in [gzip(&plain), zstandard(&plain), zip(&plain)] {
+            assert!(packed.len() < plain.len());
+            assert_eq!(unpack(&packed).as_ref(), Ok(&plain));
+        }
+        let (a, b) = plain.split_at(12_345);
+        // Several members, as parallel packers write them; with a skippable frame in between.
+        let skip = [&b"\x50\x2a\x4d\x18\x03\0\0\0"[..], b"abc"].concat();
+        assert_eq!(unpack(&[gzip(a), gzip(b)].concat()).as_ref(), Ok(&plain));
+        let frames = [zstandard(a), skip.clone(), zstandard(b), skip].concat();
+        assert_eq!(unpack(&frames).as_ref(), Ok(&plain));
+    }
+
+    #[test]
+    fn unpack_reports_damaged_input() {
+        let plain = plain();
+        for packed in [gzip(&plain), zstandard(&plain), zip(&plain)] {
+            for keep in [5, 20, packed.len() / 2, packed.len() - 1] {
+                let error = unpack(&packed[..keep]).unwrap_err();
+                assert!(error.contains("damaged or truncated"), "{keep}: {error}");
+                assert!(error.contains("\nhint: "), "{keep}: {error}");
+            }
+        }
+        // The checksum after the data.
+        for mut packed in [gzip(&plain), zstandard(&plain)] {
+            let at = packed.len() - 5;
+            packed[at] ^= 1;
+            assert!(unpack(&packed).is_err());
+        }
+    }
+
+    #[test]
+    fn unpack_ends_on_any_bytes() {
+        let plain = plain();
+        let mut state = 1u64;
+        let mut random = |below: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        for packed in [gzip(&plain), zstandard(&plain), zip(&plain)] {
+            for _ in 0..400 {
+                let mut broken = packed.clone();
+                for _ in 0..=random(8) {
+                    // Headers and directories are the most fragile parts.
+                    let len = broken.len();
+                    let at = match random(3) {
+                        0 => random(40.min(len)),
+                        1 => len - 1 - random(100.min(len)),
+                        _ => random(len),
+                    };
+                    broken[at] = [0, 1, 0x7f, 0xff, random(256) as u8][random(5)];
+                }
+                if let Ok(out) = unpack(&broken) {
+                    assert!(out.len() <= 1 << 20);
+                }
+            }
+        }
+    }
+}

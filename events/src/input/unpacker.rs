@@ -1,0 +1,46 @@
+//! Opens bytes that may be packed.
+
+use super::bytes::Bytes;
+use super::error::{Advice, Error};
+use super::head::Head;
+use super::packing::{Packing, Unpacker};
+use super::sniff;
+#[cfg(feature = "unpack")]
+use super::unpack::unpack;
+
+impl Unpacker {
+    /// Unpacks bytes where they are packed. Returns what messages about them need as well.
+    ///
+    /// # Errors
+    /// When the bytes cannot be read or unpacked, or have another format than that of traces.
+    pub fn open(&self, bytes: Bytes) -> Result<(Bytes, Head), Error> {
+        let (head, bytes) = bytes.peek(Head::SIZE)?;
+        let packing = Packing::of(&head);
+        if self.member.is_some() && packing != Some(Packing::Zip) {
+            return Err(Error::new(
+                "only a ZIP archive has files to choose from, and this is not one",
+            )
+            .advise(Advice::OmitMember));
+        }
+        let Some(packing) = packing else {
+            sniff::reject_other_formats(&head)?;
+            return Ok((bytes, Head { bytes: head, from: None }));
+        };
+        let (bytes, from) = unpack(bytes, packing, self)?;
+        let (head, bytes) = bytes.peek(Head::SIZE)?;
+        sniff::reject_other_formats(&head).map_err(|error| error.unpacked_from(Some(&from)))?;
+        Ok((bytes, Head { bytes: head, from: Some(from) }))
+    }
+}
+
+/// Rejects packed bytes: only the feature `unpack` unpacks them.
+#[cfg(not(feature = "unpack"))]
+fn unpack(_: Bytes, packing: Packing, _: &Unpacker) -> Result<(Bytes, String), Error> {
+    let format = match packing {
+        Packing::Gzip => "gzip data",
+        Packing::Zstandard => "Zstandard data",
+        Packing::Zip => "a ZIP archive",
+    };
+    Err(Error::new(format!("this is {format}, which this program cannot unpack"))
+        .hint_text("unpack it first, or build the program with the feature `unpack`"))
+}

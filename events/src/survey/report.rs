@@ -1,0 +1,56 @@
+//! The report of `etlkit info`: a summary of a trace, with its file and its processes.
+
+use etl_analysis::OwnerCounts;
+use etl_format::read::{Limits, Source};
+use serde::Serialize;
+
+use super::Survey;
+use crate::processes::{ProcessCount, processes};
+
+/// Incremented when a field of the report changes its meaning or is removed.
+const SCHEMA_VERSION: u32 = 1;
+
+/// The report on a file; `docs/json-info.md` describes its JSON.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// Incremented when a field of the report changes its meaning or is removed.
+    pub schema_version: u32,
+    /// Name of the file.
+    pub file: String,
+    /// Bytes of the file, unpacked.
+    pub bytes: u64,
+    /// The processes whose events are counted, as the user named them; empty for all.
+    pub processes: Vec<String>,
+    /// The summary.
+    #[serde(flatten)]
+    pub survey: Survey,
+    /// The processes, those with the most events first; empty where some are selected.
+    pub process_counts: Vec<ProcessCount>,
+}
+
+impl Report {
+    /// The report on the trace in `source`, after its summary was made. `selected` names
+    /// the processes whose events it counts. If there are `owners`, the trace is read for the
+    /// names of its processes.
+    #[must_use]
+    pub fn new<S: Source>(
+        survey: Survey,
+        file: &str,
+        (source, limits): (S, Limits),
+        selected: &[String],
+        owners: Option<OwnerCounts>,
+    ) -> Self {
+        let bytes = source.size().unwrap_or(0);
+        let counted = |owners| processes(source, file, limits, owners).unwrap_or_default();
+        let process_counts = owners.map_or_else(Vec::new, counted);
+        Report {
+            schema_version: SCHEMA_VERSION,
+            file: file.to_owned(),
+            bytes,
+            processes: selected.to_vec(),
+            survey,
+            process_counts,
+        }
+    }
+}

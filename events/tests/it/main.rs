@@ -1,0 +1,8 @@
+//! Tests of rows, filters and schemas on small traces that the writer makes.
+
+#[expect(dead_code, reason = "the tests of etl-tools need more of it")]
+#[path = "../../../tools/tests/it/common.rs"]
+mod common;
+mod filter;
+mod rows;
+mod schemas;
