@@ -4,7 +4,7 @@
 use etl_format::constants::{EventFlags, PointerSize, hook};
 use etl_format::read::{EventHeader, Header, Record};
 use etl_schema::providers::{IMAGE_ID, KERNEL_PROCESS, LOST_EVENT, SYSTEM_CONFIG_EX, kernel_class};
-use etl_schema::views::clr::PlainEvent;
+use etl_schema::views::clr::{ClrProvider, PlainEvent};
 use etl_schema::views::{clr, kernel};
 
 use crate::address::DirectMapped;
@@ -59,7 +59,7 @@ impl Scan {
         if let Some(id) = record.hook() {
             widen(&mut self.kernel_span, time);
             if id == hook::SAMPLE
-                && let Some((address, tid)) = kernel::sample(record)
+                && let Some(kernel::Sample { address, tid }) = kernel::sample(record)
             {
                 observer.sample(record, tid, time);
                 return sink.step(Step::Words(Words::Sample { address, tid }), time);
@@ -88,7 +88,7 @@ impl Scan {
         let thread = self.threads.slot_mut(tid as usize);
         // The process of a thread counts once; to hand it on again does no harm.
         let known = thread.is_some_and(|thread| thread.replace(tid) == Some(tid));
-        let Some(rundown) = clr::rundown_of(header.provider) else {
+        let Some(provider) = ClrProvider::from_guid(header.provider) else {
             if header.flags.has(EventFlags::EXTENDED_INFO) || header.provider == KERNEL_PROCESS {
                 sink.step(Step::Record(record), time);
             } else if !known {
@@ -102,8 +102,8 @@ impl Scan {
         let payload = record.bytes().get(EventHeader::SIZE..).unwrap_or_default();
         let (id, version) = (header.descriptor.id, header.descriptor.version);
         let wide = record.pointer_size() == Some(PointerSize::P8);
-        let head = ClrHead { pid, tid, known, id, version, rundown, wide };
-        match self.plain_event(rundown, id) {
+        let head = ClrHead { pid, tid, known, id, version, provider, wide };
+        match self.plain_event(provider, id) {
             None => sink.step(Step::ClrEvent(head, payload), time),
             Some(PlainEvent { min_size, is_il_map }) => {
                 let is_short = payload.len() < min_size;
@@ -114,11 +114,11 @@ impl Scan {
 
     /// [`clr::plain_event`], which is looked up once for each kind of event.
     #[inline(always)]
-    fn plain_event(&mut self, rundown: bool, id: u16) -> Option<PlainEvent> {
+    fn plain_event(&mut self, provider: ClrProvider, id: u16) -> Option<PlainEvent> {
         // The cache expects multiples of four.
-        let key = (u32::from(id) << 1 | u32::from(rundown)) << 2;
+        let key = (u32::from(id) << 1 | u32::from(provider.is_rundown())) << 2;
         self.plain.get(key).unwrap_or_else(|| {
-            let plain = clr::plain_event(rundown, id);
+            let plain = clr::plain_event(provider, id);
             self.plain.insert(key, plain);
             plain
         })

@@ -6,6 +6,7 @@
 
 use etl_format::constants::PointerSize;
 use etl_format::read::{Record, RecordBatch};
+use etl_schema::views::clr::ClrProvider;
 
 /// What the machine needs of a record.
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +46,7 @@ pub(crate) struct ClrHead {
     pub known: bool,
     pub id: u16,
     pub version: u8,
-    /// Whether it is the rundown provider's.
-    pub rundown: bool,
+    pub provider: ClrProvider,
     /// Whether pointers have eight bytes.
     pub wide: bool,
 }

@@ -9,7 +9,7 @@ use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{ExtendedItem, Header, OrderCheck, Record, Records, Source, Trace};
 use etl_format::{Clock, Guid};
 use etl_schema::decode::{Fields, Sid};
-use etl_schema::render::{self, Names};
+use etl_schema::render::{self, Names, Renderer};
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, providers};
 use foldhash::HashMap;
@@ -159,7 +159,7 @@ impl<'c> EventRows<'c> {
         let header = HeaderFields::of(record);
         let decodes = DECODED.iter().any(|&at| builder.wants(at));
         let described = if decodes {
-            store.fields(record).map(|(schema, fields)| (schema, Some(fields)))
+            store.fields(record).map(|fields| (fields.schema(), Some(fields)))
         } else if named || NAMES.iter().any(|&at| builder.wants(at)) {
             store.decoder(record).map(|decoder| (&**decoder.schema(), None))
         } else {
@@ -259,7 +259,8 @@ fn decoded(
         scratch.clear();
         let names = context.map(|context| context.names_of(record));
         let names = names.as_ref().map(|names| names as &dyn Names);
-        render::json_fields_lossy(scratch, &mut fields, names);
+        let renderer = Renderer::new().names(names).hex().lossy();
+        renderer.json_fields(scratch, &mut fields);
         builder.set(at::FIELDS, Cell::Bytes(scratch));
         let note = fields.note();
         builder.set(at::PAYLOAD_SHORT, Cell::Bool(note.is_short()));

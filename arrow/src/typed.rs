@@ -13,7 +13,7 @@ use etl_events::header_fields::HeaderFields;
 use etl_format::Guid;
 use etl_format::read::{Record, Records, Source};
 use etl_schema::decode::{Fields, SystemTime, Value};
-use etl_schema::render::{self, Names};
+use etl_schema::render::{self, Names, Renderer};
 use etl_schema::store::SchemaStore;
 use etl_schema::{Count, EventSchema, Field, FieldKind, InType, OutType, providers};
 use foldhash::HashMap;
@@ -284,7 +284,7 @@ pub(crate) fn write<S: Source>(
         });
         let Some((at, places)) = target else { continue };
         let Some(open) = open.get_mut(*at) else { continue };
-        let Some((_, fields)) = store.fields(&record) else { continue };
+        let Some(fields) = store.fields(&record) else { continue };
         let filetime = clock.filetime(record.timestamp());
         let ids = context.map_or_else(|| etl_analysis::owner(&record), |c| c.ids(&record));
         let head = Head { record: &record, sequence: number, filetime, ids, context };
@@ -420,10 +420,11 @@ fn cell<'a>(
 /// Writes a value as text: arrays and structures as JSON, as in the column `fields` of `events`.
 fn write_text(field: &Field, value: Value<'_>, names: Option<&dyn Names>, out: &mut Vec<u8>) {
     if matches!(value, Value::Array(_) | Value::Struct(_)) {
-        return render::json_value_lossy(out, field, value, names);
+        let renderer = Renderer::new().names(names).hex().lossy();
+        return renderer.json_value(out, field, value);
     }
     let mut own = Vec::new();
-    render::plain_value_with(field, value, names, &mut own, &mut |c| {
+    Renderer::new().names(names).chars(field, value, &mut own, &mut |c| {
         let c = c.unwrap_or(char::REPLACEMENT_CHARACTER);
         out.extend(c.encode_utf8(&mut [0; 4]).as_bytes());
     });

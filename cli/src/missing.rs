@@ -131,7 +131,8 @@ impl Fields {
         let mut known = HashSet::new();
         while let Ok(Some(record)) = records.next_record() {
             store.learn(&record);
-            let Some((schema, _)) = store.fields(&record) else { continue };
+            let Some(decoder) = store.decoder(&record) else { continue };
+            let schema = decoder.schema();
             // Many events have the same schema.
             if known.insert((schema.provider, schema.identity, schema.name.clone())) {
                 self.add_all(&schema.fields, "");

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use etl_schema::EventSchema;
 use etl_schema::sources::{manifest, tmf};
 use etl_schema::store::SchemaStore;
 use etl_schema::tables::TableSet;
-use etl_schema::{EventSchema, SchemaSource};
 
 use crate::choice::{EVENT_TABLES, one_of};
 use crate::error::Failure;
@@ -52,7 +52,7 @@ impl SchemaArgs {
 
     /// The schemas of the tables, and of the manifests and TMF files of the user.
     pub fn store(&self) -> Result<SchemaStore, Failure> {
-        let mut store = SchemaStore::default().with_tables(self.event_tables).with_windows_tables();
+        let mut store = SchemaStore::default().with_tables(self.event_tables);
         for path in &files(&self.manifest, &["man", "xml"], MANIFEST)? {
             match read_manifest(path) {
                 Ok(schemas) => store.add_schemas(schemas),
@@ -83,8 +83,7 @@ impl SchemaArgs {
 
 fn read_manifest(path: &Path) -> Result<Vec<EventSchema>, Failure> {
     let (text, name) = read(path, MANIFEST)?;
-    manifest::parse(&text, SchemaSource::Manifest)
-        .map_err(|e| Failure::new(name, e.to_string()).hint(MANIFEST))
+    manifest::parse(&text).map_err(|e| Failure::new(name, e.to_string()).hint(MANIFEST))
 }
 
 /// The files that are named, and those with one of these extensions in the directories that are.

@@ -8,9 +8,10 @@ use etl_analysis::symbols::{FunctionNames, Symbol, Symbols};
 use etl_analysis::{Analysis, Machine, RecordObserver, Recording};
 use etl_format::constants::hook;
 use etl_format::read::{Limits, Record, Source};
+use etl_schema::Meaning;
 use etl_schema::decode::Utf16;
 use etl_schema::providers::SYSTEM_CONFIG_EX;
-use etl_schema::render::{Meaning, Names};
+use etl_schema::render::{Names, PathStart};
 
 /// The processes, threads, volumes and code of a trace.
 #[derive(Clone, Debug)]
@@ -221,7 +222,7 @@ impl Names for EventNames<'_> {
         (!name.is_empty()).then_some(Cow::Borrowed(name))
     }
 
-    fn path(&self, text: Utf16<'_>) -> Option<(usize, &str)> {
+    fn path(&self, text: Utf16<'_>) -> Option<PathStart<'_>> {
         if self.raw_paths || !text.bytes().starts_with(b"\\\0") {
             return None;
         }
@@ -235,6 +236,6 @@ impl Names for EventNames<'_> {
             })
         };
         let volume = self.context.machine.volumes().iter().find(|v| starts_with(&v.device))?;
-        Some((volume.device.len(), &volume.path))
+        Some(PathStart { units: volume.device.len(), name: &volume.path })
     }
 }

@@ -111,7 +111,8 @@ impl Decoding {
     pub fn described(&self, record: &Record<'_>) -> Option<(Arc<Described>, PointerSize)> {
         let mut locked = self.lock();
         let State { rows, known } = &mut *locked.0;
-        let (decoder, pointers) = rows.borrow_dependent().store().decoder_and_pointers(record)?;
+        let decoder = rows.borrow_dependent().store().decoder(record)?;
+        let pointers = decoder.pointers_of(record);
         // The kept decoder holds its schema, so that no other schema gets its address.
         let key = Arc::as_ptr(decoder.schema()) as usize;
         if let Some(found) = known.get(&key) {

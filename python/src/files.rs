@@ -141,5 +141,5 @@ impl Files {
 
 /// The schemas that every trace is read with.
 pub fn store() -> SchemaStore {
-    SchemaStore::default().with_windows_tables()
+    SchemaStore::default()
 }

@@ -6,7 +6,7 @@
 mod input;
 
 use etl_format::read::{Options, Order, Trace};
-use etl_schema::render;
+use etl_schema::render::Renderer;
 use etl_schema::store::SchemaStore;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,19 +17,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut known, mut unknown, mut code) = (0, 0, 0);
     while let Some(record) = records.next_record()? {
         store.learn(&record);
-        let Some((schema, mut fields)) = store.fields(&record) else {
+        let Some(mut fields) = store.fields(&record) else {
             unknown += 1;
             continue;
         };
+        let schema = fields.schema();
+        let size = fields.get("MethodSize");
         known += 1;
         // All fields, as text ...
         let mut line = Vec::new();
-        render::text_fields(&mut line, &mut fields);
+        Renderer::new().text_fields(&mut line, &mut fields);
         println!("{}{}", schema.name, String::from_utf8_lossy(&line));
         // ... and one field of one event, by name.
         if schema.name.starts_with("MethodLoadVerbose")
-            && let Some((_, mut fields)) = store.fields(&record)
-            && let Some((_, size)) = fields.find(|(field, _)| field.name == "MethodSize")
+            && let Some(size) = size
         {
             code += size.as_u64().unwrap_or_default();
         }

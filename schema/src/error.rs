@@ -1,5 +1,6 @@
 //! The error type of this crate.
 
+use crate::deserialize::DeserializeError;
 use crate::encode::EncodeError;
 use crate::tables::TableError;
 
@@ -91,6 +92,9 @@ pub enum Error {
         /// Their size.
         size: usize,
     },
+    /// Fields that do not fit the type into which they are deserialized.
+    #[error(transparent)]
+    Deserialize(#[from] DeserializeError),
     /// A payload that is encoded.
     #[error(transparent)]
     Encode(#[from] EncodeError),

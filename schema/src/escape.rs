@@ -23,33 +23,60 @@ pub fn escape_line(out: &mut Vec<u8>, text: &str) {
     escape_chars(out, text.chars().map(Ok));
 }
 
-/// As [`escape_line`], of characters and unpaired surrogates.
+/// As [`escape_line`], for characters and unpaired surrogates.
 pub(crate) fn escape_chars(out: &mut Vec<u8>, chars: impl Iterator<Item = Result<char, u16>>) {
-    // A backslash that was not written yet, and whether a `u` followed it.
-    let (mut slash, mut u) = (false, false);
-    for c in chars.chain([Ok('\0')]) {
-        if slash && !u && c == Ok('u') {
-            u = true;
-            continue;
+    let mut pending = Pending::Nothing;
+    for c in chars {
+        match (pending, c) {
+            (Pending::Backslash, Ok('u')) => {
+                pending = Pending::BackslashU;
+                continue;
+            }
+            (Pending::BackslashU, Ok('{')) => out.extend_from_slice(b"\\u{5c}u"),
+            _ => out.extend_from_slice(pending.text()),
         }
-        if slash {
-            out.extend_from_slice(if u && c == Ok('{') { b"\\u{5c}" } else { b"\\" });
-            out.extend_from_slice(if u { b"u" } else { b"" });
-            (slash, u) = (false, false);
-        }
+        pending = Pending::Nothing;
         match c {
-            Ok('\\') => slash = true,
+            Ok('\\') => pending = Pending::Backslash,
             Ok(c) if is_terminal_unsafe(c) => out.extend(c.escape_unicode().map(|c| c as u8)),
             Ok(c) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
             Err(lone) => drop(write!(out, "\\u{{{lone:x}}}")),
         }
     }
-    // The end, which let a last backslash out.
-    out.truncate(out.len().saturating_sub(END.len()));
+    out.extend_from_slice(pending.text());
 }
 
-/// What the character after the end becomes.
-const END: &[u8] = b"\\u{0}";
+/// What [`escape_chars`] has read but not written yet: it depends on the next characters.
+#[derive(Clone, Copy)]
+enum Pending {
+    Nothing,
+    Backslash,
+    BackslashU,
+}
+
+impl Pending {
+    fn text(self) -> &'static [u8] {
+        match self {
+            Pending::Nothing => b"",
+            Pending::Backslash => b"\\",
+            Pending::BackslashU => b"\\u",
+        }
+    }
+}
+
+/// Puts a mark before each quote in the output after `start`.
+pub(crate) fn mark_quotes(out: &mut Vec<u8>, start: usize, mark: u8) {
+    // Quotes in a text are rare.
+    if !out.get(start..).is_some_and(|text| text.contains(&b'"')) {
+        return;
+    }
+    for byte in out.split_off(start) {
+        if byte == b'"' {
+            out.push(mark);
+        }
+        out.push(byte);
+    }
+}
 
 /// Writes a JSON string with its quotes.
 pub fn escape_json(out: &mut Vec<u8>, text: &str) {

@@ -3,10 +3,9 @@
 
 use etl_format::read::{Options, Order, Trace};
 use etl_format::write::{FileHeader, Session};
-use etl_schema::render::text_fields;
 use etl_schema::sources::manifest;
 use etl_schema::store::SchemaStore;
-use etl_schema::{EventEncoder, EventSchema, Field, InType, SchemaSource};
+use etl_schema::{EventEncoder, EventSchema, Field, InType};
 use etl_verify::{Verdict, Verifier};
 
 const MANIFEST: &str = r#"
@@ -26,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A TraceLogging event describes itself; the schema of the other one is in the manifest.
     let fields = vec![Field::new("Count", InType::UInt32), Field::new("Item", InType::Utf16)];
     let sold = EventSchema::tracelogging("Shop.Sales", "Sold", fields);
-    let schemas = manifest::parse(MANIFEST, SchemaSource::Manifest)?;
+    let schemas = manifest::parse(MANIFEST)?;
     let placed = schemas.first().ok_or("the manifest describes an event")?;
 
     let mut session = Session::in_memory(FileHeader::starting_at(132_000_000_000_000_000))?;
@@ -45,10 +44,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut lines = Vec::new();
     while let Some(record) = records.next_record()? {
         store.learn(&record);
-        if let Some((schema, mut fields)) = store.fields(&record).filter(|_| record.is_event()) {
-            let mut text = Vec::new();
-            text_fields(&mut text, &mut fields);
-            lines.push(format!("{}{}", schema.name, String::from_utf8(text)?));
+        if record.is_event()
+            && let Some(fields) = store.fields(&record)
+        {
+            lines.push(format!("{} {fields}", fields.schema().name));
         }
     }
     println!("{}", lines.join("\n"));

@@ -26,7 +26,7 @@ use etl_format::Guid;
 use etl_format::constants::EventFlags;
 use etl_format::read::{EventHeader, ExtendedItem, Record};
 use etl_schema::store::SchemaStore;
-use etl_schema::views::clr;
+use etl_schema::views::clr::ClrProvider;
 use etl_schema::{EventSchema, Identity};
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
@@ -239,7 +239,7 @@ impl Observer for Activities {
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
         let Some(header) = record.event() else { return };
         self.store.learn_event(&header, record);
-        if header.activity == Guid::ZERO || clr::rundown_of(header.provider).is_some() {
+        if header.activity == Guid::ZERO || ClrProvider::from_guid(header.provider).is_some() {
             return;
         }
         match header.descriptor.opcode {

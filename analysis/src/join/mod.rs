@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 
 use etl_format::constants::{PointerSize, hook};
 use etl_format::read::{ExtendedItem, Header, Record};
+use etl_schema::views::clr::ClrProvider;
 use etl_schema::views::{clr, kernel};
 use foldhash::HashMap;
 
@@ -82,7 +83,7 @@ pub(crate) struct Joiner {
     /// Places of the events whose stacks have a key that is not defined yet.
     undefined: HashMap<(usize, u64), Vec<u64>>,
     /// Place of the last event of one of the CLR's providers, by thread.
-    clr: HashMap<(u32, bool), u64>,
+    clr: HashMap<(u32, ClrProvider), u64>,
     /// Place of the event with the first part of a stack, by session and match id.
     matches: HashMap<(usize, u64), u64>,
     /// The last events that are not held, all of one time.
@@ -103,9 +104,9 @@ pub(crate) fn event_of(
     let mut process = record.known_process_id().and_then(|pid| machine.index_of(pid));
     let kind = if let Some(hook) = record.hook() {
         if hook == hook::SAMPLE
-            && let Some((_, running)) = kernel::sample(record)
+            && let Some(sample) = kernel::sample(record)
         {
-            tid = Some(running);
+            tid = Some(sample.tid);
             process = None;
         }
         EventKind::Kernel { hook }
@@ -137,22 +138,22 @@ impl Joiner {
             }
             // Their stacks are apart from those of the kernel.
             EventKind::Event { .. } if !O::JOINS.has(Joins::All) => {}
-            EventKind::Event { provider, id } => match clr::rundown_of(provider) {
-                Some(rundown) if clr::is_stack(rundown, id) => {
-                    self.clr_stack(record, event, rundown)
+            EventKind::Event { provider, id } => match ClrProvider::from_guid(provider) {
+                Some(provider) if clr::is_stack(provider, id) => {
+                    self.clr_stack(record, event, provider)
                 }
-                rundown => {
+                provider => {
                     let place = self.hold(event, None, machine);
                     self.extended(record, event.session, place);
-                    if let (Some(rundown), Some(tid)) = (rundown, event.tid)
-                        && (self.clr.len() < MAX_THREADS || self.clr.contains_key(&(tid, rundown)))
+                    if let (Some(provider), Some(tid)) = (provider, event.tid)
+                        && (self.clr.len() < MAX_THREADS || self.clr.contains_key(&(tid, provider)))
                     {
-                        self.clr.insert((tid, rundown), place);
+                        self.clr.insert((tid, provider), place);
                     }
                 }
             },
             EventKind::Kernel { hook: hook::SAMPLE } => {
-                if let Some((address, _)) = kernel::sample(record) {
+                if let Some(kernel::Sample { address, .. }) = kernel::sample(record) {
                     let passed = std::mem::take(&mut self.passed);
                     for before in passed.into_iter().filter(|before| before.time == event.time) {
                         self.hold(before, None, machine);
@@ -366,8 +367,8 @@ impl Joiner {
     }
 
     /// A stack that the CLR logs after an event on the same thread.
-    fn clr_stack(&mut self, record: &Record<'_>, event: EventRef, rundown: bool) {
-        let Some(place) = event.tid.and_then(|tid| self.clr.remove(&(tid, rundown))) else {
+    fn clr_stack(&mut self, record: &Record<'_>, event: EventRef, provider: ClrProvider) {
+        let Some(place) = event.tid.and_then(|tid| self.clr.remove(&(tid, provider))) else {
             return;
         };
         let Some(clr::Event::Stack { frames, .. }) = clr::decode(record).map(|c| c.event) else {

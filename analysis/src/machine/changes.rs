@@ -94,11 +94,11 @@ impl ClrEvent<'_> {
     /// An event with what its header states; nothing else is known yet.
     #[inline]
     pub(crate) fn new(head: ClrHead, time: i64) -> Self {
-        let ClrHead { tid, rundown, id, version, .. } = head;
+        let ClrHead { tid, provider, id, version, .. } = head;
         ClrEvent {
             process: None,
             tid,
-            rundown,
+            rundown: provider.is_rundown(),
             id,
             version,
             time,

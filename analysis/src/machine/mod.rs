@@ -26,6 +26,7 @@ use etl_format::read::{EventHeader, ExtendedItem, FileHeader, Header, Record, So
 use etl_schema::providers::{
     IMAGE_ID, KERNEL_PROCESS, LOST_EVENT, SYSTEM_CONFIG_EX, kernel_class, lost,
 };
+use etl_schema::views::clr::ClrProvider;
 use etl_schema::views::{clr, kernel};
 use foldhash::{HashMap, HashSet};
 
@@ -206,7 +207,7 @@ fn origin(step: &Step<'_>) -> (bool, bool) {
         Step::Words(Words::Thread { .. }) => (false, false),
         Step::Words(Words::ClrEvent { .. }) | Step::ClrEvent(..) => (true, false),
         Step::Record(record) => match record.event() {
-            Some(header) => (clr::rundown_of(header.provider).is_some(), false),
+            Some(header) => (ClrProvider::from_guid(header.provider).is_some(), false),
             // Every file has events about itself.
             None => (false, kernel::hook_of(record).is_some_and(|hook| hook >> 8 != 0)),
         },
@@ -594,15 +595,14 @@ impl Machine {
             self.threads.seen(tid, pid);
             self.last_thread = Some(tid);
         }
-        if let Some(rundown) = clr::rundown_of(header.provider) {
-            let (id, version) = (header.descriptor.id, header.descriptor.version);
+        if let Some(provider) = ClrProvider::from_guid(header.provider) {
             let head = ClrHead {
                 pid,
                 tid,
                 known: true,
-                id,
-                version,
-                rundown,
+                id: header.descriptor.id,
+                version: header.descriptor.version,
+                provider,
                 wide: record.pointer_size() == Some(PointerSize::P8),
             };
             self.clr_event(&head, record.payload(), Some(header), timestamp, observer);
@@ -645,11 +645,11 @@ impl Machine {
         let mut seen = ClrEvent::new(head, time);
         if !is_short {
             let index = self.process(head.pid);
-            widen(self.clr_span(head.rundown), time);
+            widen(self.clr_span(head.provider), time);
             if let Some(process) = self.processes.get_mut(index) {
-                process.clr_seen(head.rundown, time);
+                process.clr_seen(head.provider.is_rundown(), time);
                 if is_il_map {
-                    process.map_seen(head.rundown, time);
+                    process.map_seen(head.provider.is_rundown(), time);
                 }
             }
             seen.process = Some(index);
@@ -658,8 +658,11 @@ impl Machine {
     }
 
     /// The span of the events of one of the CLR's providers.
-    fn clr_span(&mut self, rundown: bool) -> &mut Span {
-        if rundown { &mut self.rundown_span } else { &mut self.runtime_span }
+    fn clr_span(&mut self, provider: ClrProvider) -> &mut Span {
+        match provider {
+            ClrProvider::Runtime => &mut self.runtime_span,
+            ClrProvider::Rundown => &mut self.rundown_span,
+        }
     }
 
     /// Takes in an event of the CLR; `header` where it is looked at as a whole.
@@ -671,9 +674,9 @@ impl Machine {
         timestamp: i64,
         observer: &mut impl StateObserver,
     ) {
-        let &ClrHead { pid, tid, rundown, .. } = head;
+        let &ClrHead { pid, tid, provider, id, version, .. } = head;
         let pointers = head.pointers();
-        let from = clr::decode_event(rundown, (head.id, head.version), payload, pointers);
+        let from = clr::decode_event(provider, id, version, payload, pointers);
         let mut seen = ClrEvent::new(*head, timestamp);
         seen.payload = header.is_none_or(EventHeader::has_manifest_layout).then_some(payload);
         let Some(from) = from else {
@@ -683,7 +686,7 @@ impl Machine {
         seen.exact = from.exact;
         let index = self.process(pid);
         seen.process = Some(index);
-        let span = self.clr_span(rundown);
+        let span = self.clr_span(provider);
         widen(span, timestamp);
         let since = span.map_or(0, |(first, _)| timestamp.saturating_sub(first));
         match from.event {

@@ -8,7 +8,7 @@ use etl_format::Guid;
 use etl_schema::Identity;
 use etl_schema::clr::keyword::{END_ENUMERATION, END_RUNDOWN, OVERRIDE_NGEN, START_ENUMERATION};
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
-use etl_schema::tables::{Provider, Registry, TableEvent, TableSet, errata};
+use etl_schema::tables::{KeywordNames, Provider, Registry, TableEvent, TableSet, errata};
 
 mod remarks;
 
@@ -68,7 +68,7 @@ pub struct Suppressed<'a> {
 /// ```
 #[must_use]
 pub fn explain(tables: TableSet, provider: &Provider, mask: u64, level: u8) -> Explanation<'_> {
-    let (names, unnamed) = provider.keyword_names(mask);
+    let KeywordNames { names, unnamed } = provider.keyword_names(mask);
     let rules = Rules { provider, tables, kind: ProviderKind::of(provider.guid) };
     let mut explanation = Explanation { names, unnamed, ..Explanation::default() };
     for (event, versions) in newest(provider) {

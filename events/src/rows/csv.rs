@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use etl_schema::Field;
 use etl_schema::decode::{Fields, Value};
-use etl_schema::render::{self, Names, hex_bytes};
+use etl_schema::render::{self, Names, Renderer, hex_bytes};
 
 use super::columns::{Column, FIELD_PREFIX};
 use super::head::{SharedValues, is_shared};
@@ -218,7 +218,7 @@ impl Columns {
                         let names = row.names();
                         let names = names.as_ref().map(|names| names as &dyn Names);
                         let sink = &mut |c| text.push(c);
-                        render::plain_value_with(field, value, names, scratch, sink);
+                        Renderer::new().names(names).chars(field, value, scratch, sink);
                         escape_chars(out, text.iter().copied());
                     }
                 }
@@ -255,7 +255,7 @@ fn write_fields(out: &mut Vec<u8>, row: &Row<'_>) {
     out.push(b'"');
     let names = row.names();
     let names = names.as_ref().map(|names| names as &dyn Names);
-    render::json_fields_in_csv(out, &mut fields.clone(), names);
+    Renderer::new().names(names).hex().csv_fields(out, &mut fields.clone());
     if out.get(start..) == Some(b"\"{}") {
         out.remove(start);
     } else {

@@ -2,7 +2,7 @@
 
 use etl_format::read::ExtendedItem;
 use etl_schema::decode::Sid;
-use etl_schema::render::{self, Names, decimal, escape_json, hex_bytes, hexadecimal};
+use etl_schema::render::{self, Names, Renderer, decimal, escape_json, hex_bytes, hexadecimal};
 
 use super::columns::{Cell, Column, key, quoted, text_member};
 use super::items::Items;
@@ -43,7 +43,8 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
         key(out, Column::Fields);
         let mut fields = fields.clone();
         let names = row.names();
-        render::json_fields_with(out, &mut fields, names.as_ref().map(|n| n as &dyn Names));
+        let names = names.as_ref().map(|names| names as &dyn Names);
+        Renderer::new().names(names).hex().json_fields(out, &mut fields);
         let note = fields.note();
         if note.is_short() {
             out.extend(b",\"payload_short\":true");

@@ -28,9 +28,9 @@ pub fn message<'s>(
             processor: Some(record.processor().into()),
             ..render::Prefix::default()
         };
-        render::wpp_message(scratch, text, &prefix, fields);
+        render::Renderer::new().wpp_message(scratch, text, &prefix, fields);
     } else {
-        render::plain_message(scratch, text, schema.source, fields);
+        render::Renderer::new().plain_message(scratch, text, fields);
     }
     let message = core::str::from_utf8(scratch).ok()?.trim();
     (!message.is_empty()).then_some(message)

@@ -276,9 +276,9 @@ impl<'c> RowWriter<'c> {
     /// fields.
     pub fn learn_columns(&mut self, filter: &Filter, record: &Record<'_>) {
         if self.admits(filter, record)
-            && let Some((schema, _)) = self.model.store.fields(record)
+            && let Some(decoder) = self.model.store.decoder(record)
         {
-            self.columns.add_fields(&schema.fields);
+            self.columns.add_fields(&decoder.schema().fields);
         }
     }
 

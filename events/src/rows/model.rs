@@ -4,6 +4,7 @@ use std::io::Write;
 
 use etl_format::Clock;
 use etl_format::read::Record;
+use etl_schema::decode::Decoder;
 use etl_schema::render;
 use etl_schema::store::SchemaStore;
 
@@ -60,14 +61,18 @@ impl<'c> RowModel<'c> {
     pub(super) fn row<'a>(&'a mut self, record: &'a Record<'a>, decode: bool) -> Row<'a> {
         self.format_time(record.timestamp());
         let RowModel { clock, store, heads, no_head, payload_text, context, .. } = self;
-        let described = if decode { store.decoder_and_pointers(record) } else { None };
-        let schema = described.map(|(decoder, _)| decoder.schema());
+        let decoder = if decode { store.decoder(record) } else { None };
+        let schema = decoder.map(Decoder::schema);
         payload_text.clear();
         let payload = record.payload();
         // A layout without any fields says nothing of a payload.
         let is_unknown = schema.is_none_or(|s| s.fields.is_empty()) && !payload.is_empty();
-        let fields = described.filter(|_| !is_unknown);
-        let fields = fields.map(|(decoder, pointers)| decoder.fields(payload, pointers));
+        let fields = match decoder {
+            Some(decoder) if !is_unknown => {
+                Some(decoder.fields(payload, decoder.pointers_of(record)))
+            }
+            _ => None,
+        };
         if is_unknown && decode {
             render::readable_text(payload_text, payload);
         }

@@ -3,7 +3,7 @@
 use etl_format::read::{ExtendedItem, Record};
 use etl_format::{Clock, Guid};
 use etl_schema::decode::Fields;
-use etl_schema::render::{self, Names};
+use etl_schema::render::{Names, Renderer};
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, providers};
 
@@ -107,7 +107,8 @@ impl<'a> Row<'a> {
                     scratch.clear();
                     let names = self.names();
                     let names = names.as_ref().map(|names| names as &dyn Names);
-                    render::json_fields_with(scratch, &mut fields.clone(), names);
+                    let renderer = Renderer::new().names(names).hex();
+                    renderer.json_fields(scratch, &mut fields.clone());
                     escape(out, core::str::from_utf8(scratch).unwrap_or_default());
                 }
             }

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use etl_format::constants::group_name;
-use etl_schema::render::{self, Names, decimal, escape_line, hex_bytes};
+use etl_schema::render::{Names, Renderer, decimal, escape_line, hex_bytes};
 
 use super::columns::{Cell, Column};
 use super::items::Instance;
@@ -55,7 +55,7 @@ pub(super) fn write(out: &mut Vec<u8>, row: &Row<'_>, payload_bytes: bool, scrat
         let mut fields = fields.clone();
         let names = row.names();
         let names = names.as_ref().map(|names| names as &dyn Names);
-        render::text_fields_with(out, &mut fields, names);
+        Renderer::new().names(names).text_fields(out, &mut fields);
         let note = fields.note();
         if note.is_short() {
             out.extend(b" (cut short)");

@@ -4,8 +4,9 @@
 use etl_format::constants::EventFlags;
 use etl_format::read::Record;
 use etl_format::{Clock, Guid};
+use etl_schema::render::Renderer;
 use etl_schema::store::SchemaStore;
-use etl_schema::{EventSchema, SchemaSource, render};
+use etl_schema::{EventSchema, SchemaSource};
 
 /// Link type ETW.
 pub(super) const LINK: u16 = 290;
@@ -80,17 +81,17 @@ fn put_header(out: &mut Vec<u8>, record: &Record<'_>) {
 /// What is shown of an event: its message, or its name and fields.
 fn text(store: &SchemaStore, schema: Option<&EventSchema>, record: &Record<'_>) -> String {
     let mut out = Vec::new();
-    let (Some(schema), Some((_, mut fields))) = (schema, store.fields(record)) else {
+    let (Some(schema), Some(mut fields)) = (schema, store.fields(record)) else {
         return String::new();
     };
     match schema.message.as_deref().filter(|text| !text.is_empty()) {
         Some(message) if schema.source != SchemaSource::Tmf => {
-            render::plain_message(&mut out, message, schema.source, &fields);
+            Renderer::new().plain_message(&mut out, message, &fields);
         }
         _ => {
             out.extend_from_slice(schema.name.as_bytes());
             out.push(b' ');
-            render::text_fields(&mut out, &mut fields);
+            Renderer::new().text_fields(&mut out, &mut fields);
         }
     }
     // One line, as lists of packets show it.

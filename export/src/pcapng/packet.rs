@@ -168,7 +168,7 @@ impl<'a> Part<'a> {
 /// A packet of a layer above a network card.
 fn layer_part<'a>(store: &'a SchemaStore, record: &Record<'a>, keyword: u64) -> Option<Part<'a>> {
     let (mut card, mut layer, mut fragment) = (None, None, None);
-    let (_, fields) = store.fields(record)?;
+    let fields = store.fields(record)?;
     for (field, value) in fields {
         match (&*field.name, value) {
             ("MiniportIfIndex", value) => card = value.as_u64(),
@@ -204,7 +204,7 @@ fn port_part<'a>(record: &Record<'a>, keyword: u64) -> Option<Part<'a>> {
 fn component_part<'a>(store: &'a SchemaStore, record: &Record<'a>, event: u16) -> Option<Part<'a>> {
     let mut numbers = [None; COMPONENT_FIELDS.len()];
     let (mut payload, mut reason_name) = (None, None);
-    let (_, fields) = store.fields(record)?;
+    let fields = store.fields(record)?;
     for (field, value) in fields {
         if let Value::Binary(bytes) = value {
             payload = (&*field.name == "Payload").then_some(bytes).or(payload);
@@ -301,7 +301,7 @@ struct Fields<'a>(Vec<(&'a str, Value<'a>)>);
 
 impl<'a> Fields<'a> {
     fn of(store: &'a SchemaStore, record: &Record<'a>) -> Option<Self> {
-        let (_, fields) = store.fields(record)?;
+        let fields = store.fields(record)?;
         Some(Fields(fields.map(|(field, value)| (&*field.name, value)).collect()))
     }
 

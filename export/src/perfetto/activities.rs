@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use etl_analysis::EventRef;
 use etl_format::Guid;
 use etl_format::read::{EventHeader, Record};
-use etl_schema::model::Identity;
+use etl_schema::Identity;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::store::SchemaStore;
 use foldhash::HashMap;

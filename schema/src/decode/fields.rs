@@ -1,12 +1,15 @@
 //! Iterator over the fields of a payload or of a struct.
 
 use super::extent::{Budget, field_extent, keep, value_range};
-use super::plan::{Member, Op, Shape, Slots};
+use super::plan::{Op, Shape, Slots};
+use super::shared::Shared;
 use super::text::utf16_len;
 use super::value::Value;
 use super::views::field_value;
-use crate::model::{Count, Field, Length};
+use crate::model::{Count, EventSchema, Field, Length};
+use std::any::Any;
 use std::ops::Range;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 /// What a walk has found besides values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,9 +36,21 @@ impl Note<'_> {
     }
 }
 
+/// A field with its value and the bytes that contain the value.
+#[derive(Debug, Clone)]
+pub struct LocatedField<'a> {
+    /// The field.
+    pub field: &'a Field,
+    /// Its value.
+    pub value: Value<'a>,
+    /// The bytes: offsets from the first byte of the fields.
+    pub range: Range<usize>,
+}
+
 /// Iterator over fields and their values. Ends early when the payload does.
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
+    shared: &'a Shared,
     fields: &'a [Field],
     ops: &'a [Op],
     data: &'a [u8],
@@ -51,14 +66,59 @@ pub struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     #[inline]
-    pub(super) fn top(fields: &'a [Field], ops: &'a [Op], data: &'a [u8]) -> Self {
-        let (here, top) = (Slots::default(), Slots::default());
-        let (at, next, nested, clipped, ended) = (0, 0, false, false, false);
-        Fields { fields, ops, data, at, next, here, top, nested, clipped, ended }
+    pub(super) fn top(shared: &'a Shared, ops: &'a [Op], data: &'a [u8]) -> Self {
+        Fields {
+            shared,
+            fields: &shared.schema.fields,
+            ops,
+            data,
+            at: 0,
+            next: 0,
+            here: Slots::default(),
+            top: Slots::default(),
+            nested: false,
+            clipped: false,
+            ended: false,
+        }
     }
 
-    pub(super) fn nested(fields: &'a [Field], ops: &'a [Op], data: &'a [u8], top: Slots) -> Self {
-        Fields { top, nested: true, ..Fields::top(fields, ops, data) }
+    /// The members of a structure; `top` are the counting fields of the top level.
+    pub(super) fn nested(
+        shared: &'a Shared,
+        fields: &'a [Field],
+        ops: &'a [Op],
+        data: &'a [u8],
+        top: Slots,
+    ) -> Self {
+        Fields { fields, top, nested: true, ..Fields::top(shared, ops, data) }
+    }
+
+    /// All fields again, from the first one on.
+    pub(crate) fn from_start(&self) -> Self {
+        if self.nested {
+            return Fields::nested(self.shared, self.fields, self.ops, self.data, self.top);
+        }
+        Fields::top(self.shared, self.ops, self.data)
+    }
+
+    /// What describes the fields, in their order. The payload may have fewer.
+    pub(super) fn described(&self) -> &'a [Field] {
+        self.fields
+    }
+
+    /// The schema of the event, also for the members of a structure in it.
+    #[must_use]
+    pub fn schema(&self) -> &'a EventSchema {
+        &self.shared.schema
+    }
+
+    /// What was prepared for the fields of the schema; `prepare` makes it the first time.
+    #[inline]
+    pub(crate) fn prepared<T>(&self, prepare: fn(&[Field]) -> T) -> Option<&'a T>
+    where
+        T: Any + Send + Sync + UnwindSafe + RefUnwindSafe,
+    {
+        self.shared.prepared(prepare)
     }
 
     /// What is missing, cut or left over. Meant for after the last value; before, fields that were
@@ -74,7 +134,7 @@ impl<'a> Fields<'a> {
 
     /// The next field with its value and the bytes that hold the value: without a count before
     /// them, and without the NUL after text. Offsets count from the first byte of the walk.
-    pub fn next_with_range(&mut self) -> Option<(&'a Field, Value<'a>, Range<usize>)> {
+    pub fn next_with_range(&mut self) -> Option<LocatedField<'a>> {
         let (start, op) = (self.at, self.ops.get(self.next)?);
         let rest = self.data.get(start..)?;
         let array = match op.count {
@@ -87,7 +147,8 @@ impl<'a> Fields<'a> {
             Some(extent) => extent.start..extent.next,
             None => value_range(op, length, rest, self.at - start),
         };
-        Some((field, value, start + range.start..start + range.end))
+        let range = start + range.start..start + range.end;
+        Some(LocatedField { field, value, range })
     }
 
     fn slots(&self) -> &Slots {
@@ -142,10 +203,11 @@ impl<'a> Iterator for Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The next field with its value, and with what is known of it as a member of JSON.
+    /// The next field with its number and its value. Fields have their numbers in the order in
+    /// which a schema lists them, each structure before its members.
     #[inline]
-    pub(crate) fn next_member(&mut self) -> Option<(&'a Field, &'a Member, Value<'a>)> {
-        self.next_op().map(|(field, op, value)| (field, &op.member, value))
+    pub(crate) fn next_numbered(&mut self) -> Option<(&'a Field, usize, Value<'a>)> {
+        self.next_op().map(|(field, op, value)| (field, op.number, value))
     }
 
     #[inline]
@@ -163,7 +225,7 @@ impl<'a> Fields<'a> {
             (self.at, self.next) = (self.at + op.size.unwrap_or(0), self.next + 1);
             return Some((field, op, value));
         }
-        let Some(one) = field_value(field, op, rest, &self.here, self.slots()) else {
+        let Some(one) = field_value(self.shared, field, op, rest, &self.here, self.slots()) else {
             self.ended = true;
             return None;
         };

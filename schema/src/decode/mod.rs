@@ -26,25 +26,28 @@ use std::sync::Arc;
 
 mod extent;
 mod fields;
+mod path;
 mod plan;
+mod shared;
 mod text;
 mod value;
 mod views;
 
 pub(crate) use extent::wbem_sid_len;
-pub use fields::{Fields, Note};
+pub use fields::{Fields, LocatedField, Note};
 pub(crate) use text::ansi_chars;
 pub use text::{Utf16, ansi_text};
 pub use value::{Sid, SystemTime, Value};
-pub use views::{ArrayView, StructView};
+pub use views::{ArrayView, Elements, LocatedElement, StructView};
 
-pub(crate) use plan::Member;
+pub(crate) use plan::MAX_DEPTH;
 use plan::{Op, Shape};
+use shared::Shared;
 
 /// A schema compiled for walking payloads.
 #[derive(Debug, Clone)]
 pub struct Decoder {
-    schema: Arc<EventSchema>,
+    shared: Shared,
     /// For pointers of 4 and of 8 bytes.
     narrow: Vec<Op>,
     wide: Vec<Op>,
@@ -84,13 +87,13 @@ impl Decoder {
     pub fn new(schema: Arc<EventSchema>) -> Self {
         let narrow = plan::compile(&schema.fields, PointerSize::P4);
         let wide = plan::compile(&schema.fields, PointerSize::P8);
-        Decoder { schema, narrow, wide }
+        Decoder { shared: Shared::new(schema), narrow, wide }
     }
 
     /// The schema.
     #[must_use]
     pub fn schema(&self) -> &Arc<EventSchema> {
-        &self.schema
+        &self.shared.schema
     }
 
     fn ops(&self, pointers: PointerSize) -> &[Op] {
@@ -104,21 +107,33 @@ impl Decoder {
     #[must_use]
     #[inline]
     pub fn fields<'a>(&'a self, payload: &'a [u8], pointers: PointerSize) -> Fields<'a> {
-        Fields::top(&self.schema.fields, self.ops(pointers), payload)
+        Fields::top(&self.shared, self.ops(pointers), payload)
     }
 
-    /// One field of a payload by name (exact case); `None` when the payload ends before it.
+    /// One value of a payload, by the path to it: see [`Fields::get`].
     ///
-    /// Looks for the name each time: for events that are few.
+    /// Compares names each time. Code that reads many events reads [`Decoder::fields`] in order.
+    ///
+    /// ```
+    /// use etl_format::{Guid, constants::PointerSize};
+    /// use etl_schema::{EventSchema, Field, Identity, InType, SchemaSource, decode::Decoder};
+    ///
+    /// let identity = Identity::Modern { id: 1, version: 0 };
+    /// let mut schema = EventSchema::new(Guid::ZERO, identity, SchemaSource::Manifest);
+    /// schema.fields = vec![Field::new("Id", InType::UInt8), Field::new("Size", InType::UInt16)];
+    /// let decoder = Decoder::new(schema.into());
+    /// let size = decoder.get("Size", &[1, 0x10, 0], PointerSize::P8);
+    /// assert_eq!(size.and_then(|size| size.as_u64()), Some(0x10));
+    /// assert!(decoder.get("Size", &[1], PointerSize::P8).is_none());
+    /// ```
     #[must_use]
     pub fn get<'a>(
         &'a self,
-        name: &str,
+        path: &str,
         payload: &'a [u8],
         pointers: PointerSize,
     ) -> Option<Value<'a>> {
-        let mut fields = self.fields(payload, pointers);
-        fields.find(|(field, _)| &*field.name == name).map(|(_, value)| value)
+        self.fields(payload, pointers).get(path)
     }
 
     /// The bytes that every payload has, where all fields are of a fixed size.
@@ -147,7 +162,7 @@ impl Decoder {
 
     /// The top-level fields and how far each reaches.
     pub(crate) fn reaches(&self, pointers: PointerSize) -> impl Iterator<Item = (&Field, Reach)> {
-        self.schema.fields.iter().zip(self.ops(pointers).iter().map(Op::reach))
+        self.shared.schema.fields.iter().zip(self.ops(pointers).iter().map(Op::reach))
     }
 
     /// The pointer size with which this takes the payload of a record: what the record says, or 8

@@ -1,16 +1,16 @@
 //! Lists of fields, compiled for 32-bit or for 64-bit pointers.
 
 use super::Reach;
-use crate::escape::json_text;
-use crate::model::{Count, Field, FieldKind, FieldRef, InType, Length, OutType, Shown};
+use crate::model::{Count, Field, FieldKind, FieldRef, InType, Length, OutType};
 use etl_format::constants::PointerSize;
 use std::collections::BTreeMap;
+use std::ops::RangeFrom;
 
 /// Counts that are kept at a time. A list of fields ends before one whose count could not be kept.
 pub(super) const SLOTS: usize = 16;
 
 /// Structs within structs; members below are left out.
-const MAX_DEPTH: usize = 16;
+pub(crate) const MAX_DEPTH: usize = 16;
 
 /// Elements without bytes that an array has, by the number of arrays around it. Where elements take
 /// bytes the payload bounds how many there can be; these could be any number, and arrays of them in
@@ -57,38 +57,6 @@ pub(super) enum Shape {
     Struct,
 }
 
-/// A field as a member of a JSON object.
-#[derive(Debug, Clone)]
-pub(crate) struct Member {
-    /// What precedes its value: `,"Name":`.
-    pub(crate) key: Box<[u8]>,
-    /// What precedes the name of its value, where it may have one: `,"Name_name":`.
-    pub(crate) name_key: Box<[u8]>,
-    /// Whether these have a backslash.
-    pub(crate) is_escaped: bool,
-    pub(crate) shown: Shown,
-    /// Whether values have names by a map, or as status codes.
-    pub(crate) is_named: bool,
-}
-
-impl Member {
-    fn of(field: &Field) -> Self {
-        let key = |end: &[u8]| -> Box<[u8]> {
-            let mut key = b",\"".to_vec();
-            json_text(&mut key, &field.name);
-            key.extend(end);
-            key.into()
-        };
-        let shown = Shown::of(field);
-        let is_named = field.map.is_some() || shown.status;
-        let may_be_named = is_named || shown.meaning.is_some();
-        let name_key = if may_be_named { key(b"_name\":") } else { Box::default() };
-        let key = key(b"\":");
-        let is_escaped = key.contains(&b'\\');
-        Member { key, name_key, is_escaped, shown, is_named }
-    }
-}
-
 /// The value of a counting field. In compiled fields a reference has a slot in place of the field.
 #[inline]
 pub(super) fn load(reference: FieldRef, here: &Slots, top: &Slots) -> usize {
@@ -116,7 +84,8 @@ pub(super) struct Op {
     /// Most elements that an array of elements without bytes can have.
     pub(super) empty: usize,
     pub(super) members: Vec<Op>,
-    pub(super) member: Member,
+    /// The number of the field: see [`Fields::next_numbered`](super::Fields::next_numbered).
+    pub(super) number: usize,
     /// From this field on, how many fields have a fixed size and count nothing, and their bytes:
     /// they are stepped over at once.
     pub(super) run: (usize, usize),
@@ -161,7 +130,8 @@ impl Op {
 /// The top level: fields to operations.
 pub(super) fn compile(fields: &[Field], pointers: PointerSize) -> Vec<Op> {
     let top = slots(fields, true);
-    let mut ops = list(fields, &top, &top, pointers, Nesting::default());
+    let mut numbers = 0..;
+    let mut ops = list(fields, &top, &top, pointers, Nesting::default(), &mut numbers);
     let mut run = (0usize, 0usize);
     for op in ops.iter_mut().rev() {
         let bytes = match (op.count, op.size, op.keep) {
@@ -250,6 +220,7 @@ fn list(
     top: &SlotMap,
     pointers: PointerSize,
     nesting: Nesting,
+    numbers: &mut RangeFrom<usize>,
 ) -> Vec<Op> {
     let mut ops = Vec::with_capacity(fields.len());
     for (index, field) in fields.iter().enumerate() {
@@ -280,6 +251,7 @@ fn list(
         if !is_kept {
             break;
         }
+        let number = numbers.next().unwrap_or(usize::MAX);
         let (shape, members) = match &field.kind {
             FieldKind::Value(ty) => (shape(*ty, field.out, pointers), Vec::new()),
             FieldKind::Struct(_) if nesting.structs >= MAX_DEPTH => (Shape::Null, Vec::new()),
@@ -290,7 +262,7 @@ fn list(
                     arrays: nesting.arrays + usize::from(field.count != Count::One),
                     outermost,
                 };
-                let mut members = list(fields, &slots, top, pointers, inner);
+                let mut members = list(fields, &slots, top, pointers, inner, numbers);
                 if members.len() < fields.len() {
                     break;
                 }
@@ -304,8 +276,7 @@ fn list(
         let keep = slot_of(here, index);
         let run = (0, 0);
         let empty = EMPTY.get(nesting.arrays).copied().unwrap_or(1).into();
-        let member = Member::of(field);
-        ops.push(Op { shape, count, length, keep, size, empty, members, member, run });
+        ops.push(Op { shape, count, length, keep, size, empty, members, number, run });
     }
     ops
 }

@@ -103,19 +103,19 @@ fn next_with_range_excludes_counts_and_nuls() {
     let payload = b"\x01\0\0\0x\0y\0\0\0\x03\0abc\x07text\0\x08\0\x09\0";
     let mut fields = d.fields(payload, PointerSize::P8);
     let mut ranges = Vec::new();
-    while let Some((_, value, range)) = fields.next_with_range() {
+    while let Some(LocatedField { value, range, .. }) = fields.next_with_range() {
         match value {
             Value::Utf16(text) => assert_eq!(payload.get(range.clone()), Some(text.bytes())),
             Value::Binary(bytes) => assert_eq!(payload.get(range.clone()), Some(bytes)),
             Value::Struct(members) => {
                 let mut members = members.fields();
-                assert_eq!(members.next_with_range().map(|(.., r)| r), Some(0..1));
-                assert_eq!(members.next_with_range().map(|(.., r)| r), Some(1..5));
+                assert_eq!(members.next_with_range().map(|located| located.range), Some(0..1));
+                assert_eq!(members.next_with_range().map(|located| located.range), Some(1..5));
             }
             Value::Array(items) => {
                 let mut items = items.iter();
-                assert_eq!(items.next_with_range().map(|(_, r)| r), Some(0..2));
-                assert_eq!(items.next_with_range().map(|(_, r)| r), Some(2..4));
+                assert_eq!(items.next_with_range().map(|located| located.range), Some(0..2));
+                assert_eq!(items.next_with_range().map(|located| located.range), Some(2..4));
                 assert!(items.next_with_range().is_none());
             }
             _ => {}

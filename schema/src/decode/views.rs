@@ -3,16 +3,20 @@
 use super::extent::{Budget, field_extent, sid_span, struct_len, text_span, value_range};
 use super::fields::Fields;
 use super::plan::{Op, Shape, Slots};
+use super::shared::Shared;
 use super::text::Utf16;
 use super::value::{Sid, Value};
 use crate::model::{Count, Field, FieldKind, Length};
 use etl_format::cursor::Bytes;
+use std::any::Any;
 use std::net::Ipv6Addr;
 use std::ops::Range;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 /// The members of one struct.
 #[derive(Debug, Clone, Copy)]
 pub struct StructView<'a> {
+    shared: &'a Shared,
     members: &'a [Field],
     ops: &'a [Op],
     data: &'a [u8],
@@ -23,13 +27,14 @@ impl<'a> StructView<'a> {
     /// The members in order.
     #[must_use]
     pub fn fields(&self) -> Fields<'a> {
-        Fields::nested(self.members, self.ops, self.data, self.top)
+        Fields::nested(self.shared, self.members, self.ops, self.data, self.top)
     }
 }
 
 /// The elements of an array.
 #[derive(Debug, Clone, Copy)]
 pub struct ArrayView<'a> {
+    shared: &'a Shared,
     field: &'a Field,
     op: &'a Op,
     data: &'a [u8],
@@ -51,11 +56,34 @@ impl<'a> ArrayView<'a> {
         self.count == 0
     }
 
+    /// The field whose values the elements are.
+    #[must_use]
+    pub fn field(&self) -> &'a Field {
+        self.field
+    }
+
+    /// What was prepared for the fields of the schema: see [`Fields::prepared`].
+    pub(crate) fn prepared<T>(&self, prepare: fn(&[Field]) -> T) -> Option<&'a T>
+    where
+        T: Any + Send + Sync + UnwindSafe + RefUnwindSafe,
+    {
+        self.shared.prepared(prepare)
+    }
+
     /// The elements.
     #[must_use]
     pub fn iter(&self) -> Elements<'a> {
         Elements { array: *self, at: 0, left: self.count }
     }
+}
+
+/// An element of an array with the bytes that contain it.
+#[derive(Debug, Clone)]
+pub struct LocatedElement<'a> {
+    /// The element.
+    pub value: Value<'a>,
+    /// The bytes: offsets from the first byte of the array.
+    pub range: Range<usize>,
 }
 
 /// Iterator over the elements of an [`ArrayView`].
@@ -69,13 +97,14 @@ pub struct Elements<'a> {
 impl<'a> Elements<'a> {
     /// The next element with the bytes that hold it, as [`Fields::next_with_range`]; offsets count
     /// from the first byte of the array.
-    pub fn next_with_range(&mut self) -> Option<(Value<'a>, Range<usize>)> {
+    pub fn next_with_range(&mut self) -> Option<LocatedElement<'a>> {
         let start = self.at;
         let rest = self.array.data.get(start..)?;
         let value = self.next()?;
         let ArrayView { op, length, .. } = self.array;
         let range = value_range(op, length, rest, self.at - start);
-        Some((value, start + range.start..start + range.end))
+        let range = start + range.start..start + range.end;
+        Some(LocatedElement { value, range })
     }
 }
 
@@ -85,8 +114,8 @@ impl<'a> Iterator for Elements<'a> {
     fn next(&mut self) -> Option<Value<'a>> {
         self.left = self.left.checked_sub(1)?;
         let rest = self.array.data.get(self.at..)?;
-        let ArrayView { field, op, length, top, .. } = self.array;
-        let one = one_value(field, op, length, rest, &top)?;
+        let ArrayView { shared, field, op, length, top, .. } = self.array;
+        let one = one_value(shared, field, op, length, rest, &top)?;
         self.at = self.at.checked_add(one.next)?;
         Some(one.value)
     }
@@ -106,6 +135,7 @@ pub(super) struct One<'a> {
 /// One value at the start of `data`, whatever its count says.
 #[inline]
 pub(super) fn one_value<'a>(
+    shared: &'a Shared,
     field: &'a Field,
     op: &'a Op,
     length: Length,
@@ -136,7 +166,7 @@ pub(super) fn one_value<'a>(
                 return None;
             }
             let data = data.get(..next)?;
-            let view = StructView { members, ops: &op.members, data, top: *top };
+            let view = StructView { shared, members, ops: &op.members, data, top: *top };
             Some(One { value: Value::Struct(view), next, clipped })
         }
         Shape::Utf16 | Shape::Ansi | Shape::Utf8 | Shape::Binary | Shape::BinaryIpv6 => {
@@ -160,6 +190,7 @@ pub(super) fn one_value<'a>(
 /// A field's value: one, or an array of them.
 #[inline]
 pub(super) fn field_value<'a>(
+    shared: &'a Shared,
     field: &'a Field,
     op: &'a Op,
     data: &'a [u8],
@@ -168,10 +199,10 @@ pub(super) fn field_value<'a>(
 ) -> Option<One<'a>> {
     let length = op.length(here, top);
     if op.count == Count::One {
-        return one_value(field, op, length, data, top);
+        return one_value(shared, field, op, length, data, top);
     }
     let extent = field_extent(op, data, here, top, &mut Budget::new(data))?;
     let data = data.get(extent.start..extent.next)?;
-    let array = ArrayView { field, op, data, count: extent.count, length, top: *top };
+    let array = ArrayView { shared, field, op, data, count: extent.count, length, top: *top };
     Some(One { value: Value::Array(array), next: extent.next, clipped: extent.clipped })
 }

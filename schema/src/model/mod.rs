@@ -8,14 +8,14 @@
 use etl_format::Guid;
 use etl_format::read::EventDescriptor;
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 mod map;
 mod shown;
 mod types;
 
 pub use map::{MapEntry, MapKind, Pattern, ValueMap};
-pub use shown::{Meaning, is_hexadecimal};
+pub use shown::Meaning;
 pub(crate) use shown::{Shown, is_time};
 pub use types::{InType, OutType};
 
@@ -200,8 +200,16 @@ pub enum Identity {
     },
 }
 
-/// Where a schema came from.
+/// Where a schema came from. `Display` writes it in words.
+///
+/// ```
+/// use etl_schema::SchemaSource;
+///
+/// assert_eq!(SchemaSource::Table.to_string(), "built-in table");
+/// assert_eq!(SchemaSource::TraceEventInfo.name(), "event metadata of a merged trace");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum SchemaSource {
     /// A spec table of this crate.
     Table,
@@ -218,6 +226,28 @@ pub enum SchemaSource {
     Manifest,
     /// A WPP trace message format file.
     Tmf,
+}
+
+impl SchemaSource {
+    /// The source in words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            SchemaSource::Table => "built-in table",
+            SchemaSource::Windows => "built-in table of Windows' providers",
+            SchemaSource::TraceLogging => "TraceLogging metadata in the event",
+            SchemaSource::EventSource => "EventSource manifest in the trace",
+            SchemaSource::TraceEventInfo => "event metadata of a merged trace",
+            SchemaSource::Manifest => "manifest file",
+            SchemaSource::Tmf => "trace message format file",
+        }
+    }
+}
+
+impl std::fmt::Display for SchemaSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// One field of a payload, or one member of a struct.
@@ -256,6 +286,12 @@ impl Field {
             tags: 0,
             aligned: false,
         }
+    }
+
+    /// A field that states nothing about its value.
+    pub(crate) fn unnamed() -> &'static Field {
+        static UNNAMED: LazyLock<Field> = LazyLock::new(|| Field::new("", InType::Null));
+        &UNNAMED
     }
 
     /// One struct with these members.

@@ -29,7 +29,7 @@ impl Shown {
     pub fn of(field: &Field) -> Self {
         let status = field.is_status();
         let time = is_time(field);
-        let hexadecimal = is_hexadecimal(field);
+        let hexadecimal = field.is_hexadecimal();
         Shown { hexadecimal, status, time, meaning: field.meaning() }
     }
 }
@@ -39,6 +39,26 @@ impl Field {
     #[must_use]
     pub fn is_status(&self) -> bool {
         matches!(self.out, OutType::Win32Error | OutType::NtStatus | OutType::HResult)
+    }
+
+    /// Whether the numbers of the field are hexadecimal: addresses, masks, status codes, and ids
+    /// of 64 bits. Such numbers have no sign.
+    #[must_use]
+    pub fn is_hexadecimal(&self) -> bool {
+        use InType::{HexInt32, HexInt64, UInt8, UInt16, UInt32, UInt64};
+        if let Some(map) = &self.map
+            && map.kind() == MapKind::Bits
+        {
+            return true;
+        }
+        match (self.out, self.in_type()) {
+            (OutType::Hex | OutType::CodePointer, _) => true,
+            _ if self.is_status() => true,
+            (_, Some(HexInt32 | HexInt64)) => true,
+            (_, Some(UInt64)) => is_identifier(&self.name) || is_mask(&self.name),
+            (_, Some(UInt8 | UInt16 | UInt32)) => is_mask(&self.name),
+            _ => false,
+        }
     }
 
     /// What the numbers of the field identify, by its type or its name.
@@ -84,24 +104,6 @@ fn ends_with(name: &str, end: &str) -> bool {
 pub(crate) fn is_time(field: &Field) -> bool {
     matches!(field.out, OutType::DateTime | OutType::DateTimeUtc)
         && matches!(field.in_type(), Some(InType::Int64 | InType::UInt64))
-}
-
-/// Whether the numbers of a field are hexadecimal, whatever their value: addresses, masks, status
-/// codes, and ids of 64 bits. Then they have no sign.
-#[must_use]
-pub fn is_hexadecimal(field: &Field) -> bool {
-    use InType::{HexInt32, HexInt64, UInt8, UInt16, UInt32, UInt64};
-    if field.map.as_ref().is_some_and(|map| map.kind() == MapKind::Bits) {
-        return true;
-    }
-    match (field.out, field.in_type()) {
-        (OutType::Hex | OutType::CodePointer, _) => true,
-        _ if field.is_status() => true,
-        (_, Some(HexInt32 | HexInt64)) => true,
-        (_, Some(UInt64)) => is_identifier(&field.name) || is_mask(&field.name),
-        (_, Some(UInt8 | UInt16 | UInt32)) => is_mask(&field.name),
-        _ => false,
-    }
 }
 
 /// Whether a number of 64 bits with this name identifies something: by an id or an address.

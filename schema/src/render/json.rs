@@ -1,75 +1,85 @@
 //! Values as JSON.
 
+use super::Renderer;
 use super::digits::{decimal, hex_bytes, hexadecimal, signed};
-use super::names::{Names, split};
-use super::{
-    filetime, name_with, shown_bytes, sid, socket_address, status_name, system_time, until_nul,
-};
-use crate::decode::{Fields, Member, Utf16, Value};
-use crate::escape::{are_plain, is_plain, json_char, json_text};
+use super::names::split;
+use super::plan::{FieldPlan, plans_of_fields, plans_of_value};
+use super::time::{filetime, system_time};
+use super::values::{bits, name_with, shown_bytes, sid, socket_address, status_name, until_nul};
+use crate::decode::{Fields, Utf16, Value};
+use crate::escape::{are_plain, is_plain, json_char, json_text, mark_quotes};
 use crate::model::{Field, Meaning, OutType, Shown};
 use std::borrow::Cow;
 use std::io::Write;
 
-/// Writes the fields as a JSON object, in payload order. Names that come twice come twice. A value
-/// with a name in a map is followed by a member `FIELD_name` with the name.
-///
-/// Arrays are given up to 16 MiB of text in all: their members' names come with every element, so
-/// that a payload could ask for far more.
-pub fn json_fields(out: &mut Vec<u8>, fields: &mut Fields<'_>) {
-    fields_to(out, fields, Json::new(out));
-}
+impl Renderer<'_> {
+    /// Writes the fields as a JSON object, in payload order. Names that occur twice are written
+    /// twice. A value with a name is followed by a member `FIELD_name` with the name.
+    pub fn json_fields(&self, out: &mut Vec<u8>, fields: &mut Fields<'_>) {
+        let json = Json::new(*self, plans_of_fields(fields), out);
+        fields_to(out, fields, &json);
+    }
 
-/// As [`json_fields`], with the names that the trace has for values, in the same way; addresses,
-/// masks and ids of 64 bits are hexadecimal text, as in [`super::text_fields`].
-pub fn json_fields_with(out: &mut Vec<u8>, fields: &mut Fields<'_>, names: Option<&dyn Names>) {
-    fields_to(out, fields, Json { hex: true, names, ..Json::new(out) });
-}
+    /// Writes the fields as [`Renderer::json_fields`] does, for a quoted value of CSV: each quote
+    /// is doubled.
+    ///
+    /// ```
+    /// use etl_format::{Guid, constants::PointerSize};
+    /// use etl_schema::decode::Decoder;
+    /// use etl_schema::render::Renderer;
+    /// use etl_schema::{EventSchema, Field, Identity, InType, SchemaSource};
+    ///
+    /// let identity = Identity::Modern { id: 1, version: 0 };
+    /// let mut schema = EventSchema::new(Guid::ZERO, identity, SchemaSource::Manifest);
+    /// schema.fields = vec![Field::new("Count", InType::UInt8)];
+    /// let decoder = Decoder::new(schema.into());
+    /// let mut value = Vec::new();
+    /// Renderer::new().csv_fields(&mut value, &mut decoder.fields(&[7], PointerSize::P8));
+    /// assert_eq!(value, br#"{""Count"":7}"#);
+    /// ```
+    pub fn csv_fields(&self, out: &mut Vec<u8>, fields: &mut Fields<'_>) {
+        let json = Json { csv: true, ..Json::new(*self, plans_of_fields(fields), out) };
+        fields_to(out, fields, &json);
+    }
 
-/// As [`json_fields_with`], as it stands in a quoted value of CSV: each quote twice.
-pub fn json_fields_in_csv(out: &mut Vec<u8>, fields: &mut Fields<'_>, names: Option<&dyn Names>) {
-    fields_to(out, fields, Json { hex: true, names, csv: true, ..Json::new(out) });
-}
-
-/// As [`json_fields_with`], with U+FFFD in place of unpaired surrogates: readers of JSON that keep
-/// text as UTF-8 refuse their escapes.
-pub fn json_fields_lossy(out: &mut Vec<u8>, fields: &mut Fields<'_>, names: Option<&dyn Names>) {
-    fields_to(out, fields, Json { hex: true, names, lossy: true, ..Json::new(out) });
-}
-
-/// Writes one value as [`json_fields_lossy`] does.
-pub fn json_value_lossy(
-    out: &mut Vec<u8>,
-    field: &Field,
-    value: Value<'_>,
-    names: Option<&dyn Names>,
-) {
-    let json = Json { hex: true, names, lossy: true, ..Json::new(out) };
-    value_to(out, field, &Shown::of(field), value, json);
+    /// Writes one value: integers as numbers also if they have a name, addresses, GUIDs, times,
+    /// SIDs and bytes as text. Eight-bit text that is not UTF-8 keeps its other bytes as the
+    /// characters U+0080 to U+00FF.
+    ///
+    /// ```
+    /// use etl_schema::{Field, InType, decode::Value, render::Renderer};
+    ///
+    /// let mut json = Vec::new();
+    /// let field = Field::new("Address", InType::Pointer);
+    /// Renderer::new().json_value(&mut json, &field, Value::Pointer(0x7ff0));
+    /// assert_eq!(json, br#""0x7ff0""#);
+    /// ```
+    pub fn json_value(&self, out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
+        let json = Json::new(*self, plans_of_value(&value), out);
+        value_to(out, field, &Shown::of(field), value, &json);
+    }
 }
 
 /// What the values of a payload share.
 #[derive(Clone, Copy)]
-struct Json<'n> {
+struct Json<'r> {
+    renderer: Renderer<'r>,
+    /// For the fields and for the members of values.
+    plans: &'r [FieldPlan],
     /// Length of the output after which arrays end.
     end: usize,
-    /// Whether addresses, masks and ids are hexadecimal.
-    hex: bool,
-    names: Option<&'n dyn Names>,
-    /// Whether it stands in a quoted value of CSV.
+    /// Whether the object is written into a quoted value of CSV.
     csv: bool,
-    /// Whether U+FFFD takes the place of unpaired surrogates.
-    lossy: bool,
 }
 
-impl Json<'_> {
-    fn new(out: &[u8]) -> Self {
+impl<'r> Json<'r> {
+    fn new(renderer: Renderer<'r>, plans: &'r [FieldPlan], out: &[u8]) -> Self {
         let end = out.len().saturating_add(super::MAX_LEN);
-        Json { end, hex: false, names: None, csv: false, lossy: false }
+        Json { renderer, plans, end, csv: false }
     }
 
     #[inline(always)]
-    fn quote(self, out: &mut Vec<u8>) {
+    fn quote(&self, out: &mut Vec<u8>) {
         out.push(b'"');
         if self.csv {
             out.push(b'"');
@@ -78,41 +88,41 @@ impl Json<'_> {
 
     /// Something in quotes that has none itself.
     #[inline(always)]
-    fn quoted(self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    fn quoted(&self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
         self.quote(out);
         write(out);
         self.quote(out);
     }
 
     /// A text in quotes.
-    fn text(self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    fn text(&self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
         self.quoted(out, |out| {
             let start = out.len();
             write(out);
             if self.csv {
-                double_quotes(out, start);
+                mark_quotes(out, start, b'"');
             }
         });
     }
 
     /// What precedes a value of a member: a comma, a name in quotes, and a colon.
     #[inline(always)]
-    fn key(self, out: &mut Vec<u8>, member: &Member, key: &[u8]) {
+    fn key(&self, out: &mut Vec<u8>, plan: &FieldPlan, key: &[u8]) {
         match key {
             key if !self.csv => out.extend_from_slice(key),
             [b',', b'"', name @ .., b'"', b':'] => {
                 out.push(b',');
-                self.name(out, member, name);
+                self.name(out, plan, name);
             }
-            [b'"', name @ .., b'"', b':'] => self.name(out, member, name),
+            [b'"', name @ .., b'"', b':'] => self.name(out, plan, name),
             _ => {}
         }
     }
 
     #[inline(always)]
-    fn name(self, out: &mut Vec<u8>, member: &Member, name: &[u8]) {
+    fn name(&self, out: &mut Vec<u8>, plan: &FieldPlan, name: &[u8]) {
         let write = |out: &mut Vec<u8>| out.extend_from_slice(name);
-        if member.is_escaped {
+        if plan.is_escaped {
             self.text(out, write)
         } else {
             self.quoted(out, write)
@@ -121,39 +131,27 @@ impl Json<'_> {
     }
 }
 
-/// Doubles the quotes after `start`.
-fn double_quotes(out: &mut Vec<u8>, start: usize) {
-    if !out.get(start..).is_some_and(|text| text.contains(&b'"')) {
-        return;
-    }
-    for byte in out.split_off(start) {
-        if byte == b'"' {
-            out.push(byte);
-        }
-        out.push(byte);
-    }
-}
-
-fn fields_to(out: &mut Vec<u8>, fields: &mut Fields<'_>, json: Json<'_>) {
+fn fields_to(out: &mut Vec<u8>, fields: &mut Fields<'_>, json: &Json<'_>) {
     out.push(b'{');
     let start = out.len();
-    while let Some((field, member, value)) = fields.next_member() {
-        let key = if out.len() == start { member.key.get(1..) } else { Some(&*member.key) };
-        json.key(out, member, key.unwrap_or_default());
-        value_to(out, field, &member.shown, value, json);
-        let has_names = |meaning| json.names.is_some_and(|names| names.has(meaning));
-        if member.is_named || member.shown.meaning.is_some_and(has_names) {
-            names_to(out, field, member, value, json);
+    while let Some((field, number, value)) = fields.next_numbered() {
+        let Some(plan) = json.plans.get(number) else { break };
+        let key = if out.len() == start { plan.key.get(1..) } else { Some(&*plan.key) };
+        json.key(out, plan, key.unwrap_or_default());
+        value_to(out, field, &plan.shown, value, json);
+        let has_names = |meaning| json.renderer.names.is_some_and(|names| names.has(meaning));
+        if plan.is_named || plan.shown.meaning.is_some_and(has_names) {
+            names_to(out, field, plan, value, json);
         }
     }
     out.push(b'}');
 }
 
 /// The names of a value as a member of its own: a text, or for an array one for each element.
-fn names_to(out: &mut Vec<u8>, field: &Field, member: &Member, value: Value<'_>, json: Json<'_>) {
+fn names_to(out: &mut Vec<u8>, field: &Field, plan: &FieldPlan, value: Value<'_>, json: &Json<'_>) {
     let start = out.len();
-    json.key(out, member, &member.name_key);
-    let meaning = member.shown.meaning;
+    json.key(out, plan, &plan.name_key);
+    let meaning = plan.shown.meaning;
     let any = match value {
         Value::Array(items) => {
             let mut any = false;
@@ -186,12 +184,12 @@ fn name_to(
     field: &Field,
     meaning: Option<Meaning>,
     value: Value<'_>,
-    json: Json<'_>,
+    json: &Json<'_>,
 ) -> bool {
     let start = out.len();
-    if let Some(bits) = super::bits(field, value) {
+    if let Some(bits) = bits(field, value) {
         let mut has = false;
-        json.text(out, |out| match (&field.map, json.names) {
+        json.text(out, |out| match (&field.map, json.renderer.names) {
             (Some(map), _) => has = name_with(out, map, bits, json_text),
             (None, names) => {
                 let of_trace = || names.zip(meaning).and_then(|(names, of)| names.name(of, bits));
@@ -209,21 +207,14 @@ fn name_to(
     false
 }
 
-/// Writes one value: integers as numbers whatever map they have, addresses, GUIDs, times, SIDs and
-/// bytes as text. Eight-bit text that is no UTF-8 keeps its other bytes as the characters U+0080 to
-/// U+00FF.
-pub fn json_value(out: &mut Vec<u8>, field: &Field, value: Value<'_>) {
-    value_to(out, field, &Shown::of(field), value, Json::new(out));
-}
-
-fn value_to(out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>, json: Json<'_>) {
+fn value_to(out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>, json: &Json<'_>) {
     match value {
         Value::Null => out.extend(b"null"),
         Value::Bool(b) => out.extend(if b { &b"true"[..] } else { b"false" }),
         Value::Int(_)
-            if json.hex
+            if json.renderer.hex
                 && shown.hexadecimal
-                && let Some(bits) = super::bits(field, value) =>
+                && let Some(bits) = bits(field, value) =>
         {
             json.quoted(out, |out| hexadecimal(out, bits));
         }
@@ -234,7 +225,7 @@ fn value_to(out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>, j
         Value::UInt(n) if shown.time => {
             json.quoted(out, |out| filetime(out, n));
         }
-        Value::UInt(n) if json.hex && shown.hexadecimal => {
+        Value::UInt(n) if json.renderer.hex && shown.hexadecimal => {
             json.quoted(out, |out| hexadecimal(out, n))
         }
         Value::UInt(n) => decimal(out, n),
@@ -246,15 +237,15 @@ fn value_to(out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>, j
         Value::Double(f) => json.quoted(out, |out| drop(write!(out, "{f}"))),
         Value::Char(unit) => {
             let unit = unit.to_le_bytes();
-            json.text(out, |out| utf16(out, "", Utf16::new(&unit), json.lossy));
+            json.text(out, |out| utf16(out, "", Utf16::new(&unit), json.renderer.lossy));
         }
         Value::Guid(g) => json.quoted(out, |out| out.extend(g.to_ascii())),
         Value::FileTime(t) => json.quoted(out, |out| filetime(out, t)),
         Value::SystemTime(t) => json.quoted(out, |out| system_time(out, t)),
         Value::Sid(s) => json.quoted(out, |out| sid(out, s)),
         Value::Utf16(text) => {
-            let (path, rest) = split(json.names, until_nul(field, text));
-            json.text(out, |out| utf16(out, path, rest, json.lossy));
+            let (path, rest) = split(json.renderer.names, until_nul(field, text));
+            json.text(out, |out| utf16(out, path, rest, json.renderer.lossy));
         }
         Value::Ansi(bytes) | Value::Utf8(bytes) => {
             json.text(out, |out| ansi(out, shown_bytes(field, bytes)));

@@ -1,8 +1,11 @@
 //! Message strings with inserts.
 
+use super::Renderer;
 use super::digits::{decimal, signed};
-use super::{escape_line, plain_names, unquoted_shown, until_nul};
-use crate::decode::{Fields, Member, Value};
+use super::plan::{FieldPlan, plans_of_fields};
+use super::values::until_nul;
+use crate::decode::{Fields, Value};
+use crate::escape::escape_line;
 use crate::model::{Field, SchemaSource, Shown};
 use std::io::Write;
 
@@ -12,23 +15,67 @@ const MAX_WIDTH: usize = 256;
 /// Bytes that a message may become: its inserts may be many, and each as long as a payload.
 const MAX_MESSAGE: usize = 1 << 18;
 
-/// Writes a message with its inserts replaced by the fields' values.
-///
-/// In manifests `%1` is the first field, in WPP messages (`SchemaSource::Tmf`) `%10` is; for what
-/// lies below, see [`wpp_message`]. An insert may have a printf format, `%1!08x!`; `%n` is a line
-/// break, `%t` a tab, `%%` a percent sign, `%0` ends the message of a manifest. Inserts without a
-/// field stay as they are. A message that has become longer than 256 KiB ends there, with an
-/// ellipsis.
-pub fn message(out: &mut Vec<u8>, text: &str, source: SchemaSource, fields: &Fields<'_>) {
-    let wpp = (source == SchemaSource::Tmf).then_some(None);
-    Writer::new(wpp, fields, Form::Escaped).whole(out, text);
-}
+impl Renderer<'_> {
+    /// Writes a message with its inserts replaced by the values of the fields.
+    ///
+    /// In manifests `%1` is the first field, in WPP messages (schemas from
+    /// [`SchemaSource::Tmf`]) `%10` is; for smaller numbers see [`Renderer::wpp_message`]. An
+    /// insert may have a printf format, `%1!08x!`; `%n` is a line break, `%t` a tab, `%%` a
+    /// percent sign, `%0` ends the message of a manifest. Inserts without a field stay as they
+    /// are. A message that has become longer than 256 KiB ends there, with an ellipsis.
+    ///
+    /// ```
+    /// use etl_format::{Guid, constants::PointerSize};
+    /// use etl_schema::decode::Decoder;
+    /// use etl_schema::render::Renderer;
+    /// use etl_schema::{EventSchema, Field, Identity, InType, SchemaSource};
+    ///
+    /// let identity = Identity::Modern { id: 1, version: 0 };
+    /// let mut schema = EventSchema::new(Guid::ZERO, identity, SchemaSource::Manifest);
+    /// schema.fields = vec![Field::new("Code", InType::UInt8)];
+    /// let decoder = Decoder::new(schema.into());
+    /// let fields = decoder.fields(&[11], PointerSize::P8);
+    /// let mut text = Vec::new();
+    /// Renderer::new().message(&mut text, "failed with %1!04x!", &fields);
+    /// assert_eq!(text, b"failed with 000b");
+    /// ```
+    pub fn message(&self, out: &mut Vec<u8>, text: &str, fields: &Fields<'_>) {
+        self.writer(fields, Form::Escaped).whole(out, text);
+    }
 
-/// As [`message`], but as UTF-8 with nothing escaped, for formats that bring their own escaping.
-/// What UTF-8 cannot hold, an unpaired surrogate, becomes U+FFFD.
-pub fn plain_message(out: &mut Vec<u8>, text: &str, source: SchemaSource, fields: &Fields<'_>) {
-    let wpp = (source == SchemaSource::Tmf).then_some(None);
-    Writer::new(wpp, fields, Form::Plain).whole(out, text);
+    /// Writes a message as [`Renderer::message`] does, as UTF-8 with nothing escaped: for formats
+    /// that escape it themselves. An unpaired surrogate becomes U+FFFD.
+    pub fn plain_message(&self, out: &mut Vec<u8>, text: &str, fields: &Fields<'_>) {
+        self.writer(fields, Form::Plain).whole(out, text);
+    }
+
+    /// Writes a WPP message as [`Renderer::plain_message`] does, with what its record contains:
+    /// `%1` to `%9` are the parts of the prefix, nothing if the record lacks one; `%0`, the place
+    /// of the whole prefix, is written as nothing.
+    pub fn wpp_message(
+        &self,
+        out: &mut Vec<u8>,
+        text: &str,
+        prefix: &Prefix<'_>,
+        fields: &Fields<'_>,
+    ) {
+        let mut writer = self.writer(fields, Form::Plain);
+        writer.wpp = Some(Some(prefix));
+        writer.whole(out, text);
+    }
+
+    fn writer<'f, 'a>(&'f self, fields: &'f Fields<'a>, form: Form) -> Writer<'f, 'a> {
+        let is_wpp = fields.schema().source == SchemaSource::Tmf;
+        Writer {
+            renderer: self.names_alone(),
+            plans: plans_of_fields(fields),
+            wpp: is_wpp.then_some(None),
+            fields,
+            form,
+            rest: fields.clone(),
+            next: 0,
+        }
+    }
 }
 
 /// What the record of a WPP message says beside its arguments, for the inserts `%1` to `%9`.
@@ -53,13 +100,6 @@ pub struct Prefix<'a> {
     pub process: Option<u32>,
     /// `%9`: the processor.
     pub processor: Option<u32>,
-}
-
-/// As [`plain_message`], for a WPP message with what its record says: `%1` to `%9` are the parts of
-/// the prefix, nothing where the record lacks one; `%0` is the place of the whole prefix and
-/// nothing here.
-pub fn wpp_message(out: &mut Vec<u8>, text: &str, prefix: &Prefix<'_>, fields: &Fields<'_>) {
-    Writer::new(Some(Some(prefix)), fields, Form::Plain).whole(out, text);
 }
 
 impl<'a> Prefix<'a> {
@@ -101,35 +141,12 @@ impl Form {
             Form::Plain => out.extend_from_slice(text.as_bytes()),
         }
     }
-
-    fn value(self, out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>) {
-        use Value::{Ansi, Array, Char, Struct, Utf8, Utf16};
-        match self {
-            Form::Escaped => unquoted_shown(out, field, shown, value),
-            Form::Plain
-                if let Utf16(text) = value
-                    && let Some(ascii) = until_nul(field, text).ascii() =>
-            {
-                out.extend(ascii);
-            }
-            Form::Plain
-                if !matches!(
-                    value,
-                    Utf16(_) | Ansi(_) | Utf8(_) | Char(_) | Array(_) | Struct(_)
-                ) =>
-            {
-                unquoted_shown(out, field, shown, value);
-            }
-            Form::Plain => plain_names(field, value, &mut Vec::new(), &mut |c| {
-                let c = c.unwrap_or(char::REPLACEMENT_CHARACTER);
-                out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-            }),
-        }
-    }
 }
 
 /// Writes a message.
 struct Writer<'f, 'a> {
+    renderer: Renderer<'f>,
+    plans: &'a [FieldPlan],
     /// A message of WPP, and what its record says.
     wpp: Option<Option<&'f Prefix<'f>>>,
     fields: &'f Fields<'a>,
@@ -140,12 +157,8 @@ struct Writer<'f, 'a> {
 }
 
 impl<'f, 'a> Writer<'f, 'a> {
-    fn new(wpp: Option<Option<&'f Prefix<'f>>>, fields: &'f Fields<'a>, form: Form) -> Self {
-        Writer { wpp, fields, form, rest: fields.clone(), next: 0 }
-    }
-
     /// The field with an index, and its value. Most messages name fields in their order.
-    fn field(&mut self, at: usize) -> Option<(&'a Field, &'a Member, Value<'a>)> {
+    fn field(&mut self, at: usize) -> Option<(&'a Field, &'a Shown, Value<'a>)> {
         if at < self.next {
             (self.rest, self.next) = (self.fields.clone(), 0);
         }
@@ -154,7 +167,32 @@ impl<'f, 'a> Writer<'f, 'a> {
             self.next += 1;
         }
         self.next += 1;
-        self.rest.next_member()
+        let (field, number, value) = self.rest.next_numbered()?;
+        let plan = self.plans.get(number)?;
+        Some((field, &plan.shown, value))
+    }
+
+    /// Writes the value of a field.
+    fn value(&self, out: &mut Vec<u8>, field: &Field, shown: &Shown, value: Value<'_>) {
+        use Value::{Ansi, Array, Char, Struct, Utf8, Utf16};
+        if let Form::Escaped = self.form {
+            return self.renderer.unquoted(out, field, shown, value);
+        }
+        if let Utf16(text) = value
+            && let Some(ascii) = until_nul(field, text).ascii()
+        {
+            out.extend(ascii);
+            return;
+        }
+        match value {
+            Utf16(_) | Ansi(_) | Utf8(_) | Char(_) | Array(_) | Struct(_) => {
+                self.renderer.chars(field, value, &mut Vec::new(), &mut |c| {
+                    let c = c.unwrap_or(char::REPLACEMENT_CHARACTER);
+                    out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                });
+            }
+            value => self.renderer.unquoted(out, field, shown, value),
+        }
     }
 
     fn whole(mut self, out: &mut Vec<u8>, text: &str) {
@@ -202,9 +240,9 @@ impl<'f, 'a> Writer<'f, 'a> {
             format.as_ref().is_some_and(|f| f.number(out, value))
         };
         match (field, part) {
-            (Some((field, member, value)), _) => {
+            (Some((field, shown, value)), _) => {
                 if !formatted(out, value) {
-                    self.form.value(out, field, &member.shown, value);
+                    self.value(out, field, shown, value);
                 }
             }
             (None, Some(Part::Text(text))) => self.form.text(out, text),

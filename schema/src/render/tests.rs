@@ -1,7 +1,10 @@
 use super::*;
-use crate::decode::{Decoder, SystemTime};
+use crate::decode::{Decoder, SystemTime, Value};
 use crate::encode::PayloadBuilder;
-use crate::model::{Count, EventSchema, Identity, InType, Length, MapEntry, SchemaSource};
+use crate::model::{
+    Count, EventSchema, Field, Identity, InType, Length, MapEntry, MapKind, OutType, SchemaSource,
+    ValueMap,
+};
 use crate::testing::choices::{Choices, schema, values};
 use etl_format::Guid;
 use etl_format::constants::PointerSize;
@@ -22,7 +25,7 @@ proptest! {
     }
 
     #[test]
-    fn json_fields_in_csv_are_those_of_json_with_quotes_doubled(
+    fn csv_fields_are_those_of_json_with_quotes_doubled(
         shape in proptest::collection::vec(any::<u8>(), 0..120),
         content in proptest::collection::vec(any::<u8>(), 0..300),
     ) {
@@ -41,12 +44,12 @@ proptest! {
         let given = values(&schema.fields, &mut Choices::new(&content), PointerSize::P8);
         let bytes = crate::encode::encode(&schema, &given, PointerSize::P8).unwrap();
         let decoder = Decoder::new(schema.into());
-        let json = text(|out| json_fields(out, &mut decoder.fields(&bytes, PointerSize::P8)));
+        let json = text(|out| Renderer::new().json_fields(out, &mut decoder.fields(&bytes, PointerSize::P8)));
         // Lone surrogates are kept, so that no string type of a parser may be asked.
         let parsed = serde_json::from_str::<serde::de::IgnoredAny>(&json);
         prop_assert!(parsed.is_ok(), "{}", json);
         prop_assert!(!json.contains(char::is_control));
-        let line = text(|out| text_fields(out, &mut decoder.fields(&bytes, PointerSize::P8)));
+        let line = text(|out| Renderer::new().text_fields(out, &mut decoder.fields(&bytes, PointerSize::P8)));
         prop_assert!(!line.contains(char::is_control));
     }
 }
@@ -63,13 +66,13 @@ fn filetime_and_system_time_print_iso_8601() {
 fn are_equal_in_csv(schema: EventSchema, bytes: &[u8]) -> bool {
     let decoder = Decoder::new(schema.into());
     let fields = || decoder.fields(bytes, PointerSize::P8);
-    let csv = text(|out| json_fields_in_csv(out, &mut fields(), None));
-    let json = text(|out| json_fields_with(out, &mut fields(), None));
+    let csv = text(|out| Renderer::new().hex().csv_fields(out, &mut fields()));
+    let json = text(|out| Renderer::new().hex().json_fields(out, &mut fields()));
     csv == json.replace('"', "\"\"")
 }
 
 #[test]
-fn json_fields_in_csv_escape_names_and_values() {
+fn csv_fields_escape_names_and_values() {
     let mut schema = sample();
     let bytes = payload(&schema);
     assert!(are_equal_in_csv(schema.clone(), &bytes));
@@ -131,13 +134,13 @@ fn text_value_prints_every_kind_of_value() {
     let decoder = Decoder::new(Arc::new(schema));
     let fields = decoder.fields(&bytes, PointerSize::P8);
     assert_eq!(
-        text(|out| text_fields(out, &mut fields.clone())),
+        text(|out| Renderer::new().text_fields(out, &mut fields.clone())),
         " Name=\"a\\u{d800}\\\"\\\" Flags=0xb(one|two|0x8) Signed=-1(minus one) \
          Status=0xc0000005(STATUS_ACCESS_VIOLATION) Result=0x80070005(ERROR_ACCESS_DENIED) \
          Sid=S-1-5-32-544 Socket=127.0.0.1:8080 Host=\"pc\" List=[0xa,0xb] Text=\"xé\\u{1b}\""
     );
     assert_eq!(
-        text(|out| json_fields(out, &mut fields.clone())),
+        text(|out| Renderer::new().json_fields(out, &mut fields.clone())),
         "{\"Name\":\"a\\ud800\\\"\\\\\",\"Flags\":11,\"Flags_name\":\"one|two|0x8\",\
          \"Signed\":-1,\"Signed_name\":\"minus one\",\"Status\":3221225477,\
          \"Status_name\":\"STATUS_ACCESS_VIOLATION\",\
@@ -165,11 +168,11 @@ fn masks_and_ids_are_hexadecimal_whatever_their_value() {
     let decoder = Decoder::new(Arc::new(schema));
     let fields = decoder.fields(&payload, PointerSize::P8);
     assert_eq!(
-        text(|out| text_fields(out, &mut fields.clone())),
+        text(|out| Renderer::new().text_fields(out, &mut fields.clone())),
         " OpenFlags=0x9 keywords=0x7 AffinityMask=0x3 Flags=0x1 ObjectId=0x808080808080808 \
          ProcessId=67372036 Tasks=67372036"
     );
-    let json = text(|out| json_fields_with(out, &mut fields.clone(), None));
+    let json = text(|out| Renderer::new().hex().json_fields(out, &mut fields.clone()));
     assert!(
         json.starts_with(r#"{"OpenFlags":"0x9","keywords":"0x7","AffinityMask":"0x3","#),
         "{json}"
@@ -183,7 +186,7 @@ fn plain_message_replaces_lone_surrogates() {
     let decoder = Decoder::new(Arc::new(schema));
     let fields = decoder.fields(&bytes, PointerSize::P8);
     let mut out = Vec::new();
-    plain_message(&mut out, "<%1>", SchemaSource::Manifest, &fields);
+    Renderer::new().plain_message(&mut out, "<%1>", &fields);
     assert_eq!(String::from_utf8(out).unwrap(), "<a\u{fffd}\"\\>");
 }
 
@@ -191,9 +194,11 @@ fn plain_message_replaces_lone_surrogates() {
 fn message_replaces_inserts() {
     let schema = sample();
     let bytes = payload(&schema);
-    let decoder = Decoder::new(Arc::new(schema));
-    let fields = decoder.fields(&bytes, PointerSize::P8);
-    let show = |format: &str, source| text(|out| message(out, format, source, &fields));
+    let show = |format: &str, source| {
+        let decoder = Decoder::new(Arc::new(EventSchema { source, ..schema.clone() }));
+        let fields = decoder.fields(&bytes, PointerSize::P8);
+        text(|out| Renderer::new().message(out, format, &fields))
+    };
     let manifest = |format| show(format, SchemaSource::Manifest);
     assert_eq!(
         manifest("%8 has %2!04x! of %3!5d!|%2!-4u!| 100%%"),
@@ -217,13 +222,13 @@ fn message_replaces_inserts() {
 fn messages_have_the_names_of_values_in_both_forms() {
     let schema = sample();
     let bytes = payload(&schema);
-    let decoder = Decoder::new(Arc::new(schema));
-    let fields = decoder.fields(&bytes, PointerSize::P8);
     for (source, format) in
         [(SchemaSource::Manifest, "%2 %3 %9"), (SchemaSource::Tmf, "%11 %12 %18")]
     {
-        for write in [message, plain_message] {
-            let shown = text(|out| write(out, format, source, &fields));
+        let decoder = Decoder::new(Arc::new(EventSchema { source, ..schema.clone() }));
+        let fields = decoder.fields(&bytes, PointerSize::P8);
+        for write in [Renderer::message, Renderer::plain_message] {
+            let shown = text(|out| write(&Renderer::new(), out, format, &fields));
             assert_eq!(shown, "one|two|0x8 minus one [0xa,0xb]");
         }
     }
@@ -234,7 +239,7 @@ fn whole_numbers_have_the_digits_of_rust() {
     let field = Field::new("Value", InType::Double);
     let json = |value| {
         let mut out = Vec::new();
-        json_value(&mut out, &field, value);
+        Renderer::new().json_value(&mut out, &field, value);
         String::from_utf8(out).unwrap()
     };
     for value in [0.0, -0.0, 1.0, -7.0, 0.5, -0.5, 9_999_999.0, 1e7, 16_777_216.0, 1e16, 1e30] {
@@ -249,14 +254,19 @@ fn in_rows(field: Field, payload: &[u8]) -> String {
     let mut schema = EventSchema::new(Guid::ZERO, id, SchemaSource::Manifest);
     schema.fields = vec![field];
     let decoder = Decoder::new(Arc::new(schema));
-    text(|out| json_fields_with(out, &mut decoder.fields(payload, PointerSize::P8), None))
+    text(|out| {
+        Renderer::new().hex().json_fields(out, &mut decoder.fields(payload, PointerSize::P8))
+    })
 }
 
 #[test]
 fn numbers_have_the_width_and_the_meaning_of_their_fields() {
     let shown = |in_type, out, value| {
         let field = Field::new("F", in_type).with_out(out);
-        (text(|out| text_value(out, &field, value)), text(|out| json_value(out, &field, value)))
+        (
+            text(|out| Renderer::new().text_value(out, &field, value)),
+            text(|out| Renderer::new().json_value(out, &field, value)),
+        )
     };
     for (of, bytes) in [(InType::Int8, 1), (InType::Int16, 2), (InType::Int32, 4)] {
         let hexadecimal = format!("0x{}", "ff".repeat(bytes));
@@ -277,7 +287,10 @@ fn numbers_have_the_width_and_the_meaning_of_their_fields() {
         [(0.1, "0.1"), (-1e300, "-1e300"), (1e-7, "1e-7"), (f64::INFINITY, "inf"), (12.0, "12")]
     {
         let field = Field::new("F", InType::Double);
-        assert_eq!(text(|out| text_value(out, &field, Value::Double(value))), expected);
+        assert_eq!(
+            text(|out| Renderer::new().text_value(out, &field, Value::Double(value))),
+            expected
+        );
     }
 }
 

@@ -40,8 +40,25 @@ pub struct TmfNote {
 
 /// The messages of a TMF file.
 ///
+/// ```
+/// use etl_schema::Identity;
+/// use etl_schema::sources::tmf;
+///
+/// let text = r#"
+/// 12345678-1234-1234-1234-123456789abc driver // SRC=io.c MJ= MN=
+/// #typev io_c42 10 "%0read %10!d! bytes" // LEVEL=INFO FLAGS=READ
+/// {
+/// count, ItemLong -- 10
+/// }
+/// "#;
+/// let tmf = tmf::parse(text)?;
+/// assert_eq!(tmf.schemas[0].identity, Identity::Message { number: 10 });
+/// assert_eq!(tmf.schemas[0].fields[0].name, "count");
+/// # Ok::<(), etl_schema::Error>(())
+/// ```
+///
 /// # Errors
-/// The first line that cannot be understood. A type that is not known is none: see [`Tmf::notes`].
+/// The first line that is invalid. An unknown type is not an error: see [`Tmf::notes`].
 pub fn parse(text: &str) -> Result<Tmf, Error> {
     let mut out = Tmf { schemas: Vec::new(), notes: Vec::new() };
     let mut source: Option<Source> = None;
@@ -303,6 +320,7 @@ fn map(list: &str, kind: MapKind) -> Arc<ValueMap> {
 mod tests {
     use super::*;
     use crate::decode::Decoder;
+    use crate::render::Renderer;
     use etl_format::constants::PointerSize;
 
     const TMF: &str = "// PDB:  driver.pdb\n\
@@ -339,7 +357,7 @@ mod tests {
         assert!(note.is_exact(), "{item}: {note:?}");
         let mut out = Vec::new();
         let fields = decoder.fields(payload, PointerSize::P8);
-        crate::render::message(&mut out, &message, SchemaSource::Tmf, &fields);
+        Renderer::new().message(&mut out, &message, &fields);
         let out = String::from_utf8(out).unwrap();
         out.strip_prefix("Do%it: ").unwrap_or_else(|| panic!("{out}")).to_owned()
     }
@@ -406,7 +424,7 @@ mod tests {
         let mut out = Vec::new();
         let message = tmf.schemas[0].message.as_deref().unwrap();
         let fields = decoder.fields(payload, PointerSize::P4);
-        crate::render::message(&mut out, message, SchemaSource::Tmf, &fields);
+        Renderer::new().message(&mut out, message, &fields);
         assert_eq!(String::from_utf8(out).unwrap(), "read 5 \"quoted\" from 616e797468696e67");
     }
 
@@ -426,7 +444,7 @@ mod tests {
     /// What stands before a message in `tracefmt`, as far as the record says it.
     #[test]
     fn wpp_message_inserts_the_parts_of_the_prefix() {
-        use crate::render::{Prefix, wpp_message};
+        use crate::render::Prefix;
         let text = "01020304-0506-0708-090a-0b0c0d0e0f10 d // SRC=d.c\n\
             #typev d_c7 12 \"[%9!d!]%8!04X!.%3!04X!::%4!s! [%1!s!] %0%2: %5|%6|%7 %10!03d! %0after\"\n\
             {\none, ItemLong -- 10\n}\n";
@@ -446,12 +464,12 @@ mod tests {
             ..Prefix::default()
         };
         let mut out = Vec::new();
-        wpp_message(&mut out, &message, &prefix, &fields);
+        Renderer::new().wpp_message(&mut out, &message, &prefix, &fields);
         let out = String::from_utf8(out).unwrap();
         assert_eq!(out, "[3]0ABC.001C::12:00 [d] d_c7: ||9 007 after");
         // Without the record's properties the inserts stay.
         let mut out = Vec::new();
-        crate::render::plain_message(&mut out, "%9!d! %10", SchemaSource::Tmf, &fields);
+        Renderer::new().plain_message(&mut out, "%9!d! %10", &fields);
         assert_eq!(out, b"%9 7");
     }
 }

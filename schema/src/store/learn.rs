@@ -10,11 +10,12 @@ use foldhash::HashMap;
 
 use super::{Known, MANIFEST_EVENT, SchemaStore, StoreLimits};
 use crate::decode::Decoder;
-use crate::model::{EventSchema, Field, FieldKind, Identity, SchemaSource};
+use crate::model::{EventSchema, Field, FieldKind, Identity};
 use crate::providers::EVENT_METADATA;
 use crate::sources::eventsource::Chunk;
+use crate::sources::manifest;
+use crate::sources::trace_event_info::{self, ProviderMap};
 use crate::sources::tracelogging::{self, ProviderTraits};
-use crate::sources::{manifest, trace_event_info};
 
 /// Opcodes of the events of [`EVENT_METADATA`]: `TRACE_EVENT_INFO` and maps.
 const EVENT_INFO: u8 = 32;
@@ -208,7 +209,7 @@ impl SchemaStore {
         let Some(chunk) = Chunk::parse(payload) else { return };
         let Some(text) = self.reassembler.add(provider, process, chunk) else { return };
         // Events of a manifest that cannot be read stay without a schema.
-        let Ok(schemas) = manifest::parse(&text, SchemaSource::EventSource) else { return };
+        let Ok(schemas) = manifest::parse_lenient(&text) else { return };
         for mut schema in schemas {
             // Records name the provider by the GUID that counts.
             schema.provider = provider;
@@ -266,7 +267,7 @@ impl SchemaStore {
                 }
             }
             MAP_INFO => {
-                let Some((provider, map)) = self.maps.add(payload) else { return };
+                let Some(ProviderMap { provider, map }) = self.maps.add(payload) else { return };
                 // Maps come after the events that use them.
                 let waiting = self.waiting.remove(&(provider, map.name().to_owned()));
                 for key in waiting.into_iter().flatten() {

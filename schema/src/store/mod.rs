@@ -1,18 +1,18 @@
 //! Lookup of the schema of a record in all sources: tables, files and the trace itself.
 //!
-//! A trace is walked with one [`SchemaStore`]: each record is first shown to
-//! [`SchemaStore::learn`], then [`SchemaStore::decoder`] finds the schema of its payload without
-//! allocating. In order of precedence:
+//! Read a trace with one [`SchemaStore`]: pass each record to [`SchemaStore::learn`] first, then
+//! [`SchemaStore::fields`] decodes it without allocating. Sources in order of precedence:
 //!
 //! 1. metadata in the event itself (TraceLogging),
 //! 2. `TRACE_EVENT_INFO` records that a merge added,
 //! 3. manifests that `EventSource`s wrote into the trace,
 //! 4. schemas from files ([`SchemaStore::add_schemas`]),
 //! 5. the tables of this crate,
-//! 6. the tables of the providers that Windows ships ([`SchemaStore::with_windows_tables`]).
+//! 6. the tables of the providers that Windows ships
+//!    (unless [`SchemaStore::without_windows_tables`]).
 //!
-//! Where the first source of these does not take a payload exactly and the next one does, the next
-//! one counts.
+//! If the first source does not decode the whole payload but the next one does, the next one is
+//! used.
 //!
 //! What describes an event may follow it in the trace. To know it in time, show the records to
 //! [`SchemasAhead`] first, in a pass ahead.
@@ -64,6 +64,18 @@ impl Default for StoreLimits {
 type Known = HashMap<(Guid, Identity), Arc<Decoder>>;
 
 /// Finds the schema of a record's payload.
+///
+/// ```
+/// use etl_schema::store::SchemaStore;
+/// use etl_schema::{Identity, providers};
+///
+/// let store = SchemaStore::new();
+/// assert_eq!(store.provider_name(providers::CLR_RUNTIME), Some("Microsoft-Windows-DotNETRuntime"));
+/// let start = Identity::Modern { id: 1, version: 2 };
+/// let decoder = store.by_identity(providers::CLR_RUNTIME, start).ok_or("a known event")?;
+/// assert_eq!(decoder.schema().name, "GCStart_V2");
+/// # Ok::<(), &str>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct SchemaStore {
     limits: StoreLimits,
@@ -88,21 +100,23 @@ pub struct SchemaStore {
 
 impl Default for SchemaStore {
     fn default() -> Self {
-        SchemaStore::new(StoreLimits::default())
+        SchemaStore::new()
     }
 }
 
 impl SchemaStore {
-    /// With the tables of this crate.
+    /// With all tables: those of the CLR and the kernel, and those of Windows' providers. The latter
+    /// are unpacked provider by provider, when a trace contains events of one.
     #[must_use]
-    pub fn new(limits: StoreLimits) -> Self {
+    pub fn new() -> Self {
+        let limits = StoreLimits::default();
         let mut text = EventSchema::new(Guid::ZERO, Identity::SelfDescribing, SchemaSource::Table);
         text.fields = vec![Field::new("Message", InType::Utf16).with_length(Length::NulTerminated)];
         SchemaStore {
             limits,
             pass: Pass::Only,
             tables: Registry::builtin(),
-            windows: false,
+            windows: true,
             given: Known::new(),
             self_describing: SelfDescribing::default(),
             merged: Learned::default(),
@@ -117,20 +131,42 @@ impl SchemaStore {
         }
     }
 
-    /// With the CLR's tables as this profile has them. Before this, and after
-    /// [`SchemaStore::new`], they are those of the shipped runtimes.
+    /// With other bounds of what is learned. Call it before anything is learned.
+    ///
+    /// ```
+    /// use etl_schema::store::{SchemaStore, StoreLimits};
+    ///
+    /// let limits = StoreLimits { schemas: 100, ..StoreLimits::default() };
+    /// let store = SchemaStore::new().with_limits(limits);
+    /// assert_eq!(store.learned().count(), 0);
+    /// ```
+    #[must_use]
+    pub fn with_limits(self, limits: StoreLimits) -> Self {
+        SchemaStore { limits, reassembler: Reassembler::new(limits.bytes), ..self }
+    }
+
+    /// With the CLR's tables of this set. [`SchemaStore::new`] uses the tables of the shipped
+    /// runtimes.
     #[must_use]
     pub fn with_tables(mut self, profile: TableSet) -> Self {
         self.tables = Registry::of(profile);
         self
     }
 
-    /// With the tables of the providers that Windows ships as well. They say how other builds of
-    /// Windows lay out their events, so that a payload can differ from them without a fault.
+    /// Without the tables of the providers that Windows ships. They describe the events of certain
+    /// builds of Windows, so that a payload of another build can differ from them without an error.
+    ///
+    /// ```
+    /// use etl_schema::{providers, store::SchemaStore};
+    ///
+    /// let provider = providers::find("Microsoft-Windows-DNS-Client").ok_or("a known provider")?;
+    /// assert!(SchemaStore::new().provider_name(provider).is_some());
+    /// assert!(SchemaStore::new().without_windows_tables().provider_name(provider).is_none());
+    /// # Ok::<(), &str>(())
+    /// ```
     #[must_use]
-    pub fn with_windows_tables(mut self) -> Self {
-        self.windows = true;
-        self
+    pub fn without_windows_tables(self) -> Self {
+        SchemaStore { windows: false, ..self }
     }
 
     /// Adds schemas from a file (a manifest, TMF text). Later ones replace earlier ones.
@@ -321,19 +357,31 @@ impl SchemaStore {
         self.registry(key.1).decoder(key.0, key.1)
     }
 
-    /// The schema and the fields of a record's payload; pointers are as wide as the record says, or
-    /// 8 bytes where it does not.
+    /// The fields of a record's payload, decoded with the pointer size of
+    /// [`Decoder::pointers_of`]. `None` if no source describes the record.
+    ///
+    /// ```
+    /// use etl_format::read::{Options, Order, Trace};
+    /// use etl_schema::store::SchemaStore;
+    /// # let bytes = etl_schema::testing::snapshot::example();
+    ///
+    /// let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
+    /// let mut store = SchemaStore::new();
+    /// let mut names = Vec::new();
+    /// let mut records = trace.records(Order::Time)?;
+    /// while let Some(record) = records.next_record()? {
+    ///     store.learn(&record);
+    ///     if let Some(fields) = store.fields(&record) {
+    ///         names.push(fields.schema().name.to_string());
+    ///     }
+    /// }
+    /// assert!(names.contains(&"AppDomainLoad_V1".to_owned()));
+    /// # Ok::<(), etl_format::Error>(())
+    /// ```
     #[must_use]
-    pub fn fields<'a>(&'a self, record: &Record<'a>) -> Option<(&'a EventSchema, Fields<'a>)> {
-        let (decoder, pointers) = self.decoder_and_pointers(record)?;
-        Some((decoder.schema(), decoder.fields(record.payload(), pointers)))
-    }
-
-    /// The decoder of a record's payload, and the pointer size with which it takes the payload:
-    /// [`Decoder::pointers_of`].
-    #[must_use]
-    pub fn decoder_and_pointers(&self, record: &Record<'_>) -> Option<(&Decoder, PointerSize)> {
+    pub fn fields<'a>(&'a self, record: &Record<'a>) -> Option<Fields<'a>> {
         let decoder = self.decoder(record)?;
-        Some((decoder, decoder.pointers_of(record)))
+        let pointers = decoder.pointers_of(record);
+        Some(decoder.fields(record.payload(), pointers))
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use super::parse::number;
-use super::{Provider, TableError};
+use super::Provider;
+use super::error::{TableError, number};
 
 /// The table of errata: file name and text.
 pub const ERRATA_TABLE: (&str, &str) = ("errata.txt", include_str!("../../tables/errata.txt"));
@@ -127,6 +127,12 @@ pub fn errata() -> &'static [Erratum] {
 }
 
 /// The erratum with this id (case does not matter).
+///
+/// ```
+/// let erratum = etl_schema::tables::erratum("X28").ok_or("a known erratum")?;
+/// assert_eq!(erratum.id, "X28");
+/// # Ok::<(), &str>(())
+/// ```
 #[must_use]
 pub fn erratum(id: &str) -> Option<&'static Erratum> {
     errata().iter().find(|e| e.id.eq_ignore_ascii_case(id))

@@ -1,6 +1,7 @@
 //! The built-in event tables (`schema/tables/`) and their registry.
 
 mod errata;
+mod error;
 mod out_by_name;
 mod parse;
 mod registry;
@@ -11,7 +12,7 @@ use etl_format::Guid;
 use crate::model::{EventSchema, Identity};
 
 pub use errata::{ERRATA_TABLE, Erratum, errata, erratum};
-pub use parse::TableError;
+pub use error::TableError;
 pub(crate) use registry::Entry;
 pub use registry::Registry;
 
@@ -92,6 +93,15 @@ impl TableEvent {
     }
 }
 
+/// The names of the bits of a keyword mask.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeywordNames<'a> {
+    /// The names, in the order of the table.
+    pub names: Vec<&'a str>,
+    /// The bits without a name.
+    pub unnamed: u64,
+}
+
 /// A provider and all that its table says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Provider {
@@ -122,18 +132,28 @@ impl Provider {
         parse::classes(file, text)
     }
 
-    /// Names of the bits of a mask, and the bits that have none. A bit with a newer name as well is
-    /// given under the one that stands first in the table.
+    /// Names of the bits of a mask. A bit with several names has the first one in the table.
+    ///
+    /// ```
+    /// use etl_schema::tables::Registry;
+    ///
+    /// let rundown = Registry::builtin().find("rundown").ok_or("built in")?;
+    /// let keywords = rundown.keyword_names(0x98);
+    /// assert_eq!(keywords.names, ["LoaderRundownKeyword", "JitRundownKeyword"]);
+    /// assert_eq!(keywords.unnamed, 0x80);
+    /// # Ok::<(), &str>(())
+    /// ```
     #[must_use]
-    pub fn keyword_names(&self, mask: u64) -> (Vec<&str>, u64) {
-        let (mut names, mut rest) = (Vec::new(), mask);
+    pub fn keyword_names(&self, mask: u64) -> KeywordNames<'_> {
+        let mut names = Vec::new();
+        let mut unnamed = mask;
         for (bit, name) in &self.keywords {
-            if rest & bit != 0 {
+            if unnamed & bit != 0 {
                 names.push(name.as_str());
             }
-            rest &= !bit;
+            unnamed &= !bit;
         }
-        (names, rest)
+        KeywordNames { names, unnamed }
     }
 
     /// Whether this is the provider's name, or the end of it (`runtime`, `rundown`); case does not

@@ -10,25 +10,8 @@ use crate::model::{
     Named, OutType, SchemaSource, Text, ValueMap,
 };
 
+use super::error::{TableError, number};
 use super::{Provider, TableEvent};
-
-/// An error in a table.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}: {what}")]
-pub struct TableError {
-    /// The file.
-    pub file: String,
-    /// The line, from 1.
-    pub line: usize,
-    /// What is wrong.
-    pub what: String,
-}
-
-impl TableError {
-    pub(super) fn new(file: &str, line: usize, what: String) -> Self {
-        TableError { file: file.to_owned(), line, what }
-    }
-}
 
 /// The part of a table about one provider or class.
 #[derive(Clone, Debug)]
@@ -458,8 +441,4 @@ impl Table<'_> {
 /// A number; 0 if it is not known.
 fn number_or_0<T: TryFrom<u64> + Default>(text: &str) -> Result<T, String> {
     if text == "?" { Ok(T::default()) } else { number(text) }
-}
-
-pub(super) fn number<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
-    etl_format::parse_number(text).ok_or_else(|| format!("{text} is no number, or too large here"))
 }

@@ -34,8 +34,15 @@ pub fn kept(guid: Guid) -> Option<&'static Provider> {
     kept.get_or_init(|| provider(guid)?.ok()).as_ref()
 }
 
-/// The provider with this name (case does not matter), this GUID, or the only one whose name ends
-/// so after a hyphen (`Kernel-Process`).
+/// The provider with this name (case-insensitive) or GUID, or the unique provider whose name ends
+/// with a hyphen and this text (`Kernel-Process`).
+///
+/// ```
+/// use etl_schema::{providers, tables::windows};
+///
+/// assert_eq!(windows::find("kernel-process"), Some(providers::KERNEL_PROCESS));
+/// assert_eq!(windows::find("kernel"), None);
+/// ```
 #[must_use]
 pub fn find(text: &str) -> Option<Guid> {
     let guid = |p: &etl_providers::Provider| Guid::from_bytes(p.guid());
@@ -466,7 +473,8 @@ mod tests {
         let payload = [&ids[..], &addresses, &ports, &[0; 4], &[0; 8]].concat();
         let decoder = decoder(network, 11, 0, &payload, PointerSize::P8).unwrap();
         let mut text = Vec::new();
-        crate::render::text_fields(&mut text, &mut decoder.fields(&payload, PointerSize::P8));
+        crate::render::Renderer::new()
+            .text_fields(&mut text, &mut decoder.fields(&payload, PointerSize::P8));
         assert_eq!(
             String::from_utf8(text).unwrap(),
             " PID=7 size=60 daddr=192.168.1.9 saddr=10.0.0.2 dport=443 sport=49152 seqnum=0 \

@@ -170,7 +170,7 @@ impl Renderer {
     ) -> std::fmt::Result {
         self.head(out, record, ordinal, filetime)?;
         let store = std::mem::take(&mut self.store);
-        if let Some((_, mut fields)) = store.fields(record) {
+        if let Some(mut fields) = store.fields(record) {
             for (field, value) in fields.by_ref() {
                 self.field(out, field, value)?;
             }
@@ -259,7 +259,7 @@ impl Renderer {
             Value::UInt(id) if !self.how.keep_addresses && is_identity(field) => {
                 self.address(out, id)?;
             }
-            value => rendered(out, |out| render::text_value(out, field, value)),
+            value => rendered(out, |out| render::Renderer::new().text_value(out, field, value)),
         }
         out.push('\n');
         Ok(())

@@ -168,25 +168,34 @@ pub const fn is_read(hook: u16) -> bool {
     )
 }
 
-/// The address and the thread of a record with the hook [`SAMPLE`](hook::SAMPLE): most of the
-/// records of a kernel session.
+/// A sample of what a processor was doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// The instruction pointer.
+    pub address: u64,
+    /// The thread that was running.
+    pub tid: u32,
+}
+
+/// The sample in a record with the hook [`SAMPLE`](hook::SAMPLE). Most of the records of a kernel
+/// session are samples.
 #[must_use]
 #[inline(always)]
-pub fn sample(record: &Record<'_>) -> Option<(u64, u32)> {
+pub fn sample(record: &Record<'_>) -> Option<Sample> {
     // Nearly all of them have pointers of 64 bits and no extended header: the payload follows the
     // 16 bytes of the header.
     let bytes = record.bytes();
     if record.kind() == RecordKind::PERFINFO64 && bytes.u16_at(0)? & !0xff == 0 {
         let bytes: &[u8; 28] = bytes.first_chunk()?;
-        return Some((bytes.u64_at(16)?, bytes.u32_at(24)?));
+        return Some(Sample { address: bytes.u64_at(16)?, tid: bytes.u32_at(24)? });
     }
     other_sample(record)
 }
 
 #[inline(never)]
-fn other_sample(record: &Record<'_>) -> Option<(u64, u32)> {
+fn other_sample(record: &Record<'_>) -> Option<Sample> {
     match decode(record)? {
-        Event::Sample { address, tid } => Some((address, tid)),
+        Event::Sample { address, tid } => Some(Sample { address, tid }),
         _ => None,
     }
 }

@@ -9,7 +9,6 @@ use super::{clr, kernel};
 use crate::decode::{Decoder, Value};
 use crate::encode::encode;
 use crate::model::Identity;
-use crate::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use crate::tables::Registry;
 use crate::testing::choices::{Choices, values};
 
@@ -59,13 +58,14 @@ fn clr_text(decoded: &clr::Decoded<'_>) -> String {
 
 fn check_clr(
     decoder: &Decoder,
-    rundown: bool,
-    (id, version): (u16, u8),
+    provider: clr::ClrProvider,
+    id: u16,
+    version: u8,
     bytes: &[u8],
     p: PointerSize,
 ) {
     let of = named(decoder, bytes, p);
-    let decoded = clr::decode_event(rundown, (id, version), bytes, p).unwrap();
+    let decoded = clr::decode_event(provider, id, version, bytes, p).unwrap();
     let symbol = &decoder.schema().name;
     if let (Some(instance), Some(value)) = (decoded.instance, of.get("ClrInstanceID")) {
         assert_eq!(Some(u64::from(instance)), value.as_u64(), "{symbol}");
@@ -210,22 +210,22 @@ proptest! {
         content in proptest::collection::vec(any::<u8>(), 0..300),
         cut in any::<prop::sample::Index>(),
     ) {
-        for (provider, rundown) in [(CLR_RUNTIME, false), (CLR_RUNDOWN, true)] {
-            for event in &Registry::builtin().provider(provider).unwrap().events {
+        for provider in [clr::ClrProvider::Runtime, clr::ClrProvider::Rundown] {
+            for event in &Registry::builtin().provider(provider.guid()).unwrap().events {
                 let Identity::Modern { id, version } = event.schema.identity else { continue };
-                let decoder = Registry::builtin().decoder(provider, event.schema.identity).unwrap();
+                let decoder = Registry::builtin().decoder(provider.guid(), event.schema.identity).unwrap();
                 for p in [PointerSize::P4, PointerSize::P8] {
                     let Some(bytes) = payload(decoder, &content, p) else { continue };
-                    check_clr(decoder, rundown, (id, version), &bytes, p);
+                    check_clr(decoder, provider, id, version, &bytes, p);
                     let short = &bytes[..cut.index(bytes.len() + 1)];
-                    if let Some(decoded) = clr::decode_event(rundown, (id, version), short, p) {
+                    if let Some(decoded) = clr::decode_event(provider, id, version, short, p) {
                         if decoded.exact {
                             prop_assert!(decoder.check(short, p).is_exact());
                         }
                         clr_text(&decoded);
                     }
                     // A newer version is read as the newest one that is known, and is never exact.
-                    let newer = clr::decode_event(rundown, (id, 200), &bytes, p);
+                    let newer = clr::decode_event(provider, id, 200, &bytes, p);
                     let is_exact = newer.is_some_and(|newer| {
                         newer.exact && !matches!(newer.event, clr::Event::Stack { .. })
                     });
@@ -274,7 +274,7 @@ fn every_hook_that_is_read_has_a_layout() {
     }
     assert!(kernel::Fields::new(hook::CSWITCH, 4, &[1; 24], PointerSize::P8).is_some());
     let size = |event: clr::PlainEvent| (event.min_size, event.is_il_map);
-    assert_eq!(clr::plain_event(false, 1).map(size), Some((0, false)));
-    assert_eq!(clr::plain_event(false, 190).map(size), Some((8, true)));
-    assert_eq!(clr::plain_event(false, 80), None);
+    assert_eq!(clr::plain_event(clr::ClrProvider::Runtime, 1).map(size), Some((0, false)));
+    assert_eq!(clr::plain_event(clr::ClrProvider::Runtime, 190).map(size), Some((8, true)));
+    assert_eq!(clr::plain_event(clr::ClrProvider::Runtime, 80), None);
 }

@@ -88,7 +88,7 @@ impl Records {
     fn read(bytes: &[u8], schemas: &[EventSchema]) -> Result<Self, Problem> {
         let mut trace = Trace::open(bytes, &Options::default())?;
         let buffers = Buffers::of(&trace)?;
-        let mut store = SchemaStore::default();
+        let mut store = SchemaStore::default().without_windows_tables();
         store.add_schemas(schemas.iter().cloned());
         let (mut all, mut shared) = (Vec::new(), Schemas::new());
         let mut records = trace.records(Order::Time)?;

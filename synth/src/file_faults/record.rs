@@ -75,7 +75,8 @@ impl EditableRecord {
         let size = record.bytes().u16_at(form.size_at()).map_or(record.bytes().len(), usize::from);
         let bytes = record.bytes().get(..size).unwrap_or(record.bytes()).to_vec();
         let (schema, values) = match store.fields(record) {
-            Some((schema, fields)) => {
+            Some(fields) => {
+                let schema = fields.schema();
                 let key = (schema.provider, schema.identity, schema.name.to_string());
                 let shared = schemas.entry(key).or_insert_with(|| Arc::new(schema.clone()));
                 (Some(Arc::clone(shared)), OwnedValue::collect(fields))

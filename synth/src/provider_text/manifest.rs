@@ -151,7 +151,6 @@ fn one(event: &EventSchema, strings: &mut String, out: &mut String) -> fmt::Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use etl_schema::SchemaSource;
     use etl_schema::sources::manifest::parse;
 
     #[test]
@@ -171,7 +170,7 @@ mod tests {
         let scenario = crate::Script::new("shop", script).parse().unwrap();
         let plan = &scenario.providers[0];
         let text = manifest(plan);
-        let found = parse(&text, SchemaSource::Manifest).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let found = parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
         assert_eq!(found.len(), plan.events.len());
         for (found, event) in found.iter().zip(&plan.events) {
             assert_eq!(found.provider, plan.guid);

@@ -167,9 +167,9 @@ pub(super) fn extended(data: &[u8]) {
         while let Some(record) = reader.next_record().expect("a slice") {
             interrogate(&record);
             store.learn(&record);
-            if let Some((_, fields)) = store.fields(&record) {
+            if let Some(fields) = store.fields(&record) {
                 let mut out = Vec::new();
-                etl_schema::render::json_fields(&mut out, &mut fields.clone());
+                etl_schema::render::Renderer::new().json_fields(&mut out, &mut fields.clone());
             }
             let pointers = if wide { PointerSize::P8 } else { PointerSize::P4 };
             assert!(!record.is_event() || record.pointer_size() == Some(pointers));

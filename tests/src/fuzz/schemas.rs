@@ -8,7 +8,7 @@ use etl_format::constants::PointerSize;
 use etl_schema::decode::Decoder;
 use etl_schema::encode::{OwnedValue, encode};
 use etl_schema::sources::eventsource::{Chunk, Reassembler};
-use etl_schema::sources::trace_event_info::{self, Maps};
+use etl_schema::sources::trace_event_info::{self, Maps, ProviderMap};
 use etl_schema::sources::tracelogging::{self, ProviderTraits};
 use etl_schema::sources::{manifest, tmf};
 use etl_schema::{
@@ -24,17 +24,17 @@ fn exercise(schema: EventSchema, payload: &[u8]) {
     for pointers in [PointerSize::P4, PointerSize::P8] {
         let fields = decoder.fields(payload, pointers);
         let mut out = Vec::new();
-        render::json_fields(&mut out, &mut fields.clone());
+        render::Renderer::new().json_fields(&mut out, &mut fields.clone());
         serde_json::from_slice::<serde::de::IgnoredAny>(&out)
             .unwrap_or_else(|e| panic!("no JSON: {e}: {}", String::from_utf8_lossy(&out)));
         out.clear();
-        render::text_fields(&mut out, &mut fields.clone());
+        render::Renderer::new().text_fields(&mut out, &mut fields.clone());
         assert!(!out.iter().any(|b| b.is_ascii_control()), "a control character comes through");
         let schema = decoder.schema();
         if let Some(message) = &schema.message {
             out.clear();
-            render::message(&mut out, message, schema.source, &fields);
-            render::plain_message(&mut out, message, schema.source, &fields);
+            render::Renderer::new().message(&mut out, message, &fields);
+            render::Renderer::new().plain_message(&mut out, message, &fields);
         }
         let note = decoder.check(payload, pointers);
         assert!(payload.ends_with(note.trailing));
@@ -83,7 +83,7 @@ pub(super) fn eventsource(data: &[u8]) {
         let provider = Guid::new(u32::from(provider & 3), 0, 0, [0; 8]);
         if let Some(text) = reassembler.add(provider, u32::from(process & 3), chunk) {
             assert!(text.len() <= 3 << 16);
-            if let Ok(schemas) = manifest::parse(&text, SchemaSource::EventSource) {
+            if let Ok(schemas) = manifest::parse_lenient(&text) {
                 schemas.into_iter().take(4).for_each(|schema| exercise(schema, after));
             }
         }
@@ -92,8 +92,8 @@ pub(super) fn eventsource(data: &[u8]) {
 
 pub(super) fn manifest(data: &[u8]) {
     let xml = text(data);
-    let strict = manifest::parse(&xml, SchemaSource::Manifest);
-    let lenient = manifest::parse(&xml, SchemaSource::EventSource);
+    let strict = manifest::parse(&xml);
+    let lenient = manifest::parse_lenient(&xml);
     match strict {
         Ok(schemas) => {
             assert_eq!(lenient.expect("a valid manifest is read").len(), schemas.len());
@@ -122,7 +122,7 @@ pub(super) fn event_info(data: &[u8]) {
             maps.add(map);
         }
         let Ok(mut schema) = trace_event_info::parse(info, &maps) else { continue };
-        if late && let Some((_, map)) = maps.add(map) {
+        if late && let Some(ProviderMap { map, .. }) = maps.add(map) {
             trace_event_info::attach(&mut schema, &map);
         }
         exercise(schema, payload);

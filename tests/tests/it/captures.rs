@@ -25,7 +25,7 @@ use crate::simulated::Simulated;
 /// Writes a trace as pcapng; returns the file, and what was counted.
 fn exported(bytes: &[u8], options: PacketOptions) -> (Vec<u8>, Written) {
     let mut trace = Trace::open(bytes, &Options::default()).unwrap();
-    let (clock, mut store) = (trace.clock(), SchemaStore::default().with_windows_tables());
+    let (clock, mut store) = (trace.clock(), SchemaStore::default());
     let mut interfaces = Interfaces::new();
     let mut records = trace.records(Order::File).unwrap();
     while let Some(record) = records.next_record().unwrap() {

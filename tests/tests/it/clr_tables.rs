@@ -170,7 +170,8 @@ fn heap_histories_agree_with_the_other_events_of_a_collection() {
     let mut records = trace.records(Order::Time).unwrap();
     let (mut desired, mut history, mut compared) = (None, None, 0);
     while let Some(record) = records.next_record().unwrap() {
-        let Some((schema, mut fields)) = store.fields(&record) else { continue };
+        let Some(mut fields) = store.fields(&record) else { continue };
+        let schema = fields.schema();
         match &*schema.name {
             "GCGlobalHeapHistory_V1" => {
                 let fields: Vec<_> = fields.map(|(f, v)| (f.name.to_string(), v)).collect();

@@ -41,7 +41,7 @@ fn http_service_has_the_events_of_its_event_log() {
     let bytes = std::fs::read(trace("tx/HTTP_Server.etl")).unwrap();
     let mut trace = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
     let clock = trace.clock();
-    let mut store = SchemaStore::default().with_windows_tables();
+    let mut store = SchemaStore::default();
     let mut records = trace.records(Order::Time).unwrap();
     let (mut events, mut fields_seen, mut not_rendered) = (0, 0, 0);
     while let Some(record) = records.next_record().unwrap() {
@@ -66,7 +66,8 @@ fn http_service_has_the_events_of_its_event_log() {
             "event {events}: {activity}, not {their_activity}"
         );
 
-        let (schema, mut fields) = store.fields(&record).unwrap();
+        let mut fields = store.fields(&record).unwrap();
+        let schema = fields.schema();
         assert!(!schema.name.is_empty());
         events += 1;
         if let Some(payload) = their["payload"].as_str() {

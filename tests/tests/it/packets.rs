@@ -42,7 +42,7 @@ fn parts(bytes: &[u8], provider: &str) -> Vec<Part> {
     let provider: Guid = provider.parse().unwrap();
     let mut file = Trace::open(bytes, &Options::default()).unwrap();
     let clock = file.clock();
-    let mut store = SchemaStore::default().with_windows_tables();
+    let mut store = SchemaStore::default();
     let mut records = file.records(Order::Time).unwrap();
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
@@ -50,7 +50,7 @@ fn parts(bytes: &[u8], provider: &str) -> Vec<Part> {
         if record.provider() != Some(provider) {
             continue;
         }
-        let (_, fields) = store.fields(&record).unwrap();
+        let fields = store.fields(&record).unwrap();
         let (mut numbers, mut data) = (Vec::new(), None);
         for (field, value) in fields {
             match value {

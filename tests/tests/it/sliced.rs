@@ -153,9 +153,9 @@ fn decoded(file: &[u8]) -> Vec<(Id, Option<String>)> {
     let mut all = Vec::new();
     for_each(file, |record| {
         store.learn(record);
-        let text = store.fields(record).map(|(schema, mut fields)| {
-            let mut text = schema.name.as_bytes().to_vec();
-            render::json_fields(&mut text, &mut fields);
+        let text = store.fields(record).map(|mut fields| {
+            let mut text = fields.schema().name.as_bytes().to_vec();
+            render::Renderer::new().json_fields(&mut text, &mut fields);
             String::from_utf8_lossy(&text).into_owned()
         });
         all.push((id(record), text));

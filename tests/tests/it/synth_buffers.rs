@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use etl_format::constants::{ClockType, RecordKind};
 use etl_format::read::{Options, Order, Trace};
 use etl_schema::encode::OwnedValue;
-use etl_schema::store::{SchemaStore, StoreLimits};
+use etl_schema::store::SchemaStore;
 use etl_synth::model::{Fault, Scenario};
 use etl_synth::truth::{
     BufferOutcome, BufferReport, EventOutcome, InMemoryTruth, KnownEvent, RecordFormat, RefusalCode,
@@ -221,7 +221,7 @@ fn tmf_file_decodes_wpp_messages() {
     let tmf = etl_schema::sources::tmf::parse(std::str::from_utf8(text).unwrap()).unwrap();
     let schemas = tmf.schemas;
     assert_eq!(schemas.len(), 3);
-    let mut store = SchemaStore::new(StoreLimits::default());
+    let mut store = SchemaStore::new();
     store.add_schemas(schemas);
     let bytes = &files.iter().find(|(n, _)| n == "later.etl").unwrap().1;
     let mut trace = Trace::open(&bytes[..], &Options::default()).unwrap();
@@ -231,7 +231,8 @@ fn tmf_file_decodes_wpp_messages() {
         if record.hook().is_some_and(|h| h >> 8 == 0) {
             continue;
         }
-        let (schema, fields) = store.fields(&record).unwrap();
+        let fields = store.fields(&record).unwrap();
+        let schema = fields.schema();
         let message = schema.message.as_deref().map(|m| m.trim_start_matches("%0"));
         assert_eq!(message, Some("read %10!d! bytes at %11!I64u! from %12!S!"));
         let names: Vec<String> = fields.map(|(field, _)| field.name.to_string()).collect();

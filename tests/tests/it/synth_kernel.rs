@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_format::read::{Header, Options, Records};
-use etl_schema::store::{SchemaStore, StoreLimits};
+use etl_schema::store::SchemaStore;
 use etl_synth::model::Scenario;
 use etl_synth::truth::{InMemoryTruth, RecordFormat, Timeline};
 use etl_synth::{MemoryFileSystem, Script};
@@ -39,12 +39,12 @@ impl Decoded {
 
 /// All records in file order: those of a processor are in the order of time.
 fn decoded(file: &[u8]) -> Vec<Decoded> {
-    let store = SchemaStore::new(StoreLimits::default());
+    let store = SchemaStore::new();
     let mut records = Records::stream(file, &Options::default()).unwrap();
     let mut all = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         let (mut numbers, mut texts) = (BTreeMap::new(), BTreeMap::new());
-        if let Some((_, fields)) = store.fields(&record) {
+        if let Some(fields) = store.fields(&record) {
             for (field, value) in fields {
                 let name = field.name.to_string();
                 if let Some(number) = value.as_u64() {

@@ -3,7 +3,7 @@
 use etl_analysis::address::{Ranges, Tag};
 use etl_analysis::machine::Process;
 use etl_format::constants::PointerSize;
-use etl_schema::views::clr;
+use etl_schema::views::clr::{self, ClrProvider};
 
 use crate::counting::{peak, peak_and_held};
 
@@ -15,7 +15,8 @@ fn index(methods: u64) -> (usize, usize) {
     let (process, _, held) = peak_and_held(|| {
         let mut process = Process::new(4);
         let mut add = |id, version, payload: &[u8]| {
-            let event = clr::decode_event(true, (id, version), payload, PointerSize::P8);
+            let event =
+                clr::decode_event(ClrProvider::Rundown, id, version, payload, PointerSize::P8);
             process.clr_event(&event.unwrap(), None, 5, 77);
         };
         // DCEndInit, MethodDCEndVerbose and ModuleDCEnd of the CLR 9, and DCEndComplete.

@@ -7,7 +7,7 @@ use etl_format::constants::PointerSize;
 use etl_format::read::{Options, Order, Trace};
 use etl_schema::Error;
 use etl_schema::decode::{Decoder, Value};
-use etl_schema::render;
+use etl_schema::render::{self, Renderer};
 use etl_schema::sources::eventsource::{Chunk, Reassembler};
 use etl_schema::sources::manifest;
 use etl_schema::sources::trace_event_info::{self, Maps};
@@ -29,7 +29,7 @@ fn schema(fields: Vec<Field>) -> Decoder {
 
 fn json(decoder: &Decoder, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    render::json_fields(&mut out, &mut decoder.fields(payload, PointerSize::P8));
+    Renderer::new().json_fields(&mut out, &mut decoder.fields(payload, PointerSize::P8));
     out
 }
 
@@ -85,7 +85,7 @@ fn render_bounds_output_for_long_names_in_arrays() {
     assert!(out.len() < render::MAX_LEN + MIB, "{}", out.len());
     assert!(most < 4 * render::MAX_LEN);
     let mut text = Vec::new();
-    render::text_fields(&mut text, &mut decoder.fields(&payload, PointerSize::P8));
+    Renderer::new().text_fields(&mut text, &mut decoder.fields(&payload, PointerSize::P8));
     assert!(text.len() < render::MAX_LEN + MIB);
 }
 
@@ -101,7 +101,7 @@ fn render_bounds_output_for_repeated_inserts() {
     let payload = vec![b'x'; 60_000];
     let fields = decoder.fields(&payload, PointerSize::P8);
     let mut out = Vec::new();
-    render::message(&mut out, &"%1".repeat(100_000), SchemaSource::Manifest, &fields);
+    Renderer::new().message(&mut out, &"%1".repeat(100_000), &fields);
     assert!(out.len() < MIB, "{}", out.len());
     assert!(out.ends_with("\u{2026}".as_bytes()));
 }
@@ -129,7 +129,7 @@ fn store_bounds_number_of_learned_fields() {
     // A field may be stated in two bytes, and takes hundreds once it is known.
     let limits = StoreLimits { fields: 1 << 16, ..StoreLimits::default() };
     let (known, most) = peak(|| {
-        let mut store = SchemaStore::new(limits);
+        let mut store = SchemaStore::new().with_limits(limits);
         let mut trace = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
         let mut records = trace.records(Order::Time).unwrap();
         while let Some(record) = records.next_record().unwrap() {
@@ -194,12 +194,12 @@ fn xml(inside: &str) -> String {
 /// Checks the memory that reading a manifest takes, and whether it is refused as too big.
 #[track_caller]
 fn refused(text: &str, big: bool, each: usize) {
-    let (done, most) = peak(|| manifest::parse(text, SchemaSource::Manifest));
+    let (done, most) = peak(|| manifest::parse(text));
     let is_big = matches!(done, Err(Error::TooBig(_)));
     assert_eq!(is_big, big, "{:?}", done.err());
     assert!(most < 8 * MIB + each * text.len(), "{most} bytes for {}", text.len());
     // A manifest in a trace is read as far as possible.
-    let (_, most) = peak(|| manifest::parse(text, SchemaSource::EventSource));
+    let (_, most) = peak(|| manifest::parse_lenient(text));
     assert!(most < 160 * MIB + each * text.len(), "{most} bytes for {}", text.len());
 }
 
@@ -209,7 +209,7 @@ fn manifest_bounds_total_fields() {
     let events: String =
         (0..2000).map(|i| format!("<event value=\"{i}\" template=\"t\"/>")).collect();
     let text = xml(&format!("<template tid=\"t\">{fields}</template>{events}"));
-    let (done, most) = peak(|| manifest::parse(&text, SchemaSource::Manifest));
+    let (done, most) = peak(|| manifest::parse(&text));
     assert!(matches!(done, Err(Error::TooBig(_))));
     assert!(most < 128 * MIB, "{most}");
     let fields = "<data name=\"f\" inType=\"win:Int8\"/>".repeat(5000);
@@ -251,7 +251,7 @@ fn manifest_refuses_entities() {
         text.push_str(&format!("<!ENTITY a{i} \"{}\">", format!("&a{};", i - 1).repeat(10)));
     }
     text.push_str("]><m>&a9;</m>");
-    let (done, most) = peak(|| manifest::parse(&text, SchemaSource::Manifest));
+    let (done, most) = peak(|| manifest::parse(&text));
     assert!(matches!(done, Err(Error::Xml(_))), "{done:?}");
     assert!(most < MIB, "{most}");
 }
@@ -261,10 +261,10 @@ fn manifest_refuses_entities() {
 fn manifest_skips_invalid_events() {
     let text = xml(&"<event value=\"1\" level=\"none\"/>\n".repeat(60_000));
     let begin = std::time::Instant::now();
-    assert_eq!(manifest::parse(&text, SchemaSource::EventSource).map(|s| s.len()), Ok(0));
+    assert_eq!(manifest::parse_lenient(&text).map(|s| s.len()), Ok(0));
     // Finding the line number of each took minutes.
     assert!(begin.elapsed() < std::time::Duration::from_secs(30));
-    let error = manifest::parse(&text, SchemaSource::Manifest).unwrap_err();
+    let error = manifest::parse(&text).unwrap_err();
     assert!(matches!(error, Error::Element { line: 1, .. }), "{error}");
 }
 

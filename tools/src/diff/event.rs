@@ -10,7 +10,7 @@ use etl_format::constants::{ExtendedType, PointerSize};
 use etl_format::read::{ExtendedItem, Header, RawItem, Record};
 use etl_format::{Clock, Guid};
 use etl_schema::providers;
-use etl_schema::render;
+use etl_schema::render::Renderer;
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, Identity};
 
@@ -386,7 +386,7 @@ impl Parts {
         for (field, value) in &mut fields {
             if !ignore.field(field) {
                 let mut text = Vec::new();
-                render::json_value(&mut text, field, value);
+                Renderer::new().json_value(&mut text, field, value);
                 self.add(field.name.clone(), String::from_utf8_lossy(&text));
             }
         }

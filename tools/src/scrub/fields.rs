@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use etl_format::constants::PointerSize;
 use etl_format::read::Record;
-use etl_schema::decode::{Fields, Value};
+use etl_schema::decode::{Fields, LocatedField, Value};
 use etl_schema::store::SchemaStore;
 use etl_schema::{Count, EventSchema, Field, FieldRef, Length, OutType};
 
@@ -255,7 +255,7 @@ fn socket_address(bytes: &[u8]) -> Range<usize> {
 
 /// Adds all values of a walk, whose first byte is byte `base` of the payload.
 fn add_values<'a>(mut fields: Fields<'a>, base: usize, values: &mut Vec<FieldValue<'a>>) {
-    while let Some((field, value, range)) = fields.next_with_range() {
+    while let Some(LocatedField { field, value, range }) = fields.next_with_range() {
         add_value(field, value, base + range.start..base + range.end, values);
     }
 }
@@ -272,9 +272,10 @@ fn add_value<'a>(
         Value::Struct(members) => return add_values(members.fields(), range.start, values),
         Value::Array(items) => {
             let mut items = items.iter();
-            while let Some((item, part)) = items.next_with_range() {
-                let part = range.start + part.start..range.start + part.end;
-                add_value(field, item, part, values);
+            while let Some(element) = items.next_with_range() {
+                let start = range.start + element.range.start;
+                let end = range.start + element.range.end;
+                add_value(field, element.value, start..end, values);
             }
             return;
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use etl_format::constants::PointerSize;
 use etl_format::read::Record;
-use etl_schema::decode::{Decoder, Value};
+use etl_schema::decode::{Decoder, LocatedField, Value};
 use etl_schema::encode::{OwnedValue, encode};
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventSchema, Field, FieldKind, InType, Length};
@@ -292,7 +292,7 @@ fn text_ranges(
 ) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut fields = decoder.fields(payload, pointers);
-    while let Some((_, value, range)) = fields.next_with_range() {
+    while let Some(LocatedField { value, range, .. }) = fields.next_with_range() {
         if matches!(value, Value::Utf16(_) | Value::Ansi(_) | Value::Utf8(_)) {
             ranges.push(range.start + base..range.end + base);
         }

@@ -1,7 +1,7 @@
 //! Events of the CLR's runtime and rundown providers.
 
 use etl_format::read::Record;
-use etl_schema::views::clr::rundown_of;
+use etl_schema::views::clr::ClrProvider;
 
 /// The stack event of the runtime provider, and that of the rundown provider. They are known
 /// without the tables, which take longer to read than a short trace.
@@ -11,7 +11,7 @@ const RUNDOWN_STACK: u16 = 0;
 /// An event of one of the CLR's two providers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClrEvent {
-    rundown: bool,
+    provider: ClrProvider,
     id: u16,
 }
 
@@ -20,13 +20,17 @@ impl ClrEvent {
         if !record.is_event() {
             return None;
         }
-        let rundown = rundown_of(record.provider()?)?;
-        Some(ClrEvent { rundown, id: record.descriptor()?.id })
+        let provider = ClrProvider::from_guid(record.provider()?)?;
+        Some(ClrEvent { provider, id: record.descriptor()?.id })
     }
 
     /// Whether it is the stack of the CLR's event before it on the same thread.
     pub fn is_stack(self) -> bool {
-        self.id == if self.rundown { RUNDOWN_STACK } else { RUNTIME_STACK }
+        let stack = match self.provider {
+            ClrProvider::Runtime => RUNTIME_STACK,
+            ClrProvider::Rundown => RUNDOWN_STACK,
+        };
+        self.id == stack
     }
 
     /// Whether it is state that other events need: type names, code, modules, assemblies and
@@ -34,7 +38,7 @@ impl ClrEvent {
     ///
     /// Source: the providers' tables; 135 to 140, 149 and 150 are the rundown of the first release.
     pub fn is_state(self) -> bool {
-        if self.rundown {
+        if self.provider.is_rundown() {
             return !self.is_stack();
         }
         matches!(self.id, 15 | 72 | 135..=144 | 149..=160 | 187 | 190)

@@ -9,7 +9,8 @@ use etl_format::cursor::Bytes;
 use etl_format::read::{EventHeader, Record};
 use etl_schema::decode::{Decoder, StringLayout};
 use etl_schema::providers::KERNEL_PROCESS;
-use etl_schema::views::{clr, count_texts};
+use etl_schema::views::clr::{self, ClrProvider};
+use etl_schema::views::count_texts;
 
 use super::collections::Collectors;
 use super::enablement::{Admission, MANIFEST};
@@ -133,8 +134,8 @@ impl Kinds {
         let layout = payloads.layout(provider, d);
         let decoder = layout.decoder;
         let size = |pointers| decoder.map_or(Size::Other, |decoder| Size::of(decoder, pointers));
-        let il_map = clr::rundown_of(provider)
-            .and_then(|rundown| clr::il_map_size(rundown, (d.id, d.version)));
+        let il_map = ClrProvider::from_guid(provider)
+            .and_then(|provider| clr::il_map_size(provider, d.id, d.version));
         self.entries.resize(Self::ENTRIES, None);
         if let Some(kind) = self.entries.get_mut(at) {
             *kind = Some(Kind {

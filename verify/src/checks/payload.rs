@@ -50,7 +50,7 @@ impl Payloads {
     /// Compares with these tables.
     #[must_use]
     pub fn new(tables: TableSet) -> Self {
-        let store = SchemaStore::default().with_tables(tables);
+        let store = SchemaStore::default().without_windows_tables().with_tables(tables);
         Payloads { store, tables, ..Payloads::default() }
     }
 

@@ -14,16 +14,15 @@ use etl_schema::Identity;
 use etl_schema::decode::Decoder;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};
 use etl_schema::tables::{Registry, TableSet};
-use etl_schema::views::clr;
+use etl_schema::views::clr::{self, ClrProvider};
 
 /// Provider, id and version of an event.
 pub(crate) type EventId = (Guid, u16, u8);
 
 /// Whether an event with this decoder of the tables is checked here.
 pub(super) fn is_checked_here(provider: Guid, id: u16, decoder: &Decoder) -> bool {
-    let is_decoded =
-        clr::rundown_of(provider).is_some_and(|rundown| clr::plain_event(rundown, id).is_none());
-    is_decoded && decoder.fixed_size(PointerSize::P8).is_none()
+    let Some(clr_provider) = ClrProvider::from_guid(provider) else { return false };
+    clr::plain_event(clr_provider, id).is_none() && decoder.fixed_size(PointerSize::P8).is_none()
 }
 
 /// One of the CLR's two providers.
@@ -74,6 +73,7 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clr::ClrProvider::{Rundown, Runtime};
     use proptest::prelude::*;
 
     proptest! {
@@ -81,8 +81,9 @@ mod tests {
         #[test]
         fn decode_event_detects_whole_payloads_as_the_tables_do(
             kind in prop::sample::select(vec![
-                (false, 82), (false, 139), (false, 140), (false, 143), (false, 144), (false, 190),
-                (true, 0), (true, 143), (true, 144), (true, 149), (true, 150),
+                (Runtime, 82), (Runtime, 139), (Runtime, 140), (Runtime, 143), (Runtime, 144),
+                (Runtime, 190), (Rundown, 0), (Rundown, 143), (Rundown, 144), (Rundown, 149),
+                (Rundown, 150),
             ]),
             version in 0u8..4,
             fixed in proptest::collection::vec(0u8..2, 0..64),
@@ -91,7 +92,7 @@ mod tests {
             tail in 0usize..12,
             narrow: bool,
         ) {
-            let (rundown, id) = kind;
+            let (clr_provider, id) = kind;
             let mut payload = fixed;
             if matches!(id, 82 | 0) {
                 payload.resize(4, 0);
@@ -109,8 +110,8 @@ mod tests {
             }
             payload.resize(payload.len() + tail, 1);
             let pointers = if narrow { PointerSize::P4 } else { PointerSize::P8 };
-            let from = clr::decode_event(rundown, (id, version), &payload, pointers);
-            let provider = provider(rundown);
+            let from = clr::decode_event(clr_provider, id, version, &payload, pointers);
+            let provider = clr_provider.guid();
             let tables = Registry::of(TableSet::Shipped);
             if let Some(from) = from.filter(|from| from.exact)
                 && let Some(decoder) = tables.decoder(provider, Identity::Modern { id, version })
@@ -125,7 +126,7 @@ mod tests {
         let text = [b'm', 0, 0, 0].repeat(3);
         let method: Vec<u8> = [0; 36].into_iter().chain(text).chain([9, 0]).collect();
         let whole = |payload: &[u8]| {
-            clr::decode_event(false, (143, 1), payload, PointerSize::P8).unwrap().exact
+            clr::decode_event(Runtime, 143, 1, payload, PointerSize::P8).unwrap().exact
         };
         assert!(whole(&method));
         assert!(!whole(&[&method[..], &[0]].concat()), "one byte too many");

@@ -159,7 +159,7 @@ impl EnabledReport {
         knowledge: EnablementSource,
     ) -> Self {
         let table = tables::provider(TableSet::Shipped, guid).zip(with);
-        let keywords = table.map_or_else(Vec::new, |(p, (_, any))| p.keyword_names(any).0);
+        let keywords = table.map_or_else(Vec::new, |(p, (_, any))| p.keyword_names(any).names);
         let declared = table.filter(|_| knowledge == EnablementSource::Declared);
         let remarks = declared.map_or_else(Vec::new, |(p, (level, any))| {
             mask::explain(TableSet::Shipped, p, any, level).remarks

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use etl_format::Guid;
 use etl_format::constants::group_name;
+use etl_schema::EventSchema;
 use etl_schema::Identity;
-use etl_schema::model::EventSchema;
 use etl_schema::providers;
 use etl_schema::tables::Registry;
 use serde::Serialize;

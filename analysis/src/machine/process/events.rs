@@ -25,18 +25,18 @@ impl Process {
         timestamp: i64,
         tid: u32,
     ) {
-        self.clr_seen(from.rundown, timestamp);
+        self.clr_seen(from.provider.is_rundown(), timestamp);
         let instance = self.instance_of(from);
         let is_known = from.instance.is_some()
             || !matches!(from.event, clr::Event::Other | clr::Event::IlMap(_));
         // Once it is there, a rundown's event changes nothing about it.
-        if is_known && (!from.rundown || self.last_clr != Some(instance)) {
+        if is_known && (!from.provider.is_rundown() || self.last_clr != Some(instance)) {
             self.last_clr = Some(instance);
             let clr = self.clrs.entry(instance).or_default();
-            clr.runtime_events += u64::from(!from.rundown);
+            clr.runtime_events += u64::from(!from.provider.is_rundown());
         }
         if let Some(via) = via_of(&from.event)
-            && matches!(via, clr::Change::Rundown(_)) != from.rundown
+            && matches!(via, clr::Change::Rundown(_)) != from.provider.is_rundown()
         {
             self.wrong_provider.add(timestamp);
         }
@@ -50,7 +50,7 @@ impl Process {
                 let clr = self.clrs.entry(instance).or_default();
                 (clr.version, clr.sku) = (Some(version), Some(sku));
                 // A rundown states the same of a CLR that is there.
-                if from.rundown {
+                if from.provider.is_rundown() {
                     clr.is_listed = true;
                 } else {
                     clr.started.get_or_insert(timestamp);
@@ -62,7 +62,7 @@ impl Process {
             }
             clr::Event::Method(via, method) => {
                 // Events under the other provider obey that one's mask.
-                if matches!(via, clr::Change::Rundown(_)) == from.rundown {
+                if matches!(via, clr::Change::Rundown(_)) == from.provider.is_rundown() {
                     self.signs.add(MethodSign::of(via, &method), timestamp);
                 }
                 let tag = Tag { id: code.unwrap_or(method.id), instance, ..Tag::default() };
@@ -104,7 +104,7 @@ impl Process {
                 self.jitting.insert(id, jitting);
                 self.listing = self.listing.filter(|listing| *listing != tid);
             }
-            clr::Event::IlMap(_) => self.map_seen(from.rundown, timestamp),
+            clr::Event::IlMap(_) => self.map_seen(from.provider.is_rundown(), timestamp),
             _ => {}
         }
     }

@@ -12,7 +12,7 @@ use crate::error::Failure;
 
 pub(super) fn run(args: &StackArgs) -> Result<Outcome, Failure> {
     let by_thread = ProfileOptions::new().by_thread(true);
-    let activities = Activities::new(SchemaStore::default().with_windows_tables());
+    let activities = Activities::new(SchemaStore::default());
     let export = args.samples.collect(true, by_thread, activities)?;
     let recording = &args.samples.recording;
     let options = profile_options(recording, &export.analyzed, ProfileOptions::new());

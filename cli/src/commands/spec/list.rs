@@ -166,7 +166,7 @@ pub(super) fn headline(out: &mut String, provider: &Provider, event: &TableEvent
     if let Identity::Classic { .. } = schema.identity {
         return writeln!(out, "type {id:>3} v{version} {}", schema.name);
     }
-    let (names, _) = provider.keyword_names(schema.keywords);
+    let names = provider.keyword_names(schema.keywords).names;
     write!(out, "{id:>5} v{version} {}", schema.name)?;
     // The reference pages define no tasks and opcodes.
     if schema.task.value != 0 || !schema.task.name.is_empty() || schema.opcode.value != 0 {
@@ -205,7 +205,7 @@ fn event_row(provider: &Provider, event: &TableEvent) -> (String, Value) {
         "opcode_name": schema.opcode.name,
         "level": schema.level.value,
         "keyword": schema.keywords,
-        "keywords": provider.keyword_names(schema.keywords).0,
+        "keywords": provider.keyword_names(schema.keywords).names,
         "stack": event.stack,
         "source": event.origin,
         "errata": event.errata(),

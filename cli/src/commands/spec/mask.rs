@@ -128,7 +128,7 @@ fn raised_row(provider: &Provider, raised: &Raised<'_>) -> (String, Value) {
         "versions": raised.versions,
         "levels": raised.levels,
         "level": event.schema.level.value,
-        "keywords": provider.keyword_names(event.schema.keywords).0,
+        "keywords": provider.keyword_names(event.schema.keywords).names,
         "stack": event.stack,
         "errata": event.errata(),
     });

@@ -78,6 +78,6 @@ fn cell_text(profile: TableSet, cell: &Cell) -> String {
 
 fn combination(table: &Table, mask: u64) -> Vec<String> {
     let provider = Registry::builtin().find(table.provider);
-    let names = provider.map(|p| p.keyword_names(mask).0).unwrap_or_default();
+    let names = provider.map(|p| p.keyword_names(mask).names).unwrap_or_default();
     names.into_iter().map(str::to_owned).collect()
 }

@@ -3,7 +3,7 @@
 use core::cmp::Ordering;
 
 use etl_schema::decode::Value;
-use etl_schema::render::{self, Names};
+use etl_schema::render::{self, Names, Renderer};
 use etl_schema::{Field, MapKind};
 
 use super::NoCondition;
@@ -217,7 +217,7 @@ fn any_text(
 ) -> bool {
     let mut text = |names: Option<&dyn Names>| {
         let mut text = String::new();
-        render::plain_value_with(field, value, names, scratch, &mut |c| {
+        Renderer::new().names(names).chars(field, value, scratch, &mut |c| {
             text.push(c.unwrap_or(char::REPLACEMENT_CHARACTER));
         });
         text
@@ -232,7 +232,7 @@ fn any_text(
     }
     let mut named = || {
         let mut text = String::new();
-        render::plain_names(field, value, scratch, &mut |c| {
+        Renderer::new().names_alone().chars(field, value, scratch, &mut |c| {
             text.push(c.unwrap_or(char::REPLACEMENT_CHARACTER));
         });
         text
@@ -262,8 +262,9 @@ mod tests {
     use std::borrow::Cow;
 
     use etl_format::Guid;
+    use etl_schema::Meaning;
     use etl_schema::decode::Utf16;
-    use etl_schema::render::Meaning;
+    use etl_schema::render::PathStart;
     use etl_schema::{InType, MapEntry, OutType, ValueMap};
 
     use super::*;
@@ -381,8 +382,9 @@ mod tests {
             (self.has(meaning) && value == 7).then_some(Cow::Borrowed("Orders.exe"))
         }
 
-        fn path(&self, text: Utf16<'_>) -> Option<(usize, &str)> {
-            text.to_string().starts_with(DEVICE).then_some((DEVICE.len(), "C:"))
+        fn path(&self, text: Utf16<'_>) -> Option<PathStart<'_>> {
+            let start = PathStart { units: DEVICE.len(), name: "C:" };
+            text.to_string().starts_with(DEVICE).then_some(start)
         }
     }
 

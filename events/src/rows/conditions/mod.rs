@@ -5,7 +5,7 @@ mod operand;
 mod path;
 mod pattern;
 
-use etl_schema::render::{self, Names};
+use etl_schema::render::{Names, Renderer};
 
 use super::row::Row;
 use comparison::Comparison;
@@ -113,7 +113,7 @@ fn contains(row: &Row<'_>, texts: &[String], scratch: &mut Vec<u8>) -> bool {
     let names = names.as_ref().map(|names| names as &dyn Names);
     let mut shown = String::new();
     for (field, value) in fields.clone() {
-        render::plain_value_with(field, value, names, scratch, &mut |c| {
+        Renderer::new().names(names).chars(field, value, scratch, &mut |c| {
             shown.push(c.unwrap_or(char::REPLACEMENT_CHARACTER));
         });
         // No text of a value goes on in the next one.

@@ -103,7 +103,7 @@ impl Operand {
             (_, Value::Float(number)) => self.order_of_float(number.into()),
             (_, Value::Double(number)) => self.order_of_float(number),
             // Those that are printed as hexadecimal have no sign.
-            (_, Value::Int(_)) if render::is_hexadecimal(field) => {
+            (_, Value::Int(_)) if field.is_hexadecimal() => {
                 self.order_of(render::bits(field, value)?.into())
             }
             (_, Value::Int(number)) => self.order_of(number.into()),

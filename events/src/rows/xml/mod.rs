@@ -10,7 +10,7 @@ use etl_format::constants::{EventFlags, group_name};
 use etl_format::read::{ExtendedItem, Header, Record};
 use etl_schema::decode::{Fields, Sid, Value};
 use etl_schema::providers::KERNEL_TRACE;
-use etl_schema::render::{self, Names, decimal, hex_bytes as hex, hexadecimal};
+use etl_schema::render::{self, Names, Renderer, decimal, hex_bytes as hex, hexadecimal};
 use etl_schema::{EventSchema, Field, SchemaSource};
 
 use super::head::own;
@@ -348,7 +348,8 @@ fn data(
         }
     } else {
         let mut escaper = Escaper::new(out);
-        render::plain_value_with(field, value, names, scratch, &mut |c| escaper.push(c));
+        let renderer = Renderer::new().names(names);
+        renderer.chars(field, value, scratch, &mut |c| escaper.push(c));
         escaper.flush();
     }
     out.extend(b"</");

@@ -44,9 +44,50 @@ fn with_line(mut error: Error, document: &Document<'_>) -> Error {
 
 /// The schemas of all events of all providers of a manifest, in its order.
 ///
+/// ```
+/// use etl_schema::sources::manifest;
+///
+/// let text = r#"
+/// <provider name="My-Provider" guid="{12345678-1234-1234-1234-123456789abc}">
+///   <events><event value="1" symbol="Started" template="T"/></events>
+///   <templates>
+///     <template tid="T"><data name="Count" inType="win:UInt32"/></template>
+///   </templates>
+/// </provider>"#;
+/// let schemas = manifest::parse(text)?;
+/// assert_eq!(schemas[0].name, "Started");
+/// assert_eq!(schemas[0].fields[0].name, "Count");
+/// # Ok::<(), etl_schema::Error>(())
+/// ```
+///
 /// # Errors
-/// When the text is no manifest, or an event or template in it is unsound.
-pub fn parse(text: &str, source: SchemaSource) -> Result<Vec<EventSchema>, Error> {
+/// If the text is not a manifest, or an event or template in it is invalid.
+pub fn parse(text: &str) -> Result<Vec<EventSchema>, Error> {
+    parse_as(text, SchemaSource::Manifest)
+}
+
+/// The schemas of a manifest that an `EventSource` wrote at run time: events that cannot be read
+/// are left out. Their source is [`SchemaSource::EventSource`].
+///
+/// ```
+/// use etl_schema::sources::manifest;
+///
+/// let text = r#"
+/// <provider name="My-Source" guid="{12345678-1234-1234-1234-123456789abc}">
+///   <events><event value="1" symbol="Good"/><event value="2" template="missing"/></events>
+/// </provider>"#;
+/// assert!(manifest::parse(text).is_err());
+/// assert_eq!(manifest::parse_lenient(text)?.len(), 1);
+/// # Ok::<(), etl_schema::Error>(())
+/// ```
+///
+/// # Errors
+/// If the text is not a manifest.
+pub fn parse_lenient(text: &str) -> Result<Vec<EventSchema>, Error> {
+    parse_as(text, SchemaSource::EventSource)
+}
+
+fn parse_as(text: &str, source: SchemaSource) -> Result<Vec<EventSchema>, Error> {
     let text = text.trim_start_matches('\u{feff}').trim_end_matches('\0');
     bounds::check(text)?;
     let options = ParsingOptions { nodes_limit: MAX_NODES, ..ParsingOptions::default() };

@@ -45,7 +45,7 @@ const MANIFEST: &str = r#"<?xml version="1.0"?>
 
 #[test]
 fn parse_resolves_everything_an_event_refers_to() {
-    let schemas = parse(MANIFEST, SchemaSource::Manifest).unwrap();
+    let schemas = parse(MANIFEST).unwrap();
     let [stepped, plain] = &schemas[..] else { panic!("{schemas:?}") };
     assert_eq!(stepped.provider.to_string(), "01020304-0506-0708-090a-0b0c0d0e0f10");
     assert_eq!(stepped.identity, Identity::Modern { id: 7, version: 2 });
@@ -67,7 +67,7 @@ fn parse_resolves_everything_an_event_refers_to() {
 
 #[test]
 fn schemas_of_a_manifest_decode_payloads() {
-    let schemas = parse(MANIFEST, SchemaSource::Manifest).unwrap();
+    let schemas = parse(MANIFEST).unwrap();
     let decoder = Decoder::new(Arc::new(schemas[0].clone()));
     let mut payload = b"\x01\0\0\0\x02\0\x01xab\x02yzcda\0b\0".to_vec();
     payload.extend([0; 15]);
@@ -91,11 +91,11 @@ fn parse_reports_errors_with_their_line() {
         ("value=\"7\"", "value=\"70000\"", "line 30: <event> needs a value that can be read"),
     ] {
         let text = MANIFEST.replace(from, to);
-        let error = parse(&text, SchemaSource::Manifest).unwrap_err();
+        let error = parse(&text).unwrap_err();
         assert_eq!(error.to_string(), message);
     }
-    assert_eq!(parse("<a/>", SchemaSource::Manifest), Err(Error::NoProvider));
-    assert!(matches!(parse("<a>", SchemaSource::Manifest), Err(Error::Xml(_))));
+    assert_eq!(parse("<a/>"), Err(Error::NoProvider));
+    assert!(matches!(parse("<a>"), Err(Error::Xml(_))));
 }
 
 /// Names of Windows under another prefix, reserved numbers, channels of Windows, and elements of
@@ -114,7 +114,7 @@ fn parse_knows_what_windows_defines() {
         )
         .replace("<channels>", "<channels><importChannel chid=\"APP\" name=\"Application\"/>")
         .replace("<x/>", "<event value=\"none\"/><level name=\"a\"/><template/>");
-    let schemas = parse(&text, SchemaSource::Manifest).unwrap();
+    let schemas = parse(&text).unwrap();
     let [stepped, plain] = &schemas[..] else { panic!("{schemas:?}") };
     assert_eq!((plain.level.value, plain.opcode.value), (2, 241));
     assert_eq!(plain.keywords, 1 << 63 | 1 << 48);
@@ -129,8 +129,8 @@ fn parse_is_lenient_for_manifests_of_sources() {
         ("inType=\"win:UInt8\"", "inType=\"win:UInt9\""),
     ] {
         let text = MANIFEST.replace(from, to);
-        assert!(parse(&text, SchemaSource::Manifest).is_err());
-        let schemas = parse(&text, SchemaSource::EventSource).unwrap();
+        assert!(parse(&text).is_err());
+        let schemas = parse_lenient(&text).unwrap();
         assert_eq!(schemas.len(), 1, "the event that is sound");
         assert_eq!(schemas[0].source, SchemaSource::EventSource);
         assert_eq!(schemas[0].provider_name, "Test-Provider");
@@ -158,7 +158,7 @@ fn parse_takes_display_messages_as_names() {
             "<string id=\"red\" value=\"red\"/><string id=\"loud\" value=\"very loud\"/>\
              <string id=\"step\" value=\"one step\"/><string id=\"key\" value=\"eighth\"/>",
         );
-    let schemas = parse(&text, SchemaSource::Manifest).unwrap();
+    let schemas = parse(&text).unwrap();
     let stepped = &schemas[0];
     assert_eq!((&*stepped.level.name, &*stepped.task.name), ("very loud", "Working"));
     assert_eq!((&*stepped.opcode.name, &*stepped.channel.name), ("one step", "Test/Operational"));
@@ -166,7 +166,7 @@ fn parse_takes_display_messages_as_names() {
     let map = stepped.fields[0].map.as_ref().unwrap();
     assert_eq!(map.get(2), Some("costs $(5) or the eighth"));
     // Without messages the names are those of the elements.
-    let schemas = parse(MANIFEST, SchemaSource::Manifest).unwrap();
+    let schemas = parse(MANIFEST).unwrap();
     assert_eq!((&*schemas[0].level.name, &*schemas[0].task.name), ("Loud", "Work"));
     assert_eq!(&*schemas[1].level.name, "win:Error");
 }
@@ -178,11 +178,11 @@ fn parse_bounds_references_of_messages() {
         "<string id=\"red\" value=\"red\"/>",
         "<string id=\"red\" value=\"$(string.red)$(string.red)\"/>",
     );
-    let schemas = parse(&text, SchemaSource::Manifest).unwrap();
+    let schemas = parse(&text).unwrap();
     assert_eq!(schemas[0].fields[0].map.as_ref().unwrap().get(1), None);
     let many = "$(string.stepped)".repeat(65);
     let text = MANIFEST.replace("message=\"green\"", &format!("message=\"{many}\""));
-    let schemas = parse(&text, SchemaSource::Manifest).unwrap();
+    let schemas = parse(&text).unwrap();
     assert_eq!(schemas[0].fields[0].map.as_ref().unwrap().get(2), None);
 }
 
@@ -196,7 +196,7 @@ fn parse_reads_pattern_maps() {
     let text = MANIFEST
         .replace("   <templates>", &format!("{maps}<templates>"))
         .replace("length=\"2\"/>", "length=\"2\" map=\"Paths\"/>");
-    let schemas = parse(&text, SchemaSource::Manifest).unwrap();
+    let schemas = parse(&text).unwrap();
     let map = schemas[0].field_index("Fixed").and_then(|at| schemas[0].fields[at].map.clone());
     let map = map.unwrap();
     assert_eq!((map.kind(), map.format()), (MapKind::Patterns, "http://example.org/regex"));
@@ -208,7 +208,7 @@ fn parse_reads_pattern_maps() {
         ("name=\"^C:\"", "", "<map> needs a name"),
         (" value=\"(system)\"", "", "<map> needs a value"),
     ] {
-        let error = parse(&text.replace(from, to), SchemaSource::Manifest).unwrap_err().to_string();
+        let error = parse(&text.replace(from, to)).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");
     }
 }

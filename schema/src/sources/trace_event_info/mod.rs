@@ -28,14 +28,23 @@ const MAX_FIELDS: usize = 4096;
 pub struct Maps(HashMap<(Guid, String), Arc<ValueMap>>);
 
 impl Maps {
-    /// Takes a map record: a provider's GUID and an `EVENT_MAP_INFO` blob. Returns the provider and
-    /// the map; `None` when the record cannot be read.
-    pub fn add(&mut self, record: &[u8]) -> Option<(Guid, Arc<ValueMap>)> {
+    /// Adds the map of a record: a provider's GUID and an `EVENT_MAP_INFO` blob. `None` if the record
+    /// cannot be read.
+    pub fn add(&mut self, record: &[u8]) -> Option<ProviderMap> {
         let provider = record.guid_at(0)?;
         let map = Arc::new(parse_map(record.get(16..)?)?);
         self.0.insert((provider, map.name().to_owned()), map.clone());
-        Some((provider, map))
+        Some(ProviderMap { provider, map })
     }
+}
+
+/// A map and the provider whose events use it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProviderMap {
+    /// The provider.
+    pub provider: Guid,
+    /// The map.
+    pub map: Arc<ValueMap>,
 }
 
 /// One `EVENT_MAP_INFO` blob. Entries whose text lies outside are left out.

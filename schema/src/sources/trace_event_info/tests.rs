@@ -101,7 +101,7 @@ fn add_reads_maps_that_parse_finds() {
     map.extend("Colors \0ab \0cd\0".encode_utf16().flat_map(u16::to_le_bytes));
     blob.extend(map);
     let mut maps = Maps::default();
-    let (_, map) = maps.add(&blob).unwrap();
+    let map = maps.add(&blob).unwrap().map;
     assert_eq!(map.kind(), MapKind::Bits);
     assert_eq!(map.bits(5).collect::<Vec<_>>(), ["ab", "cd"]);
     let schema = parse(&sample(), &maps).unwrap();
@@ -124,7 +124,7 @@ fn add_reads_mof_maps_with_values_in_text() {
     }
     map.extend("M\0A\u{0}7\u{0}B\u{0}0x1F\0?\0".encode_utf16().flat_map(u16::to_le_bytes));
     record.extend(map);
-    let (_, map) = Maps::default().add(&record).unwrap();
+    let map = Maps::default().add(&record).unwrap().map;
     assert_eq!((map.name(), map.kind()), ("M", MapKind::Values));
     assert_eq!((map.get(7), map.get(0x1f)), (Some("A"), Some("B")));
     assert_eq!(map.entries().len(), 2, "what is no number says nothing");

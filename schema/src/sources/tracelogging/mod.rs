@@ -60,8 +60,22 @@ impl EventSchema {
 /// A type that is not known takes the rest of the payload as bytes, and the fields after it are
 /// left out: where they start cannot be known.
 ///
+/// ```
+/// use etl_format::Guid;
+/// use etl_schema::sources::tracelogging;
+/// use etl_schema::{EventSchema, Field, Identity, InType, SchemaSource};
+///
+/// let source = SchemaSource::TraceLogging;
+/// let mut schema = EventSchema::new(Guid::ZERO, Identity::SelfDescribing, source);
+/// schema.name = "Started".into();
+/// schema.fields = vec![Field::new("Count", InType::UInt32)];
+/// let metadata = tracelogging::build(&schema)?;
+/// assert_eq!(tracelogging::parse(Guid::ZERO, &metadata)?, schema);
+/// # Ok::<(), etl_schema::Error>(())
+/// ```
+///
 /// # Errors
-/// When the metadata is cut or contradicts itself.
+/// If the metadata is cut or contradicts itself.
 pub fn parse(provider: Guid, metadata: &[u8]) -> Result<EventSchema, Error> {
     let mut c = Cursor::new(metadata);
     let size = c.u16().ok_or_else(|| truncated(&c, "its size"))?;

@@ -199,7 +199,8 @@ fn switches_have_the_flags_of_their_version() {
         let mut payload = [0; 24];
         payload[12..15].copy_from_slice(&[reason, flags, state]);
         let mut text = Vec::new();
-        crate::render::text_fields(&mut text, &mut decoder.fields(&payload, PointerSize::P8));
+        crate::render::Renderer::new()
+            .text_fields(&mut text, &mut decoder.fields(&payload, PointerSize::P8));
         let text = String::from_utf8(text).unwrap();
         let shown = text.split(' ').filter(|field| {
             field.starts_with("OldThreadWaitR")
@@ -269,7 +270,7 @@ fn rare_events_of_the_configuration_are_decoded_by_their_structures() {
         let decoder = Registry::classic().decoder(class, Identity::Classic { opcode, version });
         let mut fields = decoder.unwrap().fields(&payload, pointers);
         let mut text = Vec::new();
-        crate::render::text_fields(&mut text, &mut fields);
+        crate::render::Renderer::new().text_fields(&mut text, &mut fields);
         assert_eq!(String::from_utf8(text).unwrap(), expected, "{hook:#06x} v{version}");
         assert!(fields.note().is_exact(), "{hook:#06x} v{version}: {:?}", fields.note());
     }

@@ -51,9 +51,9 @@ fn find_accepts_names_parts_of_names_and_guids() {
 #[cfg_attr(miri, ignore = "Miri reads the tables for many minutes")]
 fn keyword_names_splits_masks() {
     let rundown = Registry::builtin().find("rundown").unwrap();
-    let (names, rest) = rundown.keyword_names(0xb8);
-    assert_eq!(names, ["LoaderRundownKeyword", "JitRundownKeyword", "NGenRundownKeyword"]);
-    assert_eq!(rest, 0x80, "a bit that means nothing to this provider");
+    let keywords = rundown.keyword_names(0xb8);
+    assert_eq!(keywords.names, ["LoaderRundownKeyword", "JitRundownKeyword", "NGenRundownKeyword"]);
+    assert_eq!(keywords.unnamed, 0x80, "a bit that means nothing to this provider");
     assert_eq!(rundown.keyword("endrundownkeyword"), Some(0x100));
 }
 

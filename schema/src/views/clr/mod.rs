@@ -22,6 +22,55 @@ pub use items::{
 };
 use items::{AppDomainLayout, AssemblyLayout, MethodLayout, ModuleLayout};
 
+/// One of the CLR's two providers whose events have views.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ClrProvider {
+    /// `Microsoft-Windows-DotNETRuntime`.
+    Runtime,
+    /// `Microsoft-Windows-DotNETRuntimeRundown`.
+    Rundown,
+}
+
+impl ClrProvider {
+    /// The provider with this GUID; `None` for other providers.
+    ///
+    /// ```
+    /// use etl_schema::providers;
+    /// use etl_schema::views::clr::ClrProvider;
+    ///
+    /// let rundown = ClrProvider::from_guid(providers::CLR_RUNDOWN);
+    /// assert_eq!(rundown, Some(ClrProvider::Rundown));
+    /// assert_eq!(ClrProvider::from_guid(providers::KERNEL_TRACE), None);
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn from_guid(provider: Guid) -> Option<Self> {
+        const RUNTIME_BITS: u128 = u128::from_le_bytes(CLR_RUNTIME.to_bytes());
+        const RUNDOWN_BITS: u128 = u128::from_le_bytes(CLR_RUNDOWN.to_bytes());
+        match u128::from_le_bytes(provider.to_bytes()) {
+            RUNTIME_BITS => Some(ClrProvider::Runtime),
+            RUNDOWN_BITS => Some(ClrProvider::Rundown),
+            _ => None,
+        }
+    }
+
+    /// The GUID of the provider.
+    #[must_use]
+    pub const fn guid(self) -> Guid {
+        match self {
+            ClrProvider::Runtime => CLR_RUNTIME,
+            ClrProvider::Rundown => CLR_RUNDOWN,
+        }
+    }
+
+    /// Whether it is the rundown provider.
+    #[must_use]
+    #[inline]
+    pub fn is_rundown(self) -> bool {
+        self == ClrProvider::Rundown
+    }
+}
+
 /// An event of the CLR, by what it is about.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -74,8 +123,8 @@ pub struct Decoded<'a> {
     pub instance: Option<u16>,
     /// The event.
     pub event: Event<'a>,
-    /// Whether it is an event of the rundown provider.
-    pub rundown: bool,
+    /// The provider of the event.
+    pub provider: ClrProvider,
     /// Whether the payload is known to end where the fields of the shipped event end. That is found
     /// out for events for which it costs nothing; `false` for others.
     pub exact: bool,
@@ -86,37 +135,35 @@ pub struct Decoded<'a> {
 #[must_use]
 pub fn decode<'a>(record: &Record<'a>) -> Option<Decoded<'a>> {
     let header = record.event()?;
-    let rundown = rundown_of(header.provider)?;
-    let (id, version) = (header.descriptor.id, header.descriptor.version);
+    let provider = ClrProvider::from_guid(header.provider)?;
+    let descriptor = header.descriptor;
     let pointers = record.pointer_size().unwrap_or(PointerSize::P4);
-    decode_event(rundown, (id, version), record.payload(), pointers)
+    decode_event(provider, descriptor.id, descriptor.version, record.payload(), pointers)
 }
 
-/// `true` for the CLR's rundown provider, `false` for its runtime provider, `None` for others.
-#[must_use]
-#[inline]
-pub fn rundown_of(provider: Guid) -> Option<bool> {
-    const RUNTIME_BITS: u128 = u128::from_le_bytes(CLR_RUNTIME.to_bytes());
-    const RUNDOWN_BITS: u128 = u128::from_le_bytes(CLR_RUNDOWN.to_bytes());
-    match u128::from_le_bytes(provider.to_bytes()) {
-        RUNTIME_BITS => Some(false),
-        RUNDOWN_BITS => Some(true),
-        _ => None,
-    }
-}
-
-/// Decodes the payload of an event (id and version) of the rundown provider, or of the runtime
-/// provider; `None` for a payload that is too short for its event.
+/// Decodes the payload of an event; `None` for a payload that is too short for its event.
+///
+/// ```
+/// use etl_format::constants::PointerSize;
+/// use etl_schema::views::clr::{self, ClrProvider, Event};
+///
+/// // MethodJittingStarted begins with the id of the method.
+/// let payload = [&0x7ff0u64.to_le_bytes()[..], &[0; 24]].concat();
+/// let decoded = clr::decode_event(ClrProvider::Runtime, 145, 1, &payload, PointerSize::P8);
+/// let event = decoded.map(|decoded| decoded.event);
+/// assert!(matches!(event, Some(Event::JitStart(0x7ff0))));
+/// ```
 #[must_use]
 #[inline]
 pub fn decode_event<'a>(
-    rundown: bool,
-    (id, version): (u16, u8),
+    provider: ClrProvider,
+    id: u16,
+    version: u8,
     payload: &'a [u8],
     pointers: PointerSize,
 ) -> Option<Decoded<'a>> {
-    let Some((event, known)) = events(rundown).event(id, version, pointers) else {
-        return Some(Decoded { instance: None, event: Event::Other, rundown, exact: false });
+    let Some((event, known)) = events(provider).event(id, version, pointers) else {
+        return Some(Decoded { instance: None, event: Event::Other, provider, exact: false });
     };
     let layout = &event.layout;
     let u64 = |at: &Position| layout.read(payload, *at);
@@ -180,20 +227,20 @@ pub fn decode_event<'a>(
         Kind::DomainModule(..) | Kind::Assembly(..) | Kind::JitStart(_) => return None,
     };
     let instance = instance.or_else(|| layout.read(payload, event.instance));
-    Some(Decoded { instance, event: decoded, rundown, exact })
+    Some(Decoded { instance, event: decoded, provider, exact })
 }
 
 /// Whether an event (by id) is the call stack of the previous event of its thread.
 #[must_use]
-pub fn is_stack(rundown: bool, id: u16) -> bool {
-    newest(rundown, id).is_some_and(|event| matches!(event.kind, Kind::Stack(_)))
+pub fn is_stack(provider: ClrProvider, id: u16) -> bool {
+    newest(provider, id).is_some_and(|event| matches!(event.kind, Kind::Stack(_)))
 }
 
 /// For a map from IL to native code, how to check that a payload ends where its fields do; `None`
-/// for other events, by provider, id and version.
+/// for other events.
 #[must_use]
-pub fn il_map_size(rundown: bool, (id, version): (u16, u8)) -> Option<IlMapSize> {
-    let (event, known) = events(rundown).event(id, version, PointerSize::P8)?;
+pub fn il_map_size(provider: ClrProvider, id: u16, version: u8) -> Option<IlMapSize> {
+    let (event, known) = events(provider).event(id, version, PointerSize::P8)?;
     let Kind::IlMap([_, count]) = event.kind else { return None };
     known.then_some(IlMapSize { layout: &event.layout, count })
 }
@@ -234,8 +281,8 @@ pub struct PlainEvent {
 /// Whether an event (by id) is one from which [`decode_event`] reads no identity of an object.
 #[must_use]
 #[inline]
-pub fn plain_event(rundown: bool, id: u16) -> Option<PlainEvent> {
-    match newest(rundown, id).map(|event| &event.kind) {
+pub fn plain_event(provider: ClrProvider, id: u16) -> Option<PlainEvent> {
+    match newest(provider, id).map(|event| &event.kind) {
         None => Some(PlainEvent { min_size: 0, is_il_map: false }),
         Some(Kind::IlMap(_)) => Some(PlainEvent { min_size: size_of::<u64>(), is_il_map: true }),
         Some(_) => None,
@@ -342,9 +389,10 @@ impl EventLayout {
 
 /// The events of one of the two providers that have a view, by id.
 #[inline]
-fn events(rundown: bool) -> &'static Catalogue<EventLayout> {
+fn events(provider: ClrProvider) -> &'static Catalogue<EventLayout> {
     static ALL: LazyLock<[Catalogue<EventLayout>; 2]> = LazyLock::new(|| {
-        [CLR_RUNTIME, CLR_RUNDOWN].map(|provider| {
+        [ClrProvider::Runtime, ClrProvider::Rundown].map(|provider| {
+            let provider = provider.guid();
             let registry = Registry::builtin();
             let entry = |id, version| registry.entry(provider, Identity::Modern { id, version });
             let events = registry.provider(provider).map_or(&[][..], |p| &p.events);
@@ -356,12 +404,15 @@ fn events(rundown: bool) -> &'static Catalogue<EventLayout> {
             Catalogue::new(ids, entry, EventLayout::new)
         })
     });
-    let [runtime, of_rundown] = &*ALL;
-    if rundown { of_rundown } else { runtime }
+    let [runtime, rundown] = &*ALL;
+    match provider {
+        ClrProvider::Runtime => runtime,
+        ClrProvider::Rundown => rundown,
+    }
 }
 
 /// The layout of the newest version of an event.
 #[inline]
-fn newest(rundown: bool, id: u16) -> Option<&'static EventLayout> {
-    events(rundown).event(id, u8::MAX, PointerSize::P8).map(|(event, _)| event)
+fn newest(provider: ClrProvider, id: u16) -> Option<&'static EventLayout> {
+    events(provider).event(id, u8::MAX, PointerSize::P8).map(|(event, _)| event)
 }

@@ -14,9 +14,9 @@ mod undone;
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_format::read::{Options, Order, Record, Trace};
+use etl_schema::Field;
 use etl_schema::decode::{Fields, Value};
 use etl_schema::store::SchemaStore;
-use etl_schema::{EventSchema, Field};
 use etl_test_support::{needs, trace};
 
 /// Traces with a baseline, and the minimum number of compared fields.
@@ -136,7 +136,7 @@ fn compare(line: &Line, event: &Event<'_>) -> Comparison {
         } else {
             let value = found.map(|(field, value)| {
                 let mut out = Vec::new();
-                etl_schema::render::text_value(&mut out, field, value);
+                etl_schema::render::Renderer::new().text_value(&mut out, field, value);
                 String::from_utf8_lossy(&out).into_owned()
             });
             result.different.push(format!("{name}={text}, decoded as {value:?}"));
@@ -145,8 +145,8 @@ fn compare(line: &Line, event: &Event<'_>) -> Comparison {
     result
 }
 
-fn decoded<'a>(described: Option<(&'a EventSchema, Fields<'a>)>) -> Vec<(&'a Field, Value<'a>)> {
-    described.map(|(_, fields)| fields.collect()).unwrap_or_default()
+fn decoded(fields: Option<Fields<'_>>) -> Vec<(&Field, Value<'_>)> {
+    fields.map(Iterator::collect).unwrap_or_default()
 }
 
 #[needs(traces)]

@@ -1,4 +1,5 @@
 use etl_format::read::{Options, Order, Trace};
+use etl_schema::render::Renderer;
 use etl_schema::store::SchemaStore;
 use etl_schema::testing::snapshot::Snapshot;
 
@@ -10,15 +11,15 @@ fn methods(trace: &[u8]) -> etl_format::Result<Vec<String>> {
     let mut out = Vec::new();
     while let Some(record) = records.next_record()? {
         store.learn(&record);
-        if let Some((schema, fields)) = store.fields(&record)
-            && schema.name.starts_with("MethodLoadVerbose")
+        if let Some(fields) = store.fields(&record)
+            && fields.schema().name.starts_with("MethodLoadVerbose")
         {
             let wanted = ["MethodNamespace", "MethodName", "MethodSize"];
             let found = fields.filter(|(field, _)| wanted.contains(&&*field.name));
             let values: Vec<String> = found
                 .map(|(field, value)| {
                     let mut text = Vec::new();
-                    etl_schema::render::unquoted_value(&mut text, field, value);
+                    Renderer::new().unquoted_value(&mut text, field, value);
                     String::from_utf8_lossy(&text).into_owned()
                 })
                 .collect();

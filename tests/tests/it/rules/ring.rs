@@ -59,7 +59,7 @@ fn samples_of_a_ring_find_their_process_by_any_event_of_the_thread() {
     while let Some(record) = records.next_record().unwrap() {
         match record.hook() {
             Some(hook::SAMPLE) => {
-                *samples.entry(kernel::sample(&record).unwrap().1).or_default() += 1
+                *samples.entry(kernel::sample(&record).unwrap().tid).or_default() += 1
             }
             Some(id) => assert_ne!(id >> 8, hook::THREAD_START >> 8, "a thread's start is left"),
             None => named.extend(record.event().map(|header| header.thread_id)),

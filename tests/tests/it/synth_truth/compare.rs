@@ -177,9 +177,10 @@ impl Frame<'_> {
             assert!(record.payload().ends_with(piece), "{place}");
             return;
         }
-        let Some((schema, fields)) = self.store.fields(record) else {
+        let Some(fields) = self.store.fields(record) else {
             panic!("{place}: no schema");
         };
+        let schema = fields.schema();
         let found: Vec<(String, Plain)> = fields
             .map(|(field, value)| (field.name.to_string(), plain(&OwnedValue::from(value))))
             .collect();

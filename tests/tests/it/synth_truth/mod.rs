@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use compare::{Frame, timestamp};
 use etl_format::constants::LogFileMode;
 use etl_format::read::{Header, Options, Order, Record, Records, Trace};
-use etl_schema::store::{SchemaStore, StoreLimits};
+use etl_schema::store::SchemaStore;
 use etl_synth::model::{Fault, ProviderKind, Scenario};
 use etl_synth::truth::{BufferOutcome, InMemoryTruth, KnownEvent};
 use etl_synth::{MemoryFileSystem, SECOND};
@@ -50,7 +50,7 @@ fn descriptions(made: &Simulated, file: &str) -> u64 {
 /// A store that knows the events of a scenario. Traces do not contain the schemas of manifests and
 /// of classic events.
 fn store(scenario: &Scenario) -> SchemaStore {
-    let mut store = SchemaStore::new(StoreLimits::default()).with_windows_tables();
+    let mut store = SchemaStore::new();
     let elsewhere = [ProviderKind::Manifest, ProviderKind::Classic, ProviderKind::Wpp];
     let known_elsewhere = scenario.providers.iter().filter(|p| elsewhere.contains(&p.kind));
     store.add_schemas(known_elsewhere.flat_map(|p| p.events.clone()));
