@@ -16,7 +16,7 @@ cd "$(dirname "$0")/.."
 rev=$1
 shift
 packages=("$@")
-[ ${#packages[@]} -gt 0 ] || packages=(etl-format etl-providers etl-schema etl-control etl-events etl-tools etl-synth etl-analysis etl-symbols etl-verify etl-export)
+[ ${#packages[@]} -gt 0 ] || packages=(etl-format etl-providers etl-schema etl-control etl-events etl-tools etl-synth etl-analysis etl-verify etl-export)
 
 old=$(mktemp -d)
 trap 'rm -rf "$old"' EXIT

@@ -12,6 +12,7 @@
 
 #[macro_use]
 mod accessors;
+#[doc(hidden)]
 pub mod address;
 pub mod behavior;
 mod buffers;
@@ -22,10 +23,13 @@ mod join;
 pub mod loss;
 pub mod machine;
 mod observe;
+mod observers;
 mod open;
 mod owner;
 mod owner_counts;
 mod owners;
+#[cfg(feature = "pdb")]
+pub mod pdb;
 pub mod profile;
 mod run;
 mod scan;
@@ -34,9 +38,17 @@ mod steps;
 pub mod symbols;
 
 pub use error::{Error, Result};
-pub use machine::{Change, ClrEvent, Life, Machine, StateObserver};
-pub use observe::{EventKind, EventRef, Frames, Joins, Observer, RecordObserver, Sample, Stack};
-pub use open::OpenOperations;
+/// Named by the macro [`observers!`].
+#[doc(hidden)]
+pub use etl_format::read::Record;
+pub use machine::Machine;
+pub use machine::changes::{Change, Life};
+#[doc(hidden)]
+pub use machine::changes::{ClrEvent, StateObserver};
+#[doc(hidden)]
+pub use observe::RecordObserver;
+pub use observe::{EventKind, EventRef, Frames, Joins, Observer, Sample, Stack};
+pub use open::{OpenOperations, Scope};
 pub use owner::owner;
 pub use owner_counts::OwnerCounts;
 pub use run::{Analysis, MachineBuilder, Recording};

@@ -11,6 +11,12 @@ use etl_format::read::{BufferEntry, Damage, Note, Source, Trace};
 use serde::Serialize;
 
 /// What was lost.
+///
+/// ```
+/// use etl_analysis::loss::LossKind;
+///
+/// assert_eq!(LossKind::BuffersLost.message(), "a buffer was lost");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -43,6 +49,14 @@ impl LossKind {
 }
 
 /// A loss.
+///
+/// ```
+/// use etl_analysis::Machine;
+///
+/// fn is_complete(machine: &Machine, from: i64, to: i64) -> bool {
+///     !machine.losses().iter().any(|loss| loss.touches(Some(from), Some(to)))
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Loss {
     /// First timestamp of the span it happened in; `None` for the beginning.
@@ -101,12 +115,12 @@ impl Passed {
     }
 }
 
-/// The losses that a file reports, of a session that begins in `session`, with timestamps as they
-/// are mapped by `at`.
-#[must_use]
-pub fn of_file<S: Source>(
+/// The losses that a file reports. `source` is its index, `session` is the index of the first file
+/// of its session, and `at` maps its timestamps.
+pub(crate) fn of_file<S: Source>(
     trace: &Trace<S>,
-    (source, session): (usize, usize),
+    source: usize,
+    session: usize,
     at: impl Fn(i64) -> i64,
 ) -> Vec<Loss> {
     let mut streams: Vec<&BufferEntry> = trace.buffers().iter().filter(|b| !b.rebuilt).collect();
@@ -181,7 +195,7 @@ fn is_first<S: Source>(trace: &Trace<S>, buffer: &BufferEntry) -> bool {
 
 /// The buffers of a file as damage is placed among them.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
+pub(crate) struct Surroundings {
     /// By offset.
     by_place: Vec<BufferEntry>,
     /// Processors and first timestamps of those that were not rebuilt, sorted.
@@ -190,7 +204,6 @@ pub struct Surroundings {
 
 impl Surroundings {
     /// Sorts the buffers of a file.
-    #[must_use]
     pub fn new(buffers: &[BufferEntry]) -> Self {
         let timestamped = buffers.iter().filter(|b| b.first_timestamp != i64::MIN);
         let mut by_place: Vec<_> = timestamped.copied().collect();
@@ -202,12 +215,13 @@ impl Surroundings {
     }
 }
 
-/// The loss that damage of a file means: what stood between the buffers around it.
-#[must_use]
-pub fn of_damage(
+/// The loss that damage of a file means: what stood between the buffers around it. `source`,
+/// `session` and `at` as for [`of_file`].
+pub(crate) fn of_damage(
     damage: &Damage,
     buffers: &Surroundings,
-    (source, session): (usize, usize),
+    source: usize,
+    session: usize,
     at: impl Fn(i64) -> i64,
 ) -> Loss {
     let Surroundings { by_place, by_time } = buffers;
@@ -238,7 +252,7 @@ pub fn of_damage(
 mod tests {
     use etl_format::read::Options;
     use etl_format::write::record::PerfInfo;
-    use etl_format::write::{File, FileHeader, Session, SessionConfig};
+    use etl_format::write::{FileHeader, Session, SessionConfig};
 
     use super::*;
 
@@ -252,26 +266,17 @@ mod tests {
             processors: 1,
             ..FileHeader::new()
         });
-        let file = File::new(std::io::Cursor::new(Vec::new()));
-        let mut session = Session::create(file, config).unwrap();
+        let mut session = Session::in_memory(config).unwrap();
         let mut write = |timestamp, flags| {
             session.carry_losses(0, flags).unwrap();
-            let record = PerfInfo {
-                pointer_size: etl_format::constants::PointerSize::P8,
-                version: 2,
-                hook: 0x0f2e,
-                timestamp,
-                pebs_index: None,
-                counters: &[],
-                payload: &[],
-            };
+            let record = PerfInfo::new(0x0f2e, timestamp);
             session.write(0, &record).unwrap();
         };
         write(10, BufferFlags(0));
         write(20, BufferFlags::BUFFER_LOST);
         write(30, BufferFlags::BUFFER_LOST);
         write(40, BufferFlags::EVENTS_LOST);
-        session.close(Some(50)).unwrap().0.into_inner().into_inner()
+        session.close(Some(50)).unwrap().0
     }
 
     #[test]
@@ -279,7 +284,7 @@ mod tests {
         let unplaced = |mode, name, buffers_lost| {
             let file = lossy(mode, name, buffers_lost);
             let trace = Trace::open(&file[..], &Options::default()).unwrap();
-            let losses = of_file(&trace, (0, 0), |at| at);
+            let losses = of_file(&trace, 0, 0, |at| at);
             let unplaced = losses.iter().filter(|loss| (loss.from, loss.to) == (None, None));
             (losses.len(), unplaced.map(|loss| loss.what).collect::<Vec<_>>())
         };

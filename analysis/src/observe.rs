@@ -12,6 +12,33 @@ use crate::machine::{Change, Machine};
 /// Samples and stacks come once they are complete, so later than the events they belong to, and in
 /// the order of these events. The machine is ahead of them by then: what it knows of the past, such
 /// as the process of a thread, is part of what they bring along.
+///
+/// ```no_run
+/// use etl_analysis::{Analysis, Joins, Machine, Observer, Recording, Sample};
+///
+/// /// Counts samples of the kernel.
+/// #[derive(Default)]
+/// struct KernelSamples(u64);
+///
+/// impl Observer for KernelSamples {
+///     const JOINS: Joins = Joins::Samples;
+///
+///     fn sample(&mut self, _: &Machine, sample: &Sample<'_>) {
+///         self.0 += u64::from(!sample.frames.kernel.is_empty());
+///     }
+///
+///     fn restart(&mut self) {
+///         self.0 = 0;
+///     }
+/// }
+///
+/// let bytes = std::fs::read("trace.etl")?;
+/// let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+/// let mut samples = KernelSamples::default();
+/// Analysis::new().run(&mut recording, &mut samples)?;
+/// println!("{} samples with a stack in the kernel", samples.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Observer {
     /// What it is shown joined with its stack.
     const JOINS: Joins = Joins::All;
@@ -51,6 +78,13 @@ pub trait Observer {
 }
 
 /// Which events are joined with their stacks: the more, the longer it takes.
+///
+/// ```
+/// use etl_analysis::Joins;
+///
+/// assert_eq!(Joins::Samples.and(Joins::Kernel), Joins::Kernel);
+/// assert!(Joins::All.has(Joins::Samples));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Joins {
     /// None; samples are not shown either.
@@ -191,6 +225,13 @@ pub struct EventRef {
 }
 
 /// What kind of event a record is.
+///
+/// ```
+/// use etl_analysis::EventKind;
+///
+/// assert_eq!(EventKind::Kernel { hook: 0xf2e }.hook(), Some(0xf2e));
+/// assert_eq!(EventKind::Other.hook(), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum EventKind {

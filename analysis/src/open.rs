@@ -6,12 +6,44 @@ use foldhash::HashMap;
 
 use crate::loss::Loss;
 
+/// The records among which an operation ends: a loss of such records may hide the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Scope {
+    session: usize,
+    processor: Option<u16>,
+}
+
+impl Scope {
+    /// The records of a session: its [number](crate::EventRef::session) in the recording.
+    #[must_use]
+    pub fn session(session: usize) -> Self {
+        Scope { session, processor: None }
+    }
+
+    /// The records of one processor of a session.
+    #[must_use]
+    pub fn processor(session: usize, processor: u16) -> Self {
+        Scope { session, processor: Some(processor) }
+    }
+}
+
 /// Operations that began and have not ended, by key.
 ///
-/// A loss drops those whose ends may be among what is missing. It does not visit them: a trace may
-/// have as many losses as operations. Each has a scope, its session and processor, and a loss
-/// ends scopes. An operation of an ended scope is dropped when its key is used again, or with
-/// others once they are the most.
+/// A loss drops the operations whose ends may be missing. It does not visit them: a trace may have
+/// as many losses as operations. Each operation has a [`Scope`], and a loss ends scopes. An
+/// operation of an ended scope is dropped when its key is used again, or with others once most
+/// operations are of ended scopes.
+///
+/// ```
+/// use etl_analysis::{OpenOperations, Scope};
+///
+/// let mut requests = OpenOperations::default();
+/// // A request of 4096 bytes begins in the first session.
+/// requests.begin("request 1", Scope::session(0), 4096);
+/// assert_eq!(requests.len(), 1);
+/// assert_eq!(requests.end(&"request 1"), Some(4096));
+/// assert_eq!(requests.end(&"request 1"), None);
+/// ```
 #[derive(Clone, Debug)]
 pub struct OpenOperations<K, V> {
     /// With the number of the scope in which each began.
@@ -53,15 +85,10 @@ impl<K: Hash + Eq, V> OpenOperations<K, V> {
         self.scopes.is_open(*scope).then_some(value)
     }
 
-    /// An operation begins in a session. Only records of `processor` can end it; `None` stands for
-    /// any. Returns the operation that it replaces.
-    pub fn begin(
-        &mut self,
-        key: K,
-        (session, processor): (usize, Option<u16>),
-        value: V,
-    ) -> Option<V> {
-        let scope = self.scopes.begin(session, processor);
+    /// An operation begins, and ends with a record of `scope`. Returns the operation that it
+    /// replaces.
+    pub fn begin(&mut self, key: K, scope: Scope, value: V) -> Option<V> {
+        let scope = self.scopes.begin(scope);
         self.count += 1;
         let before = self.all.insert(key, (scope, value));
         self.still_open(before)
@@ -73,8 +100,8 @@ impl<K: Hash + Eq, V> OpenOperations<K, V> {
         self.still_open(before)
     }
 
-    /// An operation belongs to another session or processor from now on.
-    pub fn change_scope(&mut self, key: K, scope: (usize, Option<u16>)) {
+    /// An operation ends with a record of another scope from now on.
+    pub fn change_scope(&mut self, key: K, scope: Scope) {
         if let Some(value) = self.end(&key) {
             self.begin(key, scope, value);
         }
@@ -128,7 +155,8 @@ struct Scopes {
 
 impl Scopes {
     /// An operation begins. Returns the number of its scope.
-    fn begin(&mut self, session: usize, processor: Option<u16>) -> usize {
+    fn begin(&mut self, scope: Scope) -> usize {
+        let Scope { session, processor } = scope;
         let (next, place) = (self.counts.len(), place(processor));
         if self.current.len() <= session {
             self.current.resize(session + 1, Vec::new());
@@ -210,7 +238,7 @@ mod tests {
                 match what {
                     0..=2 => {
                         let before = naive.insert(key, (session, processor, number));
-                        let replaced = open.begin(key, (session, processor), number);
+                        let replaced = open.begin(key, Scope { session, processor }, number);
                         prop_assert_eq!(replaced, before.map(|before| before.2));
                     }
                     3 | 4 => {
@@ -242,11 +270,11 @@ mod tests {
         const LOSSES: u32 = 100_000;
         let mut open: OpenOperations<u32, ()> = OpenOperations::default();
         for key in 0..OPEN {
-            open.begin(key, (0, None), ());
+            open.begin(key, Scope::session(0), ());
         }
         let (mut visited, mut most) = (0, 0);
         for key in OPEN..OPEN + LOSSES {
-            open.begin(key, (1, None), ());
+            open.begin(key, Scope::session(1), ());
             let before = open.all.len();
             assert_eq!(open.give_up(&loss(1, None)), 1);
             // Those that were given up before are dropped only where all are visited.

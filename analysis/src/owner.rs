@@ -31,8 +31,8 @@ pub(crate) fn known(id: Option<u32>) -> Option<u32> {
 pub(crate) fn stated(record: &Record<'_>) -> (Option<u32>, Option<u32>) {
     match record.hook() {
         Some(hook::SAMPLE) => {
-            if let Some(sample) = kernel::sample(record) {
-                return (None, Some(sample.tid));
+            if let Some(kernel::Sample { tid, .. }) = kernel::sample(record) {
+                return (None, Some(tid));
             }
         }
         Some(hook::STACK) => {

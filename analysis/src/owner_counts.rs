@@ -218,12 +218,11 @@ impl OwnerCounts {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Cursor;
 
-    use etl_format::constants::{PointerSize, hook};
+    use etl_format::constants::hook;
     use etl_format::read::Order;
     use etl_format::write::record::{PerfInfo, System};
-    use etl_format::write::{File, FileHeader, Session, SessionConfig};
+    use etl_format::write::{FileHeader, Session};
 
     use super::*;
     use crate::Analysis;
@@ -234,8 +233,7 @@ mod tests {
     /// is sampled on the other processor.
     fn trace(pids: &[u32]) -> Vec<u8> {
         let header = FileHeader { processors: CPUS as u32, ..FileHeader::new() };
-        let file = File::new(Cursor::new(Vec::new()));
-        let mut session = Session::create(file, SessionConfig::new(header)).unwrap();
+        let mut session = Session::in_memory(header).unwrap();
         for (at, &pid) in pids.iter().enumerate() {
             let tid = pid + 4;
             let name = format!("{at}.exe\0\0\0");
@@ -250,46 +248,17 @@ mod tests {
             ];
             for (step, (hook, process_id, payload)) in (0i64..).zip(events) {
                 let timestamp = 2_000 + 100 * at as i64 + 10 * step;
-                let pointer_size = PointerSize::P8;
                 if hook == hook::SAMPLE {
                     let payload = [&[0; 8][..], &tid.to_le_bytes(), &[0; 4]].concat();
-                    let (pebs_index, counters, payload) = (None, &[][..], &payload[..]);
-                    let version = 2;
-                    session
-                        .write(
-                            1,
-                            &PerfInfo {
-                                pointer_size,
-                                version,
-                                hook,
-                                timestamp,
-                                pebs_index,
-                                counters,
-                                payload,
-                            },
-                        )
-                        .unwrap();
+                    let sample = PerfInfo::new(hook, timestamp).payload(&payload);
+                    session.write(1, &sample).unwrap();
                     continue;
                 }
-                let (version, thread_id, cpu_times) = (3, 4, Some((0, 0)));
-                session
-                    .write(
-                        0,
-                        &System {
-                            pointer_size,
-                            version,
-                            hook,
-                            thread_id,
-                            process_id,
-                            timestamp,
-                            cpu_times,
-                            payload,
-                        },
-                    )
-                    .unwrap();
+                let event = System::new(hook, timestamp).version(3).process(process_id, 4);
+                session.write(0, &event.payload(payload)).unwrap();
             }
         }
-        session.close(None).unwrap().0.into_inner().into_inner()
+        session.finish().unwrap()
     }
 
     /// Names with counts of events.

@@ -40,6 +40,7 @@ impl Analysis {
     ///
     /// # Errors
     /// As [`Analysis::run`].
+    #[doc(hidden)]
     pub fn run_for_owners<S: Source>(
         &self,
         recording: &mut Recording<S>,

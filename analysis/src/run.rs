@@ -14,6 +14,23 @@ use crate::{Error, Result};
 
 /// One or several files that are read as one recording: the runtime session's and the rundown's,
 /// for example, that have not been merged.
+///
+/// ```no_run
+/// use std::fs::File;
+///
+/// use etl_analysis::Recording;
+/// use etl_format::read::FileSource;
+///
+/// let mut files = Vec::new();
+/// for name in ["kernel.etl", "clr.etl"] {
+///     files.push((FileSource::new(File::open(name)?)?, name));
+/// }
+/// let recording = Recording::open(files)?;
+/// for (trace, name) in recording.files() {
+///     println!("{name}: {} buffers", trace.buffers().len());
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Recording<S: Source> {
     files: Vec<(Trace<S>, String)>,
@@ -81,6 +98,26 @@ impl<S: Source> Recording<S> {
 }
 
 /// Reads a recording into a [`Machine`].
+///
+/// Writes a trace in memory and reads it. For a recorded trace, use `std::fs::read`:
+///
+/// ```
+/// use std::io::Cursor;
+///
+/// use etl_analysis::{Analysis, Recording};
+/// use etl_format::write::{File, FileHeader, Session, SessionConfig};
+///
+/// let header = FileHeader { start_time: 132_000_000_000_000_000, ..FileHeader::new() };
+/// let file = File::new(Cursor::new(Vec::new()));
+/// let (file, _) = Session::create(file, SessionConfig::new(header))?.close(None)?;
+/// let bytes: Vec<u8> = file.into_inner().into_inner();
+///
+/// let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+/// let machine = Analysis::new().names(true).threads(2).run(&mut recording, &mut ())?;
+/// assert_eq!(machine.records(), 1, "the header event is the only record");
+/// assert!(machine.losses().is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Analysis {
     threads: usize,
@@ -177,6 +214,7 @@ impl Analysis {
     ///
     /// # Errors
     /// As [`Analysis::run`].
+    #[doc(hidden)]
     pub fn run_split<S: Source>(
         &self,
         recording: &mut Recording<S>,
@@ -278,8 +316,8 @@ impl Analysis {
             }
             for damage in reader.damage() {
                 let at = |raw| timeline.timestamp(source, raw);
-                let file = (source, machine.session_of(source));
-                let loss = loss::of_damage(damage, buffers, file, at);
+                let session = machine.session_of(source);
+                let loss = loss::of_damage(damage, buffers, source, session, at);
                 let processor = loss.processor;
                 machine.losses.push(loss);
                 if let Some(file) = machine.files.get_mut(source) {
@@ -310,6 +348,22 @@ pub(crate) struct Pass<'p> {
 
 /// Keeps a [`Machine`] of records that the caller reads: all of a trace or some of them, in time
 /// order. No addresses are counted.
+///
+/// ```no_run
+/// use etl_analysis::files::Timeline;
+/// use etl_analysis::MachineBuilder;
+/// use etl_format::read::{Options, Order, Trace};
+///
+/// let bytes = std::fs::read("trace.etl")?;
+/// let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
+/// let mut builder = MachineBuilder::new(Timeline::new(vec![trace.clock()]), false);
+/// let mut records = trace.records(Order::Time)?;
+/// while let Some(record) = records.next_record()? {
+///     builder.record(&record, 0, &mut ());
+/// }
+/// println!("{} processes", builder.build().processes().len());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct MachineBuilder {
     machine: Machine,

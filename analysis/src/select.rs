@@ -12,6 +12,17 @@ use crate::run::Recording;
 use crate::{Error, Result};
 
 /// Selects processes of a machine.
+///
+/// ```
+/// use etl_analysis::{Machine, ProcessSelector, UnknownProcess};
+///
+/// /// The processes `Orders.exe`, and the processes that they started.
+/// fn orders(machine: &Machine) -> Result<Vec<&str>, UnknownProcess> {
+///     let selected = ProcessSelector::new(["Orders"]).children(true).select(machine)?;
+///     let processes = selected.iter().filter_map(|&index| machine.processes().get(index));
+///     Ok(processes.map(|process| process.name()).collect())
+/// }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessSelector {
     names: Vec<String>,

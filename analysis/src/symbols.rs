@@ -26,14 +26,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use etl_schema::views::Pdb;
+mod functions;
+
 use std::fmt;
+
+use etl_format::file_name;
+use etl_schema::views::Pdb;
 
 use crate::Machine;
 use crate::address::{History, Range, Tag};
 use crate::machine::Holders;
 use crate::machine::images::ImageId;
 use crate::machine::names::{ClrKey, ModuleNames, Names, tier_of};
+
+pub use functions::{Function, FunctionNames, FunctionOffset, SourceLine};
 
 /// What is at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +125,32 @@ pub struct Image<'a> {
     pub pdb: Option<Pdb>,
 }
 
+impl<'a> Method<'a> {
+    /// Its full name, `Namespace.Type.Method`; its metadata token if no event names it.
+    #[must_use]
+    pub fn label(&self) -> MethodLabel<'a> {
+        MethodLabel { namespace: self.namespace, name: self.name, token: self.token }
+    }
+}
+
+/// The full name of a method, from [`Method::label`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MethodLabel<'a> {
+    namespace: &'a str,
+    name: &'a str,
+    token: u32,
+}
+
+impl fmt::Display for MethodLabel<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.namespace, self.name) {
+            ("", "") => write!(f, "{:#010x}", self.token),
+            ("", name) => f.write_str(name),
+            (namespace, name) => write!(f, "{namespace}.{name}"),
+        }
+    }
+}
+
 impl<'a> Symbol<'a> {
     /// File name of the module or of the image; `?` where it is not known.
     #[must_use]
@@ -127,7 +159,10 @@ impl<'a> Symbol<'a> {
             Symbol::Method(method) => method.module.map_or("", |module| module.path),
             Symbol::Image(image) => image.path,
         };
-        path.rsplit(['\\', '/']).next().filter(|name| !name.is_empty()).unwrap_or("?")
+        match file_name(path) {
+            "" => "?",
+            name => name,
+        }
     }
 }
 
@@ -136,11 +171,7 @@ impl fmt::Display for Symbol<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = self.file_name();
         match self {
-            Symbol::Method(m) => match (m.namespace, m.name) {
-                ("", "") => write!(f, "{file}!{:#010x}", m.token),
-                ("", name) => write!(f, "{file}!{name}"),
-                (namespace, name) => write!(f, "{file}!{namespace}.{name}"),
-            },
+            Symbol::Method(method) => write!(f, "{file}!{}", method.label()),
             Symbol::Image(image) => write!(f, "{file}+{:#x}", image.offset),
         }
     }
@@ -162,6 +193,17 @@ impl Machine {
 pub type Times = (Option<i64>, Option<i64>);
 
 /// Finds what is at addresses.
+///
+/// ```
+/// use etl_analysis::Machine;
+///
+/// /// The methods of a process, by the addresses at which their code begins.
+/// fn methods(machine: &Machine, process: usize) -> Vec<(u64, String)> {
+///     let symbols = machine.symbols();
+///     let methods = symbols.methods().filter(|(owner, _)| *owner == process);
+///     methods.map(|(_, method)| (method.start, method.label().to_string())).collect()
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Symbols<'a> {
     machine: &'a Machine,

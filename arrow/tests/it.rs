@@ -26,10 +26,10 @@ use etl_events::filter::Filter;
 use etl_events::rows::{Format, RowWriter};
 use etl_events::schemas::SchemasOfTraces;
 use etl_events::survey::Survey;
-use etl_format::constants::{EventFlags, EventProperties, PointerSize};
+use etl_format::constants::EventFlags;
 use etl_format::read::{FileSource, Options as ReadOptions, Order, OrderCheck, Source, Trace};
 use etl_format::write::record::{Event, EventDescriptor};
-use etl_format::write::{self, FileHeader, Session, SessionConfig};
+use etl_format::write::{FileHeader, Session};
 use etl_format::{Clock, Guid, Ticks, TimeRange};
 use etl_schema::store::SchemaStore;
 use etl_test_support::{needs, trace, traces};
@@ -131,29 +131,18 @@ fn described(fields: &str, [before, after]: [&[u8]; 2]) -> Vec<u8> {
     );
     let manifest = [&[1, 1, 0, 0x5b, 1, 0, 0, 0], text.as_bytes()].concat();
     let header = FileHeader { start_time: 133_000_000_000_000_000, ..FileHeader::new() };
-    let file = write::File::new(Cursor::new(Vec::new()));
-    let mut session = Session::create(file, SessionConfig::new(header)).unwrap();
+    let mut session = Session::in_memory(header).unwrap();
     for (timestamp, id, payload) in
         [(2_000, 7, before), (2_001, 0xfffe, &manifest), (2_002, 7, after)]
     {
-        let event = Event {
-            pointer_size: PointerSize::P8,
-            flags: EventFlags(0x40),
-            properties: EventProperties(0),
-            thread_id: 1,
-            process_id: 4,
-            timestamp,
-            provider,
-            descriptor: EventDescriptor { id, ..EventDescriptor::default() },
-            kernel_time: 0,
-            user_time: 0,
-            activity: Guid::ZERO,
-            extended: &[],
-            payload,
-        };
+        let event =
+            Event::new(provider, EventDescriptor { id, ..EventDescriptor::default() }, timestamp)
+                .flags(EventFlags(0x40))
+                .process(4, 1)
+                .payload(payload);
         session.write(0, &event).unwrap();
     }
-    session.close(None).unwrap().0.into_inner().into_inner()
+    session.finish().unwrap()
 }
 
 #[test]

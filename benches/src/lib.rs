@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::{fmt, fs};
 
 use etl_format::compress::{self, Effort};
-use etl_format::constants::{CompressionFormat, EventFlags, EventProperties, LogFileMode};
+use etl_format::constants::{CompressionFormat, LogFileMode};
 use etl_format::constants::{PointerSize, hook};
 use etl_format::read::{Options, Order, Record, Records, Trace};
 use etl_format::rewrite::merge::Merger;
@@ -73,7 +73,8 @@ fn simulated() -> Vec<u8> {
     let script = Script::new("big", &text).parameters([("until", "1.6s"), ("stop", "3s")]);
     let scenario = script.parse().expect("the scenario is valid");
     let files = Simulation::new(&scenario).run_in_memory().expect("the scenario runs");
-    files.into_iter().find(|(name, _)| name == "big.etl").expect("it writes this file").1
+    let big = files.into_iter().find(|file| file.name == "big.etl");
+    big.expect("it writes this file").bytes
 }
 
 fn compressed(plain: &[u8]) -> Vec<u8> {
@@ -253,35 +254,21 @@ fn write_session() {
             kind @ 0..=2 => {
                 let len = if kind == 2 { 24 } else { 16 };
                 bytes += 16 + len as u64;
-                let record = PerfInfo {
-                    pointer_size: PointerSize::P8,
-                    version: 2,
-                    hook: if kind == 2 { hook::CSWITCH } else { hook::SAMPLE },
-                    timestamp,
-                    pebs_index: None,
-                    counters: &[],
-                    payload: &payload[..len],
-                };
+                let record =
+                    PerfInfo::new(if kind == 2 { hook::CSWITCH } else { hook::SAMPLE }, timestamp)
+                        .payload(&payload[..len]);
                 session.write(processor, &record)
             }
             _ => {
                 let len = 48 + number as usize % 64;
                 bytes += (0x50 + len as u64).next_multiple_of(8);
-                let record = Event {
-                    pointer_size: PointerSize::P8,
-                    flags: EventFlags(0),
-                    properties: EventProperties(0),
-                    thread_id: 4_711,
-                    process_id: 42,
+                let record = Event::new(
+                    Guid::new(1, 2, 3, [4; 8]),
+                    EventDescriptor { id: 143, level: 4, ..EventDescriptor::default() },
                     timestamp,
-                    provider: Guid::new(1, 2, 3, [4; 8]),
-                    descriptor: EventDescriptor { id: 143, level: 4, ..EventDescriptor::default() },
-                    kernel_time: 0,
-                    user_time: 0,
-                    activity: Guid::ZERO,
-                    extended: &[],
-                    payload: &payload[..len],
-                };
+                )
+                .process(42, 4_711)
+                .payload(&payload[..len]);
                 session.write(processor, &record)
             }
         };

@@ -35,10 +35,6 @@ mod recording;
 mod rewrite;
 mod schemas;
 mod sink;
-#[cfg(feature = "symbols")]
-mod symbols;
-#[cfg(not(feature = "symbols"))]
-#[path = "no_symbols.rs"]
 mod symbols;
 mod table;
 mod threads;

@@ -1,21 +1,16 @@
 //! `--symbols`: names of native functions, and source lines, from PDBs.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use etl_analysis::Machine;
-use etl_analysis::profile::{
-    CodeNames, FunctionName, IlMaps, ProfileOptions, SampleCollector, SourceLine, WantedCode,
-};
-use etl_analysis::symbols::Image;
-use etl_events::context::FunctionNames;
-use etl_format::TimeRange;
-use etl_schema::views::Pdb;
-use etl_symbols::{Found, FunctionTable, PdbId, PdbKind, SymbolPaths};
+#[cfg(feature = "symbols")]
+use etl_analysis::pdb::{SymbolPaths, Symbolizer};
+use etl_analysis::profile::{CodeSource, IlMaps, ProfileOptions};
+use etl_analysis::symbols::FunctionNames;
 
+#[cfg(not(feature = "symbols"))]
+use self::without::Symbolizer;
 use crate::error::Failure;
-use crate::recording::{Analyzed, RecordingArgs};
 
 /// Where PDBs are.
 #[derive(Debug, clap::Args)]
@@ -26,19 +21,9 @@ pub(crate) struct SymbolArgs {
     symbols: Vec<PathBuf>,
 }
 
-/// The names that PDBs have for what was sampled.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Names(Option<Arc<CodeNames>>);
-
-impl Names {
-    /// The options with these names.
-    pub fn apply(&self, options: ProfileOptions) -> ProfileOptions {
-        match &self.0 {
-            Some(names) => options.code_names(Arc::clone(names)),
-            None => options,
-        }
-    }
-}
+/// The PDBs in the places that the user names.
+#[derive(Debug)]
+pub(crate) struct Symbols(Option<Arc<Symbolizer>>);
 
 impl SymbolArgs {
     /// Whether PDBs are used at all.
@@ -46,178 +31,103 @@ impl SymbolArgs {
         !self.symbols.is_empty()
     }
 
-    /// Lists the PDBs in the named places.
+    /// Lists the PDBs in the named places, if there are any.
     pub fn open(&self) -> Result<Symbols, Failure> {
+        if !self.is_asked() {
+            return Ok(Symbols(None));
+        }
+        Ok(Symbols(Some(Arc::new(self.symbolizer()?))))
+    }
+
+    /// Names code by the PDBs in the named places. What is wrong with PDBs is printed.
+    #[cfg(feature = "symbols")]
+    pub fn symbolizer(&self) -> Result<Symbolizer, Failure> {
         let paths = SymbolPaths::new(self.symbols.iter().cloned()).map_err(|error| {
-            Failure::new(error.path().display().to_string(), error.reason())
+            Failure::new(error.path().display().to_string(), error.reason().to_string())
                 .hint("--symbols names a PDB, or a directory with PDBs: check the name; it is relative to the current directory")
         })?;
         for path in paths.not_pdbs() {
             stderr_line!("warning: {}: this is no PDB", path.display());
         }
-        Ok(Symbols { paths, is_asked: self.is_asked() })
+        Ok(Symbolizer::new(paths).on_error(|error| stderr_line!("warning: {error}")))
     }
 
-    /// Reads the samples of a recording, and their names from the PDBs.
-    pub fn collect(
-        &self,
-        recording: &RecordingArgs,
-        collector: impl FnOnce(TimeRange) -> SampleCollector,
-    ) -> Result<(Analyzed<SampleCollector>, Names), Failure> {
-        self.collect_files(recording, &recording.files, collector)
+    /// Fails: this build cannot read PDBs.
+    #[cfg(not(feature = "symbols"))]
+    fn symbolizer(&self) -> Result<Symbolizer, Failure> {
+        Err(missing("--symbols"))
     }
-
-    /// The same for other files than those of the arguments.
-    pub fn collect_files(
-        &self,
-        recording: &RecordingArgs,
-        files: &[PathBuf],
-        collector: impl FnOnce(TimeRange) -> SampleCollector,
-    ) -> Result<(Analyzed<SampleCollector>, Names), Failure> {
-        let symbols = self.open()?;
-        let analyzed =
-            recording.analyze_files(files, |range| (collector(range), symbols.maps()))?;
-        let Analyzed { names: files, machine, selected, range, observer, outcome } = analyzed;
-        let (samples, maps) = observer;
-        let names = symbols.names(&machine, &maps, |maps| samples.wanted_code(&machine, maps));
-        let observer = samples;
-        Ok((Analyzed { names: files, machine, selected, range, observer, outcome }, names))
-    }
-}
-
-/// The PDBs in the places that the user names.
-#[derive(Debug)]
-pub(crate) struct Symbols {
-    pub paths: SymbolPaths,
-    is_asked: bool,
-}
-
-/// The identity of a PDB of a recording.
-pub(crate) fn pdb_id(machine: &Machine, pdb: Pdb) -> PdbId {
-    PdbId::new(machine.pdb_path(pdb), pdb.signature, pdb.age)
 }
 
 impl Symbols {
     /// The collector of what is needed besides samples, if PDBs are used at all.
     pub fn maps(&self) -> Option<IlMaps> {
-        self.is_asked.then(IlMaps::new)
+        self.0.as_ref().map(|_| IlMaps::new())
     }
 
-    /// The names of what was sampled. What is wrong with PDBs is printed.
-    pub fn names(
-        &self,
-        machine: &Machine,
-        maps: &Option<IlMaps>,
-        wanted: impl FnOnce(&IlMaps) -> WantedCode,
-    ) -> Names {
-        let names = |maps| Arc::new(names(&self.paths, machine, wanted(maps), maps));
-        Names(maps.as_ref().map(names))
+    /// Options for a profile with names from the PDBs. `maps` were collected in the same pass.
+    pub fn apply(&self, options: ProfileOptions, maps: Option<&IlMaps>) -> ProfileOptions {
+        let options = match maps {
+            Some(maps) => options.il_maps(maps.clone()),
+            None => options,
+        };
+        match &self.0 {
+            Some(symbolizer) => options.code_source(Arc::clone(symbolizer) as Arc<dyn CodeSource>),
+            None => options,
+        }
     }
 
-    /// What names functions at single addresses, if PDBs are used at all.
-    pub fn functions<'m>(&'m self, machine: &'m Machine) -> Option<Functions<'m>> {
-        let tables = Mutex::default();
-        self.is_asked.then_some(Functions { machine, paths: &self.paths, tables })
-    }
-}
-
-/// Names functions at single addresses. Each PDB is read when the first address needs it.
-#[derive(Debug)]
-pub(crate) struct Functions<'m> {
-    machine: &'m Machine,
-    paths: &'m SymbolPaths,
-    tables: Mutex<BTreeMap<Pdb, Option<Arc<FunctionTable>>>>,
-}
-
-impl Functions<'_> {
-    fn table(&self, pdb: Pdb) -> Option<Arc<FunctionTable>> {
-        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        let table = tables.entry(pdb).or_insert_with(|| {
-            let found = find(self.paths, &pdb_id(self.machine, pdb))?;
-            if found.kind != PdbKind::Windows {
-                return None;
-            }
-            let read = FunctionTable::read(&found.path);
-            read.map(Arc::new).map_err(|error| stderr_line!("warning: {error}")).ok()
-        });
-        table.clone()
+    /// Names functions at single addresses, if PDBs are used at all.
+    pub fn functions(&self) -> Option<&dyn FunctionNames> {
+        self.0.as_deref().map(|symbolizer| symbolizer as _)
     }
 
-    /// Says how many PDBs were needed that are not there.
+    /// Prints how many PDBs are missing of the code that was named since the last call.
     pub fn note_missing(&self) {
-        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        note_missing(tables.values().filter(|table| table.is_none()).count());
-    }
-}
-
-impl FunctionNames for Functions<'_> {
-    fn function(&self, image: &Image<'_>) -> Option<(Arc<str>, u32)> {
-        let offset = u32::try_from(image.offset).ok()?;
-        let table = self.table(image.pdb?)?;
-        let (name, offset) = table.at(offset)?;
-        Some((Arc::clone(name), offset))
-    }
-}
-
-fn note_missing(count: usize) {
-    if count > 0 {
-        stderr_line!(
-            "note: the PDBs of {count} images are not there: `etlkit symbols list` prints them"
-        );
-    }
-}
-
-fn names(paths: &SymbolPaths, machine: &Machine, wanted: WantedCode, maps: &IlMaps) -> CodeNames {
-    let WantedCode { native, managed, .. } = wanted;
-    let mut names = CodeNames::new(maps.clone());
-    let mut missing = 0;
-    let pdbs: BTreeSet<Pdb> = native.keys().chain(managed.keys()).copied().collect();
-    for pdb in pdbs {
-        let Some(Found { path, kind, .. }) = find(paths, &pdb_id(machine, pdb)) else {
-            missing += usize::from(native.contains_key(&pdb));
-            continue;
-        };
-        let added = match kind {
-            PdbKind::Windows => {
-                let offsets: Vec<u32> = native.get(&pdb).into_iter().flatten().copied().collect();
-                etl_symbols::functions(&path, &offsets).map(|found| {
-                    for (offset, functions) in offsets.into_iter().zip(found) {
-                        let functions = functions.into_iter().map(function_name).collect();
-                        names.add_functions(pdb, offset, functions);
-                    }
-                })
-            }
-            _ => {
-                let points: Vec<_> = managed.get(&pdb).into_iter().flatten().copied().collect();
-                etl_symbols::source_lines(&path, &points).map(|found| {
-                    for (point, line) in points.into_iter().zip(found) {
-                        if let Some(etl_symbols::SourceLine { file, line, .. }) = line {
-                            names.add_line(pdb, point, SourceLine { file, line });
-                        }
-                    }
-                })
-            }
-        };
-        if let Err(error) = added {
-            stderr_line!("warning: {error}");
+        let count = self.0.as_ref().map_or(0, |symbolizer| symbolizer.take_missing());
+        if count > 0 {
+            stderr_line!(
+                "note: the PDBs of {count} images are not there: `etlkit symbols list` prints them"
+            );
         }
     }
-    note_missing(missing);
-    names
 }
 
-fn function_name(function: etl_symbols::Function) -> FunctionName {
-    let line = function.file.zip(function.line).map(|(file, line)| SourceLine { file, line });
-    FunctionName { name: function.name, line }
+/// The failure of what needs PDBs, in a build that cannot read them.
+#[cfg(not(feature = "symbols"))]
+pub(crate) fn missing(subject: &str) -> Failure {
+    Failure::new(subject, "this etlkit was built without it").hint(
+        "build one that has it: `cargo install --path cli --features symbols`, or `cargo run \
+         --release --features symbols --bin etlkit -- ...`",
+    )
 }
 
-/// Looks for a PDB. Files with its name that are another one are printed.
-pub(crate) fn find(paths: &SymbolPaths, id: &PdbId) -> Option<Found> {
-    let search = paths.find(id);
-    if search.found.is_none() {
-        for other in &search.others {
-            stderr_line!("warning: {other}");
+/// What takes the place of the reader of PDBs in a build without it.
+#[cfg(not(feature = "symbols"))]
+mod without {
+    use etl_analysis::Machine;
+    use etl_analysis::profile::{CodeNames, CodeSource, WantedCode};
+    use etl_analysis::symbols::{FunctionNames, FunctionOffset, Image};
+
+    /// It has no values: this build reads no PDBs.
+    #[derive(Debug)]
+    pub(super) enum Symbolizer {}
+
+    impl Symbolizer {
+        pub fn take_missing(&self) -> usize {
+            match *self {}
         }
     }
-    search.found
+
+    impl CodeSource for Symbolizer {
+        fn names(&self, _: &Machine, _: &WantedCode) -> CodeNames {
+            match *self {}
+        }
+    }
+
+    impl FunctionNames for Symbolizer {
+        fn function(&self, _: &Machine, _: &Image<'_>) -> Option<FunctionOffset> {
+            match *self {}
+        }
+    }
 }

@@ -41,12 +41,10 @@ enum Command {
     Dump(Box<commands::dump::Args>),
     /// Find out where the time went: processors, methods, callers.
     Analyze(Box<commands::analyze::Args>),
-    /// Write profiles and packets for other programs:
-    /// tables (Parquet, Arrow),
-    /// flame graphs, speedscope, pprof, Firefox Profiler, Perfetto, pcapng.
+    /// Write profiles and packets for other programs: tables (Parquet, Arrow), flame graphs,
+    /// speedscope, pprof, Firefox Profiler, Perfetto, pcapng.
     Export(Box<commands::export::Args>),
     /// Find out which PDBs the names of native code need.
-    #[cfg(feature = "symbols")]
     Symbols(Box<commands::symbols::Args>),
     /// Check that a trace is complete: rundowns, symbols, losses.
     Verify(commands::verify::Args),
@@ -85,7 +83,6 @@ impl Command {
             Command::Dump(args) => commands::dump::run(args),
             Command::Analyze(args) => commands::analyze::run(args),
             Command::Export(args) => commands::export::run(args),
-            #[cfg(feature = "symbols")]
             Command::Symbols(args) => commands::symbols::run(args),
             Command::Verify(args) => commands::verify::run(args),
             Command::Diff(args) => commands::diff::run(args),

@@ -33,7 +33,7 @@ pub mod mask;
 #[cfg(any(test, feature = "proptest"))]
 pub mod strategies;
 
-pub use controller::Error;
+pub use controller::error::Error;
 
 /// The code of the page runs with the documentation tests.
 #[cfg(doctest)]

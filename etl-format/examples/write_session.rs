@@ -3,23 +3,25 @@
 //! Each record goes into the buffer of its processor, and full buffers go to the file. Closing the
 //! session writes the final counts into the file's header.
 
-use std::io::{Cursor, Seek, Write};
-
 use etl_format::Guid;
-use etl_format::constants::{EventFlags, EventProperties, PointerSize};
 use etl_format::read::{Options, Order, Trace};
 use etl_format::write::record::{Event, EventDescriptor};
-use etl_format::write::{File, FileHeader, Session, SessionConfig};
+use etl_format::write::{FileHeader, Output, Session};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // The start is stated twice: as UTC, and in ticks of the session's clock.
+    let header = FileHeader::starting_at(132_000_000_000_000_000)
+        .with_clock(10_000_000, 1_000)
+        .with_processors(2)
+        .with_logger_name("mine");
     if let Some(path) = std::env::args_os().nth(1).filter(|_| !cfg!(test)) {
-        record(std::fs::File::create(path)?)?;
+        record(Session::create_file(path, header)?)?;
         return Ok(());
     }
-    let bytes = record(Cursor::new(Vec::new()))?.into_inner();
+    let bytes = record(Session::in_memory(header)?)?;
     println!("{} bytes", bytes.len());
 
-    // What was written, read again.
+    // The same trace, read again.
     let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
     assert_eq!(trace.header().buffers_written, 3, "one for the header, one for each processor");
     let mut records = trace.records(Order::Time)?;
@@ -30,48 +32,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn record<W: Write + Seek>(out: W) -> etl_format::Result<W> {
-    // `new` has the values that real files share. The two times state when the session began: in
-    // ticks of its clock, and as UTC.
-    let header = FileHeader {
-        processors: 2,
-        perf_freq: 10_000_000,
-        timestamp: 1_000,
-        start_time: 132_000_000_000_000_000,
-        logger_name: "mine".encode_utf16().collect(),
-        ..FileHeader::new()
-    };
-    let mut session = Session::create(File::new(out), SessionConfig::new(header))?;
+/// Writes four events in turn on two processors.
+fn record<O: Output>(mut session: Session<O>) -> etl_format::Result<O> {
     let provider =
         Guid::new(0x0f67_e49f, 0xfe51, 0x4e9f, [0xb4, 0x90, 0x6f, 0x29, 0x48, 0xcc, 0x60, 0x27]);
+    let descriptor =
+        EventDescriptor { id: 7, level: 4, keyword: 0x1, ..EventDescriptor::default() };
     for (processor, timestamp) in [(0, 2_000), (1, 2_500), (0, 3_000), (1, 3_500)] {
-        session.write(
-            processor,
-            &Event {
-                pointer_size: PointerSize::P8,
-                flags: EventFlags(0),
-                properties: EventProperties(0),
-                thread_id: 8,
-                process_id: 4,
-                timestamp,
-                provider,
-                descriptor: EventDescriptor {
-                    id: 7,
-                    level: 4,
-                    keyword: 0x1,
-                    ..EventDescriptor::default()
-                },
-                kernel_time: 0,
-                user_time: 0,
-                activity: Guid::ZERO,
-                extended: &[],
-                payload: b"\x2a\0\0\0",
-            },
-        )?;
+        let event = Event::new(provider, descriptor, timestamp).process(4, 8);
+        session.write(processor, &event.payload(b"\x2a\0\0\0"))?;
     }
-    let (file, summary) = session.close(None)?;
+    let (output, summary) = session.close(None)?;
     println!("{} events in {} buffers", summary.events_written, summary.buffers_written);
-    Ok(file.into_inner())
+    Ok(output)
 }
 
 #[test]

@@ -5,6 +5,14 @@
 use crate::Guid;
 
 /// Little-endian values at given offsets of a byte slice; `None` past its end.
+///
+/// ```
+/// use etl_format::cursor::Bytes;
+///
+/// let bytes: &[u8] = &[1, 0, 2, 0, 0, 0];
+/// assert_eq!((bytes.u16_at(0), bytes.u32_at(2)), (Some(1), Some(2)));
+/// assert_eq!(bytes.u64_at(0), None, "eight bytes are more than there are");
+/// ```
 pub trait Bytes {
     /// `len` bytes at `at`.
     fn at(&self, at: usize, len: usize) -> Option<&[u8]>;
@@ -51,6 +59,14 @@ impl Bytes for [u8] {
 /// A reader that walks a byte slice front to back.
 ///
 /// Each method returns `None` and moves nothing when fewer bytes are left than it needs.
+///
+/// ```
+/// use etl_format::cursor::Cursor;
+///
+/// let mut cursor = Cursor::new(&[7, 0, b'a', b'b', 0, 1]);
+/// assert_eq!((cursor.u16(), cursor.ansiz()), (Some(7), Some(&b"ab"[..])));
+/// assert_eq!((cursor.u32(), cursor.position()), (None, 5), "only one byte is left");
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],

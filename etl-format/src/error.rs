@@ -15,6 +15,13 @@ pub type Result<T, E = Error> = core::result::Result<T, E>;
 /// Every fault of the bytes has the file offset at which it was found, counted from the first byte
 /// of the trace. [`Error::code`] is stable across versions and is what tools print in
 /// machine-readable output.
+///
+/// ```
+/// use etl_format::read::{Options, Trace};
+///
+/// let error = Trace::open(&b"text"[..], &Options::default()).unwrap_err();
+/// assert_eq!((error.offset, error.code()), (0, "truncated"));
+/// ```
 #[derive(Clone, Debug, ThisError)]
 pub struct Error {
     /// Index of the trace, where an operation reads several.

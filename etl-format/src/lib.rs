@@ -3,18 +3,18 @@
 //! This crate reads and writes the container and knows no provider. `etl-schema` decodes what
 //! events mean. See [`constants`] for every tag of the format.
 //!
-//! Writes a trace in memory and reads it. For a recorded trace, use `std::fs::read`:
+//! Writes a trace in memory and reads it. [`read::Trace::open_path`] opens a file:
 //!
 //! ```
-//! use std::io::Cursor;
-//!
+//! use etl_format::Guid;
 //! use etl_format::read::{Options, Order, Trace};
-//! use etl_format::write::{File, FileHeader, Session, SessionConfig};
+//! use etl_format::write::record::{Event, EventDescriptor};
+//! use etl_format::write::{FileHeader, Session};
 //!
-//! let header = FileHeader { start_time: 132_000_000_000_000_000, ..FileHeader::new() };
-//! let file = File::new(Cursor::new(Vec::new()));
-//! let (file, _) = Session::create(file, SessionConfig::new(header))?.close(None)?;
-//! let bytes: Vec<u8> = file.into_inner().into_inner();
+//! let mut session = Session::in_memory(FileHeader::starting_at(132_000_000_000_000_000))?;
+//! let descriptor = EventDescriptor { id: 7, level: 4, ..EventDescriptor::default() };
+//! session.write(0, &Event::new(Guid::new(1, 2, 3, [4; 8]), descriptor, 2_000).process(4, 8))?;
+//! let bytes = session.finish()?;
 //!
 //! let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
 //! let clock = trace.clock();
@@ -22,7 +22,7 @@
 //! while let Some(record) = records.next_record()? {
 //!     println!("{} {}", clock.filetime(record.timestamp()), record.kind());
 //! }
-//! assert_eq!(records.count(), 1, "the header event is the only record");
+//! assert_eq!(records.count(), 2, "the header event and ours");
 //! # Ok::<(), etl_format::Error>(())
 //! ```
 //!
@@ -40,6 +40,7 @@ pub mod compress;
 pub mod constants;
 pub mod cursor;
 pub mod error;
+mod file_name;
 pub mod guid;
 mod headers;
 mod number;
@@ -53,6 +54,7 @@ pub mod write;
 
 pub use clock::Clock;
 pub use error::{Error, ErrorKind, Result};
+pub use file_name::file_name;
 pub use guid::Guid;
 pub use number::parse_number;
 pub use time::{FileTime, OutOfRange, Ticks, TimeRange};

@@ -9,6 +9,16 @@ const SAME_BOOT: u64 = 15 * 60 * 10_000_000;
 
 /// In what two headers are of different machines, or of different starts of one. Facts that a
 /// header does not state (0) are not compared.
+///
+/// ```
+/// use etl_format::same_machine::differences;
+/// use etl_format::write::FileHeader;
+///
+/// let one = FileHeader::starting_at(132_000_000_000_000_000);
+/// let other = FileHeader { build: 22_621, ..one.clone() };
+/// assert!(differences(&one, &one).is_empty());
+/// assert_eq!(differences(&one, &other).len(), 1, "another build of Windows");
+/// ```
 #[must_use]
 pub fn differences(one: &FileHeader, other: &FileHeader) -> Vec<Reason> {
     other_machine(one, other).into_iter().chain(other_boot(one, other)).collect()

@@ -2,18 +2,16 @@
 //! drives of volumes, and what is at addresses.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::sync::Arc;
 
 use etl_analysis::machine::{Process, Thread};
-use etl_analysis::symbols::{Image, Symbol, Symbols};
+use etl_analysis::symbols::{FunctionNames, Symbol, Symbols};
 use etl_analysis::{Analysis, Machine, RecordObserver, Recording};
 use etl_format::constants::hook;
 use etl_format::read::{Limits, Record, Source};
 use etl_schema::Meaning;
 use etl_schema::decode::Utf16;
 use etl_schema::providers::SYSTEM_CONFIG_EX;
-use etl_schema::render::Names;
+use etl_schema::render::{Names, PathStart};
 
 /// The processes, threads, volumes and code of a trace.
 #[derive(Clone, Debug)]
@@ -27,13 +25,6 @@ pub struct Context<'m> {
     raw_paths: bool,
     symbols: Option<Symbols<'m>>,
     functions: Option<&'m dyn FunctionNames>,
-}
-
-/// What names functions in images, which no trace does.
-pub trait FunctionNames: fmt::Debug + Sync {
-    /// The name of the function at the address of an image, and the offset in it; `None` where that
-    /// is not known.
-    fn function(&self, image: &Image<'_>) -> Option<(Arc<str>, u32)>;
 }
 
 /// Reads what traces of one machine say of its processes, threads and volumes; with `code` of
@@ -166,12 +157,14 @@ impl<'m> Context<'m> {
             Symbol::Method(method) => {
                 format!("{symbol}+{:#x}", address.saturating_sub(method.start))
             }
-            Symbol::Image(image) => match self.functions.and_then(|names| names.function(image)) {
-                Some((function, offset)) => {
-                    format!("{}!{function}+{offset:#x}", symbol.file_name())
+            Symbol::Image(image) => {
+                match self.functions.and_then(|names| names.function(self.machine, image)) {
+                    Some(function) => {
+                        format!("{}!{}+{:#x}", symbol.file_name(), function.name, function.offset)
+                    }
+                    None => symbol.to_string(),
                 }
-                None => symbol.to_string(),
-            },
+            }
             _ => symbol.to_string(),
         })
     }
@@ -229,7 +222,7 @@ impl Names for EventNames<'_> {
         (!name.is_empty()).then_some(Cow::Borrowed(name))
     }
 
-    fn path(&self, text: Utf16<'_>) -> Option<(usize, &str)> {
+    fn path(&self, text: Utf16<'_>) -> Option<PathStart<'_>> {
         if self.raw_paths || !text.bytes().starts_with(b"\\\0") {
             return None;
         }
@@ -243,6 +236,6 @@ impl Names for EventNames<'_> {
             })
         };
         let volume = self.context.machine.volumes().iter().find(|v| starts_with(&v.device))?;
-        Some((volume.device.len(), &volume.path))
+        Some(PathStart { units: volume.device.len(), name: &volume.path })
     }
 }

@@ -1,12 +1,11 @@
 //! A small trace in memory, for examples and tests.
 
 use std::error::Error;
-use std::io::Cursor;
 
 use etl_format::Guid;
-use etl_format::constants::{EventFlags, EventProperties, PointerSize, hook};
-use etl_format::write::record::{Event, EventDescriptor, Extended, System};
-use etl_format::write::{File, FileHeader, Session, SessionConfig};
+use etl_format::constants::{EventFlags, PointerSize, hook};
+use etl_format::write::record::{Event, EventDescriptor, System};
+use etl_format::write::{FileHeader, Session};
 use etl_schema::encode::PayloadBuilder;
 use etl_schema::providers::{CLR_RUNTIME, kernel_class};
 use etl_schema::tables::Registry;
@@ -18,8 +17,8 @@ pub const UNKNOWN_PROVIDER: Guid = Guid::new(0x1234_5678, 1, 2, [3; 8]);
 const PROCESS_ID: u32 = 100;
 const THREAD_ID: u32 = 101;
 
-/// A trace of one millisecond after another: `app.exe` starts, its runtime logs `GCStart_V1` with a
-/// stack and `GCEnd_V1`, and an unknown provider logs text. Empty if it cannot be written.
+/// A trace of some milliseconds: `app.exe` starts, its runtime logs `GCStart_V1` with a stack and
+/// `GCEnd_V1`, and an unknown provider logs text. Empty if it cannot be written.
 #[must_use]
 pub fn trace() -> Vec<u8> {
     write().unwrap_or_default()
@@ -32,48 +31,32 @@ fn write() -> Result<Vec<u8>, Box<dyn Error>> {
         end_time: 133_000_000_000_050_000,
         ..FileHeader::new()
     };
-    let file = File::new(Cursor::new(Vec::new()));
-    let mut session = Session::create(file, SessionConfig::new(header))?;
+    let mut session = Session::in_memory(header)?;
+
     let process = table(kernel_class::PROCESS, Identity::Classic { opcode: 1, version: 3 })?;
     let payload = PayloadBuilder::new(process)
         .set("ProcessId", PROCESS_ID)
         .set("ParentId", 4u32)
-        .set("ImageFileName", "app.exe");
-    let process = System {
-        pointer_size: PointerSize::P8,
-        version: 3,
-        hook: hook::PROCESS_START,
-        thread_id: 8,
-        process_id: 4,
-        timestamp: 2_000,
-        cpu_times: Some((0, 0)),
-        payload: &payload.encode(PointerSize::P8)?,
-    };
-    session.write(0, &process)?;
+        .set("ImageFileName", "app.exe")
+        .encode(PointerSize::P8)?;
+    let process = System::new(hook::PROCESS_START, 2_000).version(3).process(4, 8);
+    session.write(0, &process.payload(&payload))?;
 
     let start = table(CLR_RUNTIME, Identity::Modern { id: 1, version: 1 })?;
-    let payload = PayloadBuilder::new(start)
-        .set("Count", 7u32)
-        .set("Depth", 1u32)
-        .set("ClrInstanceID", 9u16)
-        .encode(PointerSize::P8)?;
-    let stack = Extended::Stack64 { match_id: 0, addresses: &[0x7ff8_0000_1000, 0x7ff8_0000_2000] };
-    let event = event(CLR_RUNTIME, start.descriptor(), 11_000, &payload);
-    session.write(0, &Event { extended: &[stack], ..event })?;
+    let payload = collection(start)?;
+    let event = event(CLR_RUNTIME, start.descriptor(), 11_000);
+    session.write(0, &event.stack(&[0x7ff8_0000_1000, 0x7ff8_0000_2000]).payload(&payload))?;
 
     let end = table(CLR_RUNTIME, Identity::Modern { id: 2, version: 1 })?;
-    let payload = PayloadBuilder::new(end)
-        .set("Count", 7u32)
-        .set("Depth", 1u32)
-        .set("ClrInstanceID", 9u16)
-        .encode(PointerSize::P8)?;
-    session.write(0, &self::event(CLR_RUNTIME, end.descriptor(), 31_000, &payload))?;
+    let payload = collection(end)?;
+    let event = self::event(CLR_RUNTIME, end.descriptor(), 31_000);
+    session.write(0, &event.payload(&payload))?;
 
     let descriptor = EventDescriptor { id: 5, level: 2, ..EventDescriptor::default() };
     let payload: Vec<u8> = "access denied\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    session.write(0, &self::event(UNKNOWN_PROVIDER, descriptor, 41_000, &payload))?;
-    let (file, _) = session.close(None)?;
-    Ok(file.into_inner().into_inner())
+    let event = self::event(UNKNOWN_PROVIDER, descriptor, 41_000);
+    session.write(0, &event.payload(&payload))?;
+    Ok(session.finish()?)
 }
 
 fn table(provider: Guid, identity: Identity) -> Result<&'static EventSchema, Box<dyn Error>> {
@@ -85,27 +68,19 @@ fn table(provider: Guid, identity: Identity) -> Result<&'static EventSchema, Box
     Ok(&event.ok_or("no table describes the event")?.schema)
 }
 
-fn event<'e>(
-    provider: Guid,
-    descriptor: EventDescriptor,
-    timestamp: i64,
-    payload: &'e [u8],
-) -> Event<'e> {
-    Event {
-        pointer_size: PointerSize::P8,
-        flags: EventFlags(0x40),
-        properties: EventProperties(0),
-        thread_id: THREAD_ID,
-        process_id: PROCESS_ID,
-        timestamp,
-        provider,
-        descriptor,
-        kernel_time: 0,
-        user_time: 0,
-        activity: Guid::ZERO,
-        extended: &[],
-        payload,
-    }
+/// The fields of the start or the end of a collection.
+fn collection(schema: &EventSchema) -> Result<Vec<u8>, Box<dyn Error>> {
+    let payload = PayloadBuilder::new(schema)
+        .set("Count", 7u32)
+        .set("Depth", 1u32)
+        .set("ClrInstanceID", 9u16)
+        .encode(PointerSize::P8)?;
+    Ok(payload)
+}
+
+fn event(provider: Guid, descriptor: EventDescriptor, timestamp: i64) -> Event<'static> {
+    let event = Event::new(provider, descriptor, timestamp);
+    event.flags(EventFlags(0x40)).process(PROCESS_ID, THREAD_ID)
 }
 
 #[cfg(test)]

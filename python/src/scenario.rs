@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use etl_synth::truth::JsonlWriter;
-use etl_synth::{MemoryFileSystem, Script, Simulation, read_capture, read_script};
+use etl_synth::{
+    MemoryFileSystem, Script, SimulatedFile, Simulation, read_capture, read_script,
+};
 use pyo3::exceptions::{PyFileExistsError, PyOSError};
 use pyo3::prelude::*;
 
@@ -51,16 +53,16 @@ pub fn synth(
     }
     let mut made = store.into_files();
     if truth {
-        made.push((TRUTH.to_owned(), lines.into_inner()));
+        made.push(SimulatedFile { name: TRUTH.to_owned(), bytes: lines.into_inner() });
     }
     fs::create_dir_all(out).map_err(|error| at(error, out))?;
-    let paths: Vec<PathBuf> = made.iter().map(|(name, _)| out.join(name)).collect();
+    let paths: Vec<PathBuf> = made.iter().map(|file| out.join(&file.name)).collect();
     if !force && let Some(path) = paths.iter().find(|path| path.exists()) {
         let text = format!("{}: exists already; force=True replaces it", path.display());
         return Err(PyFileExistsError::new_err(text));
     }
-    for ((_, bytes), path) in made.iter().zip(&paths) {
-        fs::write(path, bytes).map_err(|error| at(error, path))?;
+    for (file, path) in made.iter().zip(&paths) {
+        fs::write(path, &file.bytes).map_err(|error| at(error, path))?;
     }
     Ok(paths)
 }

@@ -5,16 +5,38 @@
 //!   [`Registry`](tables::Registry).
 //! * [`providers`]: GUIDs and names of providers.
 //! * [`clr`]: the keywords of the CLR.
-//! * [`decode`]: payload bytes to named, typed values, without allocating.
-//! * [`encode`]: the inverse.
-//! * [`render`]: values as text and JSON.
-//! * [`sources`]: schemas from elsewhere: in the trace, or from files.
-//! * [`store`]: all sources in one place: a record's schema.
+//! * [`decode`]: payload bytes to named, typed values, without allocating; one value by its path,
+//!   all values into a type of yours with serde.
+//! * [`encode`]: the inverse; [`EventEncoder`] makes records of events.
+//! * [`render`]: values as text, JSON and CSV, with one [`Renderer`](render::Renderer).
+//! * [`sources`]: schemas in the trace and in files.
+//! * [`store`]: all sources together: the schema and the fields of a record.
 //! * [`views`]: typed views of the events of the kernel and of the CLR.
 //! * [`testing`]: traces as stable text for snapshot tests, and events for property tests.
 //!
 //! Which sessions receive an event is the subject of the crate
 //! [`etl-control`](https://docs.rs/etl-control).
+//!
+//! Print the events of a trace with their fields:
+//!
+//! ```
+//! use etl_format::read::{Options, Order, Trace};
+//! use etl_schema::store::SchemaStore;
+//! # let bytes = etl_schema::testing::snapshot::example();
+//!
+//! let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
+//! let mut store = SchemaStore::new();
+//! let mut records = trace.records(Order::Time)?;
+//! while let Some(record) = records.next_record()? {
+//!     store.learn(&record);
+//!     if let Some(fields) = store.fields(&record) {
+//!         println!("{} {fields}", fields.schema().name);
+//!     }
+//! }
+//! # Ok::<(), etl_format::Error>(())
+//! ```
+//!
+//! Look up a keyword of a provider:
 //!
 //! ```
 //! use etl_schema::tables::Registry;
@@ -37,6 +59,7 @@ mod deserialize;
 pub mod encode;
 mod error;
 mod escape;
+mod event_encoder;
 mod model;
 mod named;
 pub mod providers;
@@ -52,6 +75,7 @@ pub mod views;
 
 pub use deserialize::DeserializeError;
 pub use error::Error;
+pub use event_encoder::EventEncoder;
 pub use model::{
     Count, EventSchema, Field, FieldKind, FieldRef, Identity, InType, Length, MapEntry, MapKind,
     Meaning, Named, OutType, Pattern, SchemaSource, Text, ValueMap, number_name,

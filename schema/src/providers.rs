@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use etl_format::Guid;
 use etl_format::constants::{ExtendedType, group_guid, group_name};
-use etl_format::read::Record;
+use etl_format::read::{RawItem, Record};
 
 use crate::tables::{Registry, windows};
 
@@ -190,7 +190,7 @@ pub fn all_by_name(name: &str) -> Vec<Guid> {
 #[must_use]
 pub fn name_in_traits<'a>(record: &Record<'a>) -> Option<&'a str> {
     let mut items = record.extended();
-    while let Some((kind, data)) = items.next_raw() {
+    while let Some(RawItem { kind, data }) = items.next_raw() {
         if kind == ExtendedType::PROV_TRAITS {
             let name = data.get(2..)?;
             let end = name.iter().position(|&b| b == 0)?;

@@ -6,8 +6,8 @@
 //! ```
 //! use etl_synth::corpus;
 //!
-//! let (_, text) = corpus::scripts().find(|(name, _)| *name == "recipe").unwrap();
-//! let scenario = etl_synth::Script::new("recipe", text).include(&corpus::include).parse()?;
+//! let script = corpus::scripts().find(|script| script.name == "recipe").unwrap();
+//! let scenario = etl_synth::Script::new("recipe", script.text).include(&corpus::include).parse()?;
 //! assert_eq!(scenario.name, "recipe");
 //! # Ok::<(), etl_synth::ScriptErrors>(())
 //! ```
@@ -24,6 +24,14 @@ const MARK: &str = "=== ";
 const PARTS: &str = "parts/";
 
 /// Commented scripts to begin with, by name: `etlkit synth --template NAME` prints them.
+///
+/// ```
+/// use etl_synth::{Script, corpus};
+///
+/// for (name, text) in corpus::TEMPLATES {
+///     assert!(Script::new(name, text).parse().is_ok(), "{name}");
+/// }
+/// ```
 pub const TEMPLATES: [(&str, &str); 6] = [
     ("attach", include_str!("../templates/attach.kdl")),
     ("launch", include_str!("../templates/launch.kdl")),
@@ -45,10 +53,20 @@ fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
     })
 }
 
-/// Names (`recipe`, `rules/file.damaged`) and texts of the scenario scripts, in order.
-pub fn scripts() -> impl Iterator<Item = (&'static str, &'static str)> {
+/// A scenario script of the corpus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CorpusScript {
+    /// Its name, for example `recipe` or `rules/file.damaged`.
+    pub name: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+/// The scenario scripts, by name.
+pub fn scripts() -> impl Iterator<Item = CorpusScript> {
     let scripts = files().filter(|(path, _)| !path.starts_with(PARTS));
-    scripts.filter_map(|(path, text)| Some((path.strip_suffix(".kdl")?, text)))
+    scripts.filter_map(|(path, text)| Some(CorpusScript { name: path.strip_suffix(".kdl")?, text }))
 }
 
 /// The text of a file that a script of the corpus includes, by its path in the directory `corpus`,
@@ -63,6 +81,15 @@ pub fn include(path: &str) -> io::Result<String> {
 }
 
 /// CRC-32 and size of every output of the scripts.
+///
+/// ```
+/// use etl_synth::corpus;
+/// use etl_synth::corpus_lock::{Checksum, Outputs};
+///
+/// let outputs = Outputs::from([("mine/a.etl".to_owned(), Checksum::of(b"bytes"))]);
+/// let differences = corpus::lock().differences(&outputs, &["mine".to_owned()]);
+/// assert!(differences[0].starts_with("new: mine/a.etl"));
+/// ```
 #[must_use]
 pub fn lock() -> CorpusLock {
     let text = files().find(|(path, _)| *path == CorpusLock::FILE_NAME).map(|(_, text)| text);

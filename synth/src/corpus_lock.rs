@@ -39,6 +39,15 @@ impl Checksum {
 }
 
 /// The expected outputs of a corpus.
+///
+/// ```
+/// use etl_synth::corpus_lock::{Checksum, CorpusLock, Outputs};
+///
+/// let outputs = Outputs::from([("gc/a.etl".to_owned(), Checksum::of(b"bytes"))]);
+/// let lock = CorpusLock::parse(&CorpusLock::default().updated(&outputs, &[]));
+/// assert!(lock.differences(&outputs, &[]).is_empty());
+/// assert_eq!(lock.differences(&Outputs::new(), &[]).len(), 1, "an output is missing");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CorpusLock {
     lines: Vec<String>,

@@ -51,17 +51,41 @@ pub trait ReadSeek: Read + Seek {}
 
 impl<R: Read + Seek> ReadSeek for R {}
 
+/// A file that a simulation wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimulatedFile {
+    /// Its name, without a directory.
+    pub name: String,
+    /// Its content.
+    pub bytes: Vec<u8>,
+}
+
 /// Files in memory, in the order of their creation.
+///
+/// ```
+/// use std::io::Read;
+/// use etl_synth::{FileSystem, MemoryFileSystem};
+///
+/// let mut files = MemoryFileSystem::default();
+/// files.create("a.etl")?.write_at(0, b"abcd")?;
+/// files.truncate("a.etl", 3)?;
+/// let mut text = String::new();
+/// files.open("a.etl")?.read_to_string(&mut text)?;
+/// assert_eq!(text, "abc");
+/// assert_eq!(files.into_files()[0].bytes, b"abc");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct MemoryFileSystem {
     files: Vec<(String, Rc<RefCell<Vec<u8>>>)>,
 }
 
 impl MemoryFileSystem {
-    /// Returns the names and bytes of all files.
+    /// Returns all files.
     #[must_use]
-    pub fn into_files(self) -> Vec<(String, Vec<u8>)> {
-        self.files.into_iter().map(|(name, bytes)| (name, bytes.take())).collect()
+    pub fn into_files(self) -> Vec<SimulatedFile> {
+        let files = self.files.into_iter();
+        files.map(|(name, bytes)| SimulatedFile { name, bytes: bytes.take() }).collect()
     }
 
     fn find(&self, name: &str) -> io::Result<&Rc<RefCell<Vec<u8>>>> {
@@ -163,6 +187,14 @@ const PORTS: [char; 13] =
     ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '\u{b9}', '\u{b2}', '\u{b3}'];
 
 /// Why a name is not a valid file name on every operating system; `None` if it is valid.
+///
+/// ```
+/// use etl_synth::file_name_problem;
+///
+/// assert_eq!(file_name_problem("clr.etl"), None);
+/// assert_eq!(file_name_problem("logs/clr.etl"), Some("it contains a directory"));
+/// assert_eq!(file_name_problem("nul.etl"), Some("it is the name of a device on Windows"));
+/// ```
 #[must_use]
 pub fn file_name_problem(name: &str) -> Option<&'static str> {
     let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_lowercase();

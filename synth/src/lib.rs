@@ -11,24 +11,23 @@
 //! Scenarios are written as [scripts](Script), or built in Rust:
 //!
 //! ```
-//! use etl_schema::providers::CLR_RUNDOWN;
-//! use etl_synth::model::{Action, AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan};
-//! use etl_synth::model::{ModuleKind, ModulePlan, ProcessPlan, Request, Scenario, SessionPlan};
-//! use etl_synth::model::Sku;
+//! use etl_schema::providers::CLR_RUNTIME;
+//! use etl_synth::model::{CodeKind, MethodPlan, ProcessPlan, Scenario, SessionPlan, Work};
+//! use etl_synth::truth::InMemoryTruth;
 //! use etl_synth::{SECOND, Simulation};
 //!
-//! let module = ModulePlan::new("C:\\App\\App.dll", ModuleKind::Il)
-//!     .with_methods(MethodPlan::many(20, CodeKind::Jitted));
-//! let assembly = AssemblyPlan::new("App").with_module(module);
-//! let clr = ClrPlan::new(Sku::Core, [6, 0, 100, 0])
-//!     .with_domain(AppDomainPlan::new("clrhost").with_assembly(assembly));
-//! let mut scenario = Scenario::new("rundown");
-//! scenario.process(ProcessPlan::new("App.exe").with_clr(clr));
-//! let session = SessionPlan::new("clrRundown", "rundown.etl").with(CLR_RUNDOWN, 0x138, 5);
-//! scenario.at(2 * SECOND, Action::Start(Box::new(session)));
-//! scenario.at(3 * SECOND, Action::Session("clrRundown".into(), Request::Stop));
-//! let files = Simulation::new(&scenario).run_in_memory()?;
-//! assert_eq!(files[0].0, "rundown.etl");
+//! let mut scenario = Scenario::new("compilation");
+//! let methods = MethodPlan { ready: 15, ..MethodPlan::many(20, CodeKind::Jitted) };
+//! let app = scenario.process(ProcessPlan::managed("App.exe", methods));
+//! scenario.start(SECOND, SessionPlan::new("clr", "clr.etl").with(CLR_RUNTIME, 0x10, 5));
+//! scenario.work(2 * SECOND, app, Work::Jit(5));
+//! scenario.stop(3 * SECOND, "clr");
+//!
+//! let mut truth = InMemoryTruth::default();
+//! let files = Simulation::new(&scenario).observer(&mut truth).run_in_memory()?;
+//! assert_eq!(files[0].name, "clr.etl");
+//! let loads = truth.recorded(0).filter(|event| event.name.starts_with("MethodLoadVerbose"));
+//! assert_eq!(loads.count(), 5);
 //! # Ok::<(), etl_synth::Error>(())
 //! ```
 //!
@@ -74,7 +73,7 @@ pub mod truth;
 
 pub use distribution::Distribution;
 pub use error::{Error, Result};
-pub use file_system::{FileSystem, MemoryFileSystem, ReadSeek, file_name_problem};
+pub use file_system::{FileSystem, MemoryFileSystem, ReadSeek, SimulatedFile, file_name_problem};
 pub use scenario::{Include, ReadFile, Script, read_capture, read_script};
 pub use script_error::{ScriptError, ScriptErrors};
 pub use simulation::Simulation;

@@ -1,7 +1,7 @@
 //! The entry point: a scenario, an observer, and where the files go.
 
 use crate::error::Result;
-use crate::file_system::{FileSystem, MemoryFileSystem};
+use crate::file_system::{FileSystem, MemoryFileSystem, SimulatedFile};
 use crate::model::Scenario;
 use crate::run;
 use crate::truth::Observer;
@@ -23,7 +23,7 @@ use crate::truth::Observer;
 /// let scenario = Script::new("jit", script).parse()?;
 /// let mut truth = InMemoryTruth::default();
 /// let files = Simulation::new(&scenario).observer(&mut truth).run_in_memory()?;
-/// assert_eq!(files[0].0, "clr.etl");
+/// assert_eq!(files[0].name, "clr.etl");
 /// // At level 4 a compiled method has a plain load event.
 /// let names: Vec<&str> = truth.recorded(0).map(|e| e.name.as_str()).collect();
 /// assert_eq!(names, ["MethodLoad_V1"; 5]);
@@ -48,6 +48,33 @@ impl<'a> Simulation<'a> {
     }
 
     /// Reports everything that happens to `observer`.
+    ///
+    /// ```
+    /// use etl_synth::truth::{Fact, Observer};
+    /// use etl_synth::{Script, Simulation};
+    ///
+    /// #[derive(Default)]
+    /// struct Lost(u64);
+    ///
+    /// impl Observer for Lost {
+    ///     fn observe(&mut self, fact: &Fact<'_>) -> etl_synth::Result<()> {
+    ///         if let Fact::SessionEnded(report) = fact {
+    ///             self.0 += report.events_lost;
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let script = r#"
+    ///     at "1s" { session "kernel" file="kernel.etl" { kernel "processes" } }
+    ///     at "2s" { stop "kernel" }
+    /// "#;
+    /// let scenario = Script::new("kernel", script).parse()?;
+    /// let mut lost = Lost::default();
+    /// Simulation::new(&scenario).observer(&mut lost).run_in_memory()?;
+    /// assert_eq!(lost.0, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn observer(mut self, observer: &'a mut dyn Observer) -> Self {
         self.observer = Some(observer);
@@ -66,12 +93,26 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Runs the simulation and returns the names and bytes of its files, in the order of their
-    /// creation.
+    /// Runs the simulation and returns its files, in the order of their creation.
+    ///
+    /// ```
+    /// use etl_synth::{Script, Simulation};
+    ///
+    /// let script = r#"
+    ///     at "1s" { session "kernel" file="kernel.etl" { kernel "processes images" } }
+    ///     at "2s" { stop "kernel" }
+    /// "#;
+    /// let scenario = Script::new("kernel", script).parse()?;
+    /// let files = Simulation::new(&scenario).run_in_memory()?;
+    /// assert_eq!(files[0].name, "kernel.etl");
+    /// assert_eq!(files, Simulation::new(&scenario).run_in_memory()?, "the same bytes again");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     ///
     /// # Errors
     /// As [`Simulation::run`].
-    pub fn run_in_memory(self) -> Result<Vec<(String, Vec<u8>)>> {
+    pub fn run_in_memory(self) -> Result<Vec<SimulatedFile>> {
         let mut files = MemoryFileSystem::default();
         self.run(&mut files)?;
         Ok(files.into_files())

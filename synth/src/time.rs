@@ -34,6 +34,13 @@ pub(crate) fn system_time(time: jiff::Timestamp) -> Option<[u16; 8]> {
 
 /// Formats a duration in the largest unit that needs at most three decimals: `1.5s`, `20ms`,
 /// `3us`, `7ns`.
+///
+/// ```
+/// use etl_synth::{MILLISECOND, format_duration};
+///
+/// assert_eq!(format_duration(1_500 * MILLISECOND), "1.5s");
+/// assert_eq!(format_duration(7), "7ns");
+/// ```
 #[must_use]
 pub fn format_duration(at: Nanos) -> String {
     let (unit, name) = match at {
@@ -52,6 +59,14 @@ pub fn format_duration(at: Nanos) -> String {
 
 /// Parses what [`format_duration`] writes, and the units `min` and `h`. A number without a unit is
 /// in seconds.
+///
+/// ```
+/// use etl_synth::{MILLISECOND, SECOND, parse_duration};
+///
+/// assert_eq!(parse_duration("20ms"), Some(20 * MILLISECOND));
+/// assert_eq!(parse_duration("1.5min"), Some(90 * SECOND));
+/// assert_eq!(parse_duration("soon"), None);
+/// ```
 #[must_use]
 pub fn parse_duration(text: &str) -> Option<Nanos> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

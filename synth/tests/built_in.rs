@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use etl_synth::corpus::{TEMPLATES, include, lock, scripts};
+use etl_synth::corpus::{CorpusScript, TEMPLATES, include, lock, scripts};
 use etl_synth::{Script, Simulation};
 
 /// Files of a directory, by their paths below `top`.
@@ -39,7 +39,7 @@ fn library_contains_the_files_of_the_corpus() {
     let known = std::fs::read_to_string(&table).unwrap().replace("\r\n", "\n");
     let hint = "ETLKIT_WRITE_DOCS=1 cargo test -p etl-synth --test built_in writes it again";
     assert!(known == text, "synth/tables/corpus.txt is not the directory corpus: {hint}");
-    let names: Vec<&str> = scripts().map(|(name, _)| name).collect();
+    let names: Vec<&str> = scripts().map(|script| script.name).collect();
     let expected = found.iter().filter_map(|(path, _)| path.strip_suffix(".kdl"));
     let expected: Vec<&str> = expected.filter(|path| !path.starts_with("parts/")).collect();
     assert_eq!(names, expected);
@@ -49,7 +49,7 @@ fn library_contains_the_files_of_the_corpus() {
 #[test]
 fn each_script_of_the_library_can_be_read() {
     assert!(scripts().count() > 100);
-    for (name, text) in scripts() {
+    for CorpusScript { name, text, .. } in scripts() {
         let parsed = Script::new(name, text).include(&include).parse();
         parsed.unwrap_or_else(|e| panic!("{name}: {e:#?}"));
     }
@@ -62,14 +62,14 @@ fn each_template_makes_a_trace_and_is_commented() {
         let scenario = Script::new(name, text).parse().unwrap_or_else(|e| panic!("{name}: {e:#?}"));
         assert_eq!(scenario.name, name);
         let files = Simulation::new(&scenario).run_in_memory().unwrap();
-        assert!(files.iter().any(|(file, bytes)| file.ends_with(".etl") && bytes.len() > 1000));
+        assert!(files.iter().any(|file| file.name.ends_with(".etl") && file.bytes.len() > 1000));
     }
 }
 
 #[test]
 fn each_expectation_of_the_corpus_has_a_reason_above_it() {
     let mut expectations = 0;
-    for (name, text) in scripts() {
+    for CorpusScript { name, text, .. } in scripts() {
         let lines: Vec<&str> = text.lines().collect();
         for pair in lines.windows(2).filter(|pair| pair[1].starts_with("expect ")) {
             let reason = pair[0].strip_prefix("// ");

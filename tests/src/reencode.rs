@@ -2,7 +2,7 @@
 
 use etl_format::Guid;
 use etl_format::constants::{MARKER_EVENT_TRACE, MessageFlags, PointerSize};
-use etl_format::read::{self, ExtendedItem, Header};
+use etl_format::read::{self, ExtendedItem, Header, RawItem};
 use etl_format::write::record::{
     Event, Extended, Full, Instance, Message, MessageMarker, PerfInfo, Raw, Record as _, System,
 };
@@ -15,64 +15,53 @@ use etl_format::write::record::{
 pub fn record(record: &read::Record<'_>, out: &mut Vec<u8>) {
     let payload = record.payload();
     let pointer_size = record.pointer_size().unwrap_or(PointerSize::P8);
-    let full = |h: &read::FullHeader| Full {
-        pointer_size,
-        opcode: h.opcode,
-        level: h.level,
-        version: h.version,
-        thread_id: h.thread_id,
-        process_id: h.process_id,
-        timestamp: h.timestamp,
-        class: h.class,
-        kernel_time: h.kernel_time,
-        user_time: h.user_time,
-        payload,
+    let full = |h: &read::FullHeader| {
+        Full::new(h.class, h.opcode, h.timestamp)
+            .pointer_size(pointer_size)
+            .version(h.version)
+            .level(h.level)
+            .process(h.process_id, h.thread_id)
+            .cpu_times(h.kernel_time, h.user_time)
+            .payload(payload)
     };
     let done = match record.header() {
-        Header::System(h) => System {
-            pointer_size,
-            version: h.version,
-            hook: h.hook,
-            thread_id: h.thread_id,
-            process_id: h.process_id,
-            timestamp: h.timestamp,
-            cpu_times: h.kernel_time.zip(h.user_time),
-            payload,
+        Header::System(h) => {
+            let system = System::new(h.hook, h.timestamp)
+                .pointer_size(pointer_size)
+                .version(h.version)
+                .process(h.process_id, h.thread_id)
+                .payload(payload);
+            match (h.kernel_time, h.user_time) {
+                (Some(kernel), Some(user)) => system.cpu_times(kernel, user).encode(out),
+                _ => system.compact().encode(out),
+            }
         }
-        .encode(out),
-        Header::PerfInfo(h) => PerfInfo {
-            pointer_size,
-            version: h.version(),
-            hook: h.hook,
-            timestamp: h.timestamp,
-            pebs_index: h.pebs_index,
-            counters: &h.counters().collect::<Vec<_>>(),
-            payload,
+        Header::PerfInfo(h) => {
+            let counters: Vec<u64> = h.counters().collect();
+            let mut sample = PerfInfo::new(h.hook, h.timestamp)
+                .pointer_size(pointer_size)
+                .version(h.version())
+                .counters(&counters)
+                .payload(payload);
+            if let Some(index) = h.pebs_index {
+                sample = sample.pebs_index(index);
+            }
+            sample.encode(out)
         }
-        .encode(out),
         Header::Full(h) => full(&h).encode(out),
-        Header::Instance(h) => Instance {
-            full: full(&h.full),
-            instance_id: h.instance_id,
-            parent_instance_id: h.parent_instance_id,
-            parent_class: h.parent_class,
-        }
-        .encode(out),
+        Header::Instance(h) => Instance::new(full(&h.full), h.instance_id)
+            .parent(h.parent_class, h.parent_instance_id)
+            .encode(out),
         Header::Message(h) => {
             let kind_form = record.bytes().get(3).is_some_and(|b| b & MARKER_EVENT_TRACE != 0);
-            Message {
-                marker: if kind_form { MessageMarker::Kind } else { MessageMarker::Wpp },
-                number: h.number,
-                flags: MessageFlags(h.flags.0),
-                sequence: h.sequence.unwrap_or(0),
-                component_id: h.component_id.unwrap_or(0),
-                guid: h.guid.unwrap_or(Guid::ZERO),
-                timestamp: h.timestamp.unwrap_or(0),
-                thread_id: h.thread_id.unwrap_or(0),
-                process_id: h.process_id.unwrap_or(0),
-                payload,
-            }
-            .encode(out)
+            Message::new(h.guid.unwrap_or(Guid::ZERO), h.number, h.timestamp.unwrap_or(0))
+                .marker(if kind_form { MessageMarker::Kind } else { MessageMarker::Wpp })
+                .sequence(h.sequence.unwrap_or(0))
+                .component(h.component_id.unwrap_or(0))
+                .process(h.process_id.unwrap_or(0), h.thread_id.unwrap_or(0))
+                .flags(MessageFlags(h.flags.0))
+                .payload(payload)
+                .encode(out)
         }
         Header::Event(h) => event(record, &h, pointer_size, out),
         _ => Raw { bytes: record.bytes(), timestamp: None }.encode(out),
@@ -99,7 +88,7 @@ fn event(
     let (mut items, mut extended) = (record.extended(), Vec::new());
     let typed = record.extended().zip(words.iter().zip(&narrow));
     for (item, (words, narrow)) in typed {
-        let (kind, data) = items.next_raw().expect("as many as typed ones");
+        let RawItem { kind, data } = items.next_raw().expect("as many as typed ones");
         extended.push(match item {
             ExtendedItem::RelatedActivity(guid) => Extended::RelatedActivity(guid),
             ExtendedItem::Stack(s) if s.wide => {
@@ -111,20 +100,14 @@ fn event(
             _ => Extended::Other(kind, data),
         });
     }
-    Event {
-        pointer_size,
-        flags: h.flags,
-        properties: h.properties,
-        thread_id: h.thread_id,
-        process_id: h.process_id,
-        timestamp: h.timestamp,
-        provider: h.provider,
-        descriptor: h.descriptor,
-        kernel_time: h.kernel_time,
-        user_time: h.user_time,
-        activity: h.activity,
-        extended: &extended,
-        payload: record.payload(),
-    }
-    .encode(out)
+    Event::new(h.provider, h.descriptor, h.timestamp)
+        .pointer_size(pointer_size)
+        .flags(h.flags)
+        .properties(h.properties)
+        .process(h.process_id, h.thread_id)
+        .cpu_times(h.kernel_time, h.user_time)
+        .activity(h.activity)
+        .extended(&extended)
+        .payload(record.payload())
+        .encode(out)
 }

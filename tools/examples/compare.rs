@@ -3,13 +3,10 @@
 //! Without files it compares two traces that it makes: the second lacks one event and has another
 //! level in one.
 
-use std::io::Cursor;
-
 use etl_format::Guid;
-use etl_format::constants::{EventFlags, EventProperties, PointerSize};
 use etl_format::read::Trace;
 use etl_format::write::record::{Event, EventDescriptor};
-use etl_format::write::{File, FileHeader, Session, SessionConfig};
+use etl_format::write::{FileHeader, Session};
 use etl_tools::diff::{Differ, Difference, Summary};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -53,28 +50,17 @@ fn trace(events: &[(u16, u8)]) -> etl_format::Result<Vec<u8>> {
         start_time: 132_000_000_000_000_000,
         ..FileHeader::new()
     };
-    let file = File::new(Cursor::new(Vec::new()));
-    let mut session = Session::create(file, SessionConfig::new(header))?;
+    let mut session = Session::in_memory(header)?;
     for &(id, level) in events {
-        let event = Event {
-            pointer_size: PointerSize::P8,
-            flags: EventFlags(0),
-            properties: EventProperties(0),
-            thread_id: 8,
-            process_id: 4,
-            timestamp: 1_000 + i64::from(id) * 10_000,
-            provider: Guid::new(0x0f67_e49f, 0xfe51, 0x4e9f, *b"examples"),
-            descriptor: EventDescriptor { id, level, ..EventDescriptor::default() },
-            kernel_time: 0,
-            user_time: 0,
-            activity: Guid::ZERO,
-            extended: &[],
-            payload: b"",
-        };
+        let event = Event::new(
+            Guid::new(0x0f67_e49f, 0xfe51, 0x4e9f, *b"examples"),
+            EventDescriptor { id, level, ..EventDescriptor::default() },
+            1_000 + i64::from(id) * 10_000,
+        )
+        .process(4, 8);
         session.write(0, &event)?;
     }
-    let (file, _) = session.close(None)?;
-    Ok(file.into_inner().into_inner())
+    Ok(session.finish()?)
 }
 
 #[test]

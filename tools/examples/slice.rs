@@ -6,11 +6,8 @@
 
 mod input;
 
-use std::io::Cursor;
-
 use etl_events::Subject;
 use etl_format::read::{Options, Order, Record, Trace};
-use etl_format::write::File;
 use etl_tools::slice::{Slicer, Summary};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -47,13 +44,12 @@ fn cut(
     wanted: impl FnMut(&Record<'_>, &Subject) -> bool,
 ) -> Outcome<(Vec<u8>, Summary)> {
     let mut trace = Trace::open(trace, &Options::default())?;
-    let output = File::new(Cursor::new(Vec::new()));
-    let (output, summary) = Slicer::new().run(&mut trace, wanted, output)?;
+    let (output, summary) = Slicer::new().run(&mut trace, wanted, Vec::new())?;
     println!("{} of {} records are selected", summary.selected, summary.records);
     for (reason, count) in summary.kept.iter().filter(|(_, count)| **count > 0) {
         println!("{count} are kept for them: {}", reason.name());
     }
-    Ok((output.into_inner().into_inner(), summary))
+    Ok((output, summary))
 }
 
 #[test]

@@ -9,16 +9,13 @@
 //! Each operation is a builder with a method `run`:
 //!
 //! ```
-//! use std::io::Cursor;
 //!
 //! use etl_format::read::{Options, Trace};
-//! use etl_format::write::{File, FileHeader, Session, SessionConfig};
+//! use etl_format::write::{FileHeader, Session};
 //! use etl_tools::diff::Differ;
 //!
 //! let header = FileHeader { start_time: 132_000_000_000_000_000, ..FileHeader::new() };
-//! let file = File::new(Cursor::new(Vec::new()));
-//! let (file, _) = Session::create(file, SessionConfig::new(header))?.close(None)?;
-//! let bytes = file.into_inner().into_inner();
+//! let bytes = Session::in_memory(header)?.finish()?;
 //!
 //! let open = || Trace::open(bytes.as_slice(), &Options::salvage());
 //! let summary =

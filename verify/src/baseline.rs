@@ -138,7 +138,7 @@ impl Baseline {
 
 impl Key {
     fn of(report: &Report, finding: &Finding) -> Self {
-        let path = report.file.rsplit(['/', '\\']).next().unwrap_or_default();
+        let path = etl_format::file_name(&report.file);
         let process = finding.pid.map(|_| finding.process_name.clone());
         Key { file: Some(path.to_owned()), rule: finding.rule.to_owned(), process }
     }

@@ -71,7 +71,11 @@ impl Outcome {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(description = "Something that breaks a rule.")
+)]
 #[non_exhaustive]
 pub struct Finding {
     /// Id of the rule; never changes.

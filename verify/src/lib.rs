@@ -47,9 +47,9 @@ pub use policy::{Policy, SeverityOverride};
 #[cfg(feature = "schema")]
 pub use report::report_schema;
 pub use report::{
-    CauseReport, ClrReport, Coverage, EnabledReport, EventCount, Format, LossReport, MachineReport,
-    Paint, ProcessReport, ProviderCount, Report, RuleReport, RundownReport, SCHEMA_VERSION,
-    SessionKind, SessionReport, UnresolvedAddress, Verdict, lines, render,
+    CauseReport, ClrReport, Coverage, CoverageRow, EnabledReport, EventCount, Format, LossReport,
+    MachineReport, Paint, ProcessReport, ProviderCount, Report, RuleReport, RundownReport,
+    SCHEMA_VERSION, SessionKind, SessionReport, UnresolvedAddress, Verdict, lines, render,
 };
 pub use rules::{RULES, Rule, rules_page};
 pub use truth::Truth;

@@ -1,11 +1,8 @@
 //! What the examples read where no trace is named: one of their own.
 
-use std::io::Cursor;
-
-use etl_format::Guid;
-use etl_format::constants::{EventFlags, EventProperties, PointerSize};
+use etl_format::constants::{EventFlags, PointerSize};
 use etl_format::write::record::Event;
-use etl_format::write::{File, FileHeader, Session, SessionConfig};
+use etl_format::write::{FileHeader, Session};
 use etl_schema::encode::PayloadBuilder;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::tables::Registry;
@@ -27,8 +24,7 @@ pub fn trace(stacks: u32) -> Outcome<Vec<u8>> {
         start_time: 132_000_000_000_000_000,
         ..FileHeader::new()
     };
-    let file = File::new(Cursor::new(Vec::new()));
-    let mut session = Session::create(file, SessionConfig::new(header))?;
+    let mut session = Session::in_memory(header)?;
     let (module, method, stack) = (described(152, 2)?, described(143, 2)?, described(82, 0)?);
 
     let payload = PayloadBuilder::new(module)
@@ -62,8 +58,7 @@ pub fn trace(stacks: u32) -> Outcome<Vec<u8>> {
         payload.extend(frames.iter().flat_map(|frame| frame.to_le_bytes()));
         session.write(0, &event(stack, 4_001 + 2 * i64::from(number), &payload))?;
     }
-    let (file, _) = session.close(None)?;
-    Ok(file.into_inner().into_inner())
+    Ok(session.finish()?)
 }
 
 /// What the tables say of an event of the runtime.
@@ -75,19 +70,8 @@ fn described(id: u16, version: u8) -> Outcome<&'static EventSchema> {
 
 /// An event of the process.
 fn event<'a>(of: &EventSchema, timestamp: i64, payload: &'a [u8]) -> Event<'a> {
-    Event {
-        pointer_size: PointerSize::P8,
-        flags: EventFlags(0x40),
-        properties: EventProperties(0),
-        thread_id: 8,
-        process_id: 4,
-        timestamp,
-        provider: CLR_RUNTIME,
-        descriptor: of.descriptor(),
-        kernel_time: 0,
-        user_time: 0,
-        activity: Guid::ZERO,
-        extended: &[],
-        payload,
-    }
+    Event::new(CLR_RUNTIME, of.descriptor(), timestamp)
+        .flags(EventFlags(0x40))
+        .process(4, 8)
+        .payload(payload)
 }

@@ -4,6 +4,23 @@
 //! Needs events of manifest providers, EventSources or TraceLogging providers with activity ids and
 //! the opcodes Start (1) and Stop (2). Those of the CLR's own providers do not count: they have the
 //! id of the activity in which they were logged.
+//!
+//! ```no_run
+//! use etl_analysis::behavior::activities::Activities;
+//! use etl_analysis::{Analysis, Recording};
+//! use etl_schema::store::SchemaStore;
+//!
+//! let bytes = std::fs::read("trace.etl")?;
+//! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+//! let mut activities = Activities::new(SchemaStore::default());
+//! let machine = Analysis::new().run(&mut recording, &mut activities)?;
+//! for activity in activities.list() {
+//!     let (provider, name) = activities.name(activity.name);
+//!     println!("{provider} {name}: from {} to {:?}", activity.started, activity.stopped);
+//! }
+//! # drop(machine);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use etl_format::Guid;
 use etl_format::constants::EventFlags;
@@ -243,36 +260,25 @@ impl Observer for Activities {
 mod tests {
     use super::*;
     use crate::{Analysis, Recording};
-    use etl_format::constants::{EventProperties, PointerSize};
     use etl_format::write::record::{Event, EventDescriptor};
-    use etl_format::write::{File, FileHeader, Session, SessionConfig};
-    use std::io::Cursor;
+    use etl_format::write::{FileHeader, Session};
 
     #[test]
     fn stops_end_the_inner_start_with_as_many_open_activities_as_are_kept() {
         let (provider, id) = (Guid::new(1, 0, 0, [0; 8]), Guid::new(2, 0, 0, [0; 8]));
         let header = FileHeader { timestamp: 1, perf_freq: 10_000_000, ..FileHeader::new() };
-        let file = File::new(Cursor::new(Vec::new()));
-        let mut session = Session::create(file, SessionConfig::new(header)).unwrap();
+        let mut session = Session::in_memory(header).unwrap();
         for (timestamp, opcode) in [(10, START), (20, STOP), (30, STOP)] {
-            let event = Event {
-                pointer_size: PointerSize::P8,
-                flags: EventFlags(0),
-                properties: EventProperties(0),
-                thread_id: 8,
-                process_id: 4,
-                timestamp,
+            let event = Event::new(
                 provider,
-                descriptor: EventDescriptor { id: 7, opcode, ..EventDescriptor::default() },
-                kernel_time: 0,
-                user_time: 0,
-                activity: id,
-                extended: &[],
-                payload: &[],
-            };
+                EventDescriptor { id: 7, opcode, ..EventDescriptor::default() },
+                timestamp,
+            )
+            .process(4, 8)
+            .activity(id);
             session.write(0, &event).unwrap();
         }
-        let bytes = session.close(None).unwrap().0.into_inner().into_inner();
+        let bytes = session.finish().unwrap();
 
         let mut activities = Activities::new(SchemaStore::default());
         activities.list.push(Activity::new(id, Guid::ZERO, 0, 1));

@@ -2,6 +2,21 @@
 //!
 //! Needs the events of the CLR's runtime provider with the keyword GC (0x1) at level 4; at level 5
 //! there are allocations as well.
+//!
+//! ```no_run
+//! use etl_analysis::behavior::collections::Collections;
+//! use etl_analysis::{Analysis, Recording};
+//!
+//! let bytes = std::fs::read("trace.etl")?;
+//! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+//! let mut collections = Collections::new();
+//! let machine = Analysis::new().run(&mut recording, &mut collections)?;
+//! for gc in collections.list() {
+//!     println!("GC {} of generation {}, {}, {}", gc.number, gc.generation, gc.kind, gc.reason);
+//! }
+//! # drop(machine);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 
@@ -15,11 +30,11 @@ use etl_schema::clr::collection::{
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
 
-use super::{runtime_event, ticks_within};
-use crate::OpenOperations;
+use super::{NamedValue, runtime_event, ticks_within};
 use crate::loss::Loss;
 use crate::machine::Machine;
 use crate::observe::{EventRef, Joins, Observer};
+use crate::{OpenOperations, Scope};
 
 /// Reasons of suspensions: for a collection, and to prepare one.
 const FOR_COLLECTION: [u64; 2] = [1, 6];
@@ -75,10 +90,10 @@ pub struct Collection {
     pub number: u32,
     /// The oldest generation that it collects.
     pub generation: u32,
-    /// Why, as a value of the event; [`Collections::reason_name`] names it.
-    pub reason: u32,
-    /// Its type, as a value of the event; [`Collections::type_name`] names it.
-    pub kind: u32,
+    /// Why it was started: `AllocSmall`, `Induced`.
+    pub reason: NamedValue,
+    /// Its type: `NonConcurrentGC`, `BackgroundGC`.
+    pub kind: NamedValue,
     /// When it started, in ticks.
     pub started: i64,
     /// When it ended; `None` where the recording does not show it.
@@ -147,7 +162,7 @@ impl Collection {
     /// Whether it runs beside the process.
     #[must_use]
     pub fn is_background(&self) -> bool {
-        self.kind == BACKGROUND
+        self.kind.value() == BACKGROUND
     }
 
     /// Bytes of all generations when it ended.
@@ -176,8 +191,8 @@ pub struct Pause {
     pub since: i64,
     /// When the restart ended.
     pub until: i64,
-    /// Why, as a value of the event; [`Collections::suspension_name`] names it.
-    pub reason: u32,
+    /// Why threads were suspended: `SuspendForGC`.
+    pub reason: NamedValue,
     /// Index of its collection in [`Collections::list`]; `None` for something else.
     pub collection: Option<usize>,
 }
@@ -341,36 +356,20 @@ impl Collections {
         used.map(|(&key, collector)| (key, collector.other))
     }
 
-    /// The name of a reason.
-    #[must_use]
-    pub fn reason_name(&self, reason: u32) -> Option<&'static str> {
-        self.start.value_name(3, reason.into())
-    }
-
-    /// The name of a type.
-    #[must_use]
-    pub fn type_name(&self, kind: u32) -> Option<&'static str> {
-        self.start.value_name(4, kind.into())
-    }
-
-    /// The name of a reason of a suspension.
-    #[must_use]
-    pub fn suspension_name(&self, reason: u32) -> Option<&'static str> {
-        self.suspend.value_name(1, reason.into())
-    }
-
     /// The session of a CLR is that of its last start of a collection or suspension.
     fn enter(&mut self, key: Key, session: usize) {
         let collector = self.collectors.entry(key).or_default();
         if std::mem::replace(&mut collector.session, session) != session {
-            self.suspended.change_scope(key, (session, None));
-            self.ended.change_scope(key, (session, None));
+            self.suspended.change_scope(key, Scope::session(session));
+            self.ended.change_scope(key, Scope::session(session));
         }
     }
 
     fn start(&mut self, process: usize, record: &Record<'_>, event: &EventRef) {
         let Some(fields) = self.start.read(record) else { return };
         let value = |index| fields.uint(index).unwrap_or(0) as u32;
+        let reason = value(3);
+        let kind = value(4);
         let clr = value(0) as u16;
         let collector = self.collectors.entry((process, clr)).or_default();
         // Some runtimes report a start in two versions of the event.
@@ -393,8 +392,8 @@ impl Collections {
             clr,
             number: value(1),
             generation: value(2),
-            reason: value(3),
-            kind: value(4),
+            reason: NamedValue::new(reason, self.start.value_name(3, reason.into())),
+            kind: NamedValue::new(kind, self.start.value_name(4, kind.into())),
             started: event.time,
             tid: event.tid,
             started_by: event.tid,
@@ -419,7 +418,7 @@ impl Collections {
             |index: &usize| list.get(*index).is_some_and(|of| Some(u64::from(of.number)) == number);
         let Some(at) = collector.open.iter().rposition(is_this) else { return };
         let index = collector.open.remove(at);
-        self.ended.begin((process, clr), (collector.session, None), index);
+        self.ended.begin((process, clr), Scope::session(collector.session), index);
         if let Some(collection) = list.get_mut(index) {
             collection.ended = Some(event.time);
             collection.tid = event.tid.or(collection.tid);
@@ -448,7 +447,7 @@ impl Collections {
             tid: event.tid,
             since,
             until: event.time,
-            reason: reason as u32,
+            reason: NamedValue::new(reason as u32, self.suspend.value_name(1, reason)),
             collection: owner,
         });
         match owner.and_then(|index| list.get_mut(index)) {
@@ -543,7 +542,7 @@ impl Observer for Collections {
                 let reason = fields.uint(1).unwrap_or(1);
                 self.enter((process, clr), event.session);
                 let suspended = Suspended { since: event.time, reason, started: None };
-                self.suspended.begin((process, clr), (event.session, None), suspended);
+                self.suspended.begin((process, clr), Scope::session(event.session), suspended);
             }
             ALLOCATED => self.allocated(process, record),
             _ => {}

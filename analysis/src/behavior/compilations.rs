@@ -2,6 +2,21 @@
 //!
 //! Needs the events of the CLR's runtime provider with the keywords Jit and NGen (0x30) at level 5;
 //! at level 4 there are no times.
+//!
+//! ```no_run
+//! use etl_analysis::behavior::compilations::Compilations;
+//! use etl_analysis::{Analysis, Recording};
+//!
+//! let bytes = std::fs::read("trace.etl")?;
+//! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+//! let mut compilations = Compilations::new();
+//! let machine = Analysis::new().run(&mut recording, &mut compilations)?;
+//! for method in compilations.list() {
+//!     println!("{} ({}): {} bytes of code", method.method, method.tier_name(), method.code_size);
+//! }
+//! # drop(machine);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use etl_format::TimeRange;
 use etl_format::read::Record;
@@ -9,11 +24,11 @@ use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::{FieldReader, clr};
 
 use super::runtime_event;
-use crate::OpenOperations;
 use crate::loss::Loss;
 use crate::machine::Machine;
 use crate::machine::names::{text, tier_name, tier_of};
 use crate::observe::{EventRef, Joins, Observer};
+use crate::{OpenOperations, Scope};
 
 pub(super) const JITTING: u16 = 145;
 
@@ -142,7 +157,11 @@ impl Observer for Compilations {
                 return;
             };
             let started = Started { at: event.time, il_size: size as u32 };
-            self.started.begin((process, event.tid, method), (event.session, None), started);
+            self.started.begin(
+                (process, event.tid, method),
+                Scope::session(event.session),
+                started,
+            );
         } else if let Some(clr::Event::Method(clr::Change::Load, method)) =
             clr::decode(record).map(|decoded| decoded.event)
             && method.is_jitted()

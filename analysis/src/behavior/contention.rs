@@ -1,6 +1,21 @@
 //! Waits of threads for locks of .NET (`Monitor`).
 //!
 //! Needs the events of the CLR's runtime provider with the keyword Contention (0x4000) at level 4.
+//!
+//! ```no_run
+//! use etl_analysis::behavior::contention::Contention;
+//! use etl_analysis::{Analysis, Recording};
+//!
+//! let bytes = std::fs::read("trace.etl")?;
+//! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+//! let mut contention = Contention::new();
+//! let machine = Analysis::new().run(&mut recording, &mut contention)?;
+//! for ((process, tid), waits) in contention.threads() {
+//!     let name = machine.processes().get(*process).map_or("?", |p| p.name());
+//!     println!("{name} thread {tid}: {} waits for locks", waits.durations.len());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 
@@ -10,11 +25,11 @@ use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
 
 use super::{runtime_event, ticks_within};
-use crate::OpenOperations;
 use crate::loss::Loss;
 use crate::machine::{Change, Machine};
 use crate::observe::{EventRef, Joins, Observer, Stack};
 use crate::profile::StackCosts;
+use crate::{OpenOperations, Scope};
 
 /// Id of the event that a wait begins.
 pub const START: u16 = 81;
@@ -110,7 +125,7 @@ impl Contention {
         let kind = flags.unwrap_or(0) & NATIVE;
         if id == START {
             let began = Open { since: event.time, number: event.number };
-            let scope = (event.session, None);
+            let scope = Scope::session(event.session);
             if let Some(unended) = self.open.begin((process, tid, kind), scope, began) {
                 self.add_unended((process, tid), unended.since, event.time);
             }
@@ -205,7 +220,7 @@ impl Observer for StackedContention {
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
         match self.waits.event(record, event) {
             Some(Step::Begun) => {
-                self.costs.expect(event, (event.process, event.tid.unwrap_or(u32::MAX)));
+                self.costs.expect(event, event.process, event.tid.unwrap_or(u32::MAX));
             }
             Some(Step::Ended(number, Some(ticks))) => self.costs.cost(number, ticks),
             Some(Step::Ended(number, None)) => self.costs.forget(number),

@@ -1,6 +1,15 @@
 //! Sums and percentiles of durations.
 
 /// Durations: how many, how long together, and how they are distributed.
+///
+/// ```
+/// use etl_analysis::behavior::Distribution;
+///
+/// let durations = Distribution::new([10, 40, 30, 20]);
+/// assert_eq!(durations.total(), 100);
+/// assert_eq!(durations.percentile(50), Some(20));
+/// assert_eq!(Distribution::default().max(), None);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Distribution {
     sorted: Vec<u64>,

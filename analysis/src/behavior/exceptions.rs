@@ -1,6 +1,21 @@
 //! Exceptions of .NET: how often each type was thrown, and where.
 //!
 //! Needs the events of the CLR's runtime provider with the keyword Exception (0x8000) at level 2.
+//!
+//! ```no_run
+//! use etl_analysis::behavior::exceptions::Exceptions;
+//! use etl_analysis::{Analysis, Recording};
+//!
+//! let bytes = std::fs::read("trace.etl")?;
+//! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+//! let mut exceptions = Exceptions::new();
+//! let machine = Analysis::new().run(&mut recording, &mut exceptions)?;
+//! for thrown in exceptions.list() {
+//!     println!("{} times {}: {}", thrown.count, thrown.exception, thrown.message);
+//! }
+//! # drop(machine);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 

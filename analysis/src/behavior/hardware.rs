@@ -1,6 +1,19 @@
 //! The machine as the kernel's configuration events describe it: its name, processors, memory.
 //!
 //! The kernel's session logs them when it stops.
+//!
+//! ```no_run
+//! use etl_analysis::behavior::hardware::Hardware;
+//! use etl_analysis::{Analysis, Recording};
+//!
+//! let bytes = std::fs::read("trace.etl")?;
+//! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+//! let mut hardware = Hardware::new();
+//! let machine = Analysis::new().run(&mut recording, &mut hardware)?;
+//! println!("{}: {:?} processors", hardware.name(), hardware.processors());
+//! # drop(machine);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use etl_format::constants::hook;
 use etl_format::read::Record;

@@ -7,6 +7,18 @@ use std::ops::AddAssign;
 const BITS: u32 = 5;
 
 /// Counts of values by size: percentiles are at most 1/32 above the real value.
+///
+/// ```
+/// use etl_analysis::behavior::Histogram;
+///
+/// let mut durations = Histogram::default();
+/// for duration in [10, 20, 30] {
+///     durations.add(duration);
+/// }
+/// assert_eq!(durations.count(), 3);
+/// assert_eq!(durations.mean(), Some(20));
+/// assert_eq!(durations.max(), Some(30));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
     buckets: BTreeMap<u16, u64>,

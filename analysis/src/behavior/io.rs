@@ -2,6 +2,22 @@
 //!
 //! Disks need the kernel's flag `DISK_IO`, files `FILE_IO` and `FILE_IO_INIT`, and the names of
 //! files that were open before `FILENAME`. Events of disks name their process since Windows 8.
+//!
+//! ```no_run
+//! use etl_analysis::behavior::io::Io;
+//! use etl_analysis::{Analysis, Recording};
+//!
+//! let bytes = std::fs::read("trace.etl")?;
+//! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+//! let mut io = Io::new();
+//! let machine = Analysis::new().run(&mut recording, &mut io)?;
+//! for ((process, path, operation), total) in io.by_path(&machine) {
+//!     let process = process.and_then(|index| machine.processes().get(index));
+//!     let name = process.map_or("?", |process| process.name());
+//!     println!("{name} {operation:?} {path}: {} times, {} bytes", total.count, total.bytes);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -13,11 +29,11 @@ use etl_schema::views::FieldReader;
 use foldhash::HashMap;
 
 use super::Histogram;
-use crate::OpenOperations;
 use crate::loss::Loss;
 use crate::machine::Machine;
 use crate::machine::names::text;
 use crate::observe::{EventRef, Joins, Observer};
+use crate::{OpenOperations, Scope};
 
 /// Operations on files whose end is awaited.
 const MAX_OPEN: usize = 1 << 16;
@@ -263,7 +279,7 @@ impl Io {
             && (self.open.len() < MAX_OPEN || self.open.get(&request).is_some())
         {
             // A packet that is used again replaces the operation whose end is missing.
-            self.open.begin(request, (event.session, None), (key, event.time));
+            self.open.begin(request, Scope::session(event.session), (key, event.time));
         }
     }
 

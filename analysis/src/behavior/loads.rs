@@ -3,6 +3,21 @@
 //! Needs the events of the CLR's runtime provider with the keyword Loader (0x8) at level 4. How
 //! long the load of an assembly took is stated since .NET 5, with the keyword Fusion (0x4).
 //! [`Machine::image_lives`] has the images, which are events of the kernel.
+//!
+//! ```no_run
+//! use etl_analysis::behavior::loads::Loads;
+//! use etl_analysis::{Analysis, Recording};
+//!
+//! let bytes = std::fs::read("trace.etl")?;
+//! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+//! let mut loads = Loads::new();
+//! let machine = Analysis::new().run(&mut recording, &mut loads)?;
+//! for load in loads.list() {
+//!     println!("{}: {:?} {}", load.loaded, load.kind, load.name);
+//! }
+//! # drop(machine);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use etl_format::read::Record;
 use etl_schema::providers::CLR_RUNTIME;

@@ -15,6 +15,7 @@ pub mod hardware;
 mod histogram;
 pub mod io;
 pub mod loads;
+mod named_value;
 pub mod network;
 pub mod occurrences;
 pub mod presence;
@@ -23,6 +24,7 @@ pub mod waits;
 
 pub use distribution::Distribution;
 pub use histogram::Histogram;
+pub use named_value::NamedValue;
 
 use etl_format::{Ticks, TimeRange};
 use etl_schema::providers::CLR_RUNTIME;

@@ -1,6 +1,21 @@
 //! Bytes and connections of TCP and UDP, by process and endpoint.
 //!
 //! Needs the kernel's flag `NETWORKTRACE`.
+//!
+//! ```no_run
+//! use etl_analysis::behavior::network::Network;
+//! use etl_analysis::{Analysis, Recording};
+//!
+//! let bytes = std::fs::read("trace.etl")?;
+//! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+//! let mut network = Network::new();
+//! let machine = Analysis::new().run(&mut recording, &mut network)?;
+//! for (connection, traffic) in network.connections() {
+//!     println!("{} to {}: {} bytes sent", connection.pid, connection.remote, traffic.sent);
+//! }
+//! # drop(machine);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

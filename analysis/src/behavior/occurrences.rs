@@ -3,6 +3,23 @@
 //!
 //! Needs the events of the CLR's runtime provider with the keywords Exception (0x8000) at level 2,
 //! Contention (0x4000) at level 4, Loader (0x8) at level 4, and the kernel's with the flag LOADER.
+//!
+//! ```no_run
+//! use etl_analysis::behavior::occurrences::{Occurred, Occurrences};
+//! use etl_analysis::{Analysis, Recording};
+//!
+//! let bytes = std::fs::read("trace.etl")?;
+//! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+//! let mut occurrences = Occurrences::new();
+//! let machine = Analysis::new().run(&mut recording, &mut occurrences)?;
+//! for occurrence in occurrences.list() {
+//!     if let Occurred::Exception { exception, .. } = occurrence.what {
+//!         println!("{}: {}", occurrence.since, occurrences.text(exception));
+//!     }
+//! }
+//! # drop(machine);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use etl_format::read::Record;
 use etl_schema::providers::CLR_RUNTIME;
@@ -11,11 +28,11 @@ use foldhash::fast::RandomState;
 use indexmap::IndexSet;
 
 use super::{contention, exceptions, runtime_event};
-use crate::OpenOperations;
 use crate::loss::Loss;
 use crate::machine::names::text;
 use crate::machine::{Change, Life, Machine};
 use crate::observe::{EventRef, Joins, Observer};
+use crate::{OpenOperations, Scope};
 
 /// A module was loaded.
 const MODULE_LOADED: u16 = 152;
@@ -128,7 +145,7 @@ impl Occurrences {
         let is_native = flags.unwrap_or(0) & contention::NATIVE != 0;
         if id == contention::START {
             let begun = (event.number, event.time);
-            self.waits.begin((process, tid, is_native), (event.session, None), begun);
+            self.waits.begin((process, tid, is_native), Scope::session(event.session), begun);
         } else if let Some(begun) = self.waits.end(&(process, tid, is_native)) {
             self.add(process, event, begun, Occurred::LockWait { is_native });
         }

@@ -1,4 +1,17 @@
 //! What a recording has events of, and how the rest is recorded.
+//!
+//! ```no_run
+//! use etl_analysis::behavior::presence::{Presence, Subject};
+//! use etl_analysis::{Analysis, Recording};
+//!
+//! let bytes = std::fs::read("trace.etl")?;
+//! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+//! let mut presence = Presence::default();
+//! let machine = Analysis::new().run(&mut recording, &mut presence)?;
+//! println!("{} compiled methods", presence.count(Subject::Compilations));
+//! # drop(machine);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use etl_format::constants::hook;
 use etl_format::read::Record;

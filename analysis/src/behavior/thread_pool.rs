@@ -3,6 +3,21 @@
 //!
 //! Needs the events of the CLR's runtime provider with the keyword Threading (0x10000) at level 4;
 //! at level 5 there are the work items and their waits as well.
+//!
+//! ```no_run
+//! use etl_analysis::behavior::thread_pool::ThreadPool;
+//! use etl_analysis::{Analysis, Recording};
+//!
+//! let bytes = std::fs::read("trace.etl")?;
+//! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+//! let mut pools = ThreadPool::new();
+//! let machine = Analysis::new().run(&mut recording, &mut pools)?;
+//! for change in pools.changes() {
+//!     println!("{}: {:?}, {} threads", change.time, change.change, change.threads);
+//! }
+//! # drop(machine);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 

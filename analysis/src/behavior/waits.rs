@@ -2,6 +2,24 @@
 //!
 //! Needs the kernel's flags `CSWITCH` and, for who ended a wait and how long a thread was ready
 //! after it, `DISPATCHER`.
+//!
+//! ```no_run
+//! use etl_analysis::behavior::waits::Waits;
+//! use etl_analysis::{Analysis, Recording};
+//!
+//! let bytes = std::fs::read("trace.etl")?;
+//! let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+//! let mut waits = Waits::new();
+//! let machine = Analysis::new().run(&mut recording, &mut waits)?;
+//! for times in waits.threads().values() {
+//!     println!("{} ticks running", times.running);
+//!     for (&reason, durations) in &times.waits {
+//!         println!("{}: {} waits", waits.reason_name(reason).unwrap_or("?"), durations.count());
+//!     }
+//! }
+//! # drop(machine);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -13,11 +31,11 @@ use etl_schema::views::FieldReader;
 use foldhash::{HashMap, HashSet};
 
 use super::{Histogram, ticks_within};
-use crate::OpenOperations;
 use crate::loss::Loss;
 use crate::machine::{Change, Life, Machine};
 use crate::observe::{EventRef, Joins, Observer, Stack};
 use crate::profile::StackCosts;
+use crate::{OpenOperations, Scope};
 
 /// The state of a thread that waits.
 const WAITING: u64 = 5;
@@ -211,7 +229,10 @@ impl Waits {
         let (session, processor) = (event.session, event.processor);
         // Any processor may end a wait, but only that of a running thread its run.
         let is_running = matches!(state, State::Running { .. });
-        let scope = (session, is_running.then_some(processor));
+        let scope = match is_running {
+            true => Scope::processor(session, processor),
+            false => Scope::session(session),
+        };
         let seen = Seen { key, state, session, processor };
         self.states.begin(tid, scope, seen).map(|before| before.state)
     }
@@ -363,7 +384,8 @@ impl Observer for StackedWaits {
             _ => return,
         };
         if let Some((thread, ticks)) = wait.filter(|_| of == self.of) {
-            self.costs.expect(event, thread);
+            let (process, tid) = thread;
+            self.costs.expect(event, process, tid);
             self.costs.cost(event.number, ticks);
         }
     }

@@ -1,7 +1,7 @@
 //! The machine that a recording describes, gathered in one pass in time order.
 
 mod census;
-mod changes;
+pub(crate) mod changes;
 mod drives;
 mod finish;
 mod holders;
@@ -43,7 +43,7 @@ use threads::Threads;
 
 pub use crate::counted::Counted;
 pub use census::Census;
-pub use changes::{Change, ClrEvent, Life, StateObserver};
+pub(crate) use changes::{Change, ClrEvent, Life, StateObserver};
 pub use drives::Volume;
 pub use finish::UnresolvedAddress;
 pub use image_lives::ImageLife;
@@ -95,6 +95,26 @@ pub(crate) fn widen(span: &mut Span, timestamp: i64) {
 
 with_accessors! {
     /// The machine that a recording describes.
+    ///
+    /// Times are ticks of the recording's [clock](Machine::clock).
+    ///
+    /// ```no_run
+    /// use etl_analysis::{Analysis, Recording};
+    ///
+    /// let bytes = std::fs::read("trace.etl")?;
+    /// let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+    /// let machine = Analysis::new().names(true).run(&mut recording, &mut ())?;
+    /// for process in machine.processes() {
+    ///     println!("{} {}: {} methods", process.pid(), process.name(), process.methods());
+    /// }
+    /// for image in machine.image_lives() {
+    ///     println!("{:#x} {}", image.start, machine.user_path(image.path));
+    /// }
+    /// for loss in machine.losses() {
+    ///     println!("{} on processor {:?}", loss.what.message(), loss.processor);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[derive(Debug)]
     pub struct Machine {
         copy {
@@ -111,10 +131,13 @@ with_accessors! {
             /// What the kernel's lists and its events of starts and ends say of each other.
             census: Census,
             /// Stack keys that were defined and that no event uses.
+            #[doc(hidden)]
             unused_keys: Counted,
             /// Definitions of stack keys.
+            #[doc(hidden)]
             definitions: u64,
             /// Whether events name stack keys in extended data, which are not followed.
+            #[doc(hidden)]
             has_extended_keys: bool,
             /// Whether [`OrderCheck::Lookahead`](etl_format::read::OrderCheck) reads the files in
             /// time order.
@@ -262,6 +285,17 @@ impl Machine {
 
     /// Index of the process that had an id at a time: of several, the last that had started by
     /// then.
+    ///
+    /// ```
+    /// use etl_analysis::Machine;
+    ///
+    /// fn process_name(machine: &Machine, pid: u32, time: i64) -> &str {
+    ///     match machine.process_at(pid, time).and_then(|index| machine.processes().get(index)) {
+    ///         Some(process) => process.name(),
+    ///         None => "(unknown process)",
+    ///     }
+    /// }
+    /// ```
     #[must_use]
     pub fn process_at(&self, pid: u32, time: i64) -> Option<usize> {
         if let Some(holders) = self.holders() {
@@ -290,6 +324,14 @@ impl Machine {
     }
 
     /// The thread that had an id at a time: of several, the last that had started by then.
+    ///
+    /// ```
+    /// use etl_analysis::Machine;
+    ///
+    /// fn thread_name(machine: &Machine, tid: u32, time: i64) -> &str {
+    ///     machine.thread_at(tid, time).map_or("", |thread| &thread.name)
+    /// }
+    /// ```
     #[must_use]
     pub fn thread_at(&self, tid: u32, time: i64) -> Option<&Thread> {
         if let Some(holders) = self.holders() {
@@ -373,6 +415,7 @@ impl Machine {
 
     /// Where the addresses of the kernel begin.
     #[must_use]
+    #[doc(hidden)]
     pub fn kernel_begins(&self) -> u64 {
         self.kernel_begins
     }
@@ -398,7 +441,7 @@ impl Machine {
             parts.is_some_and(|(first, part)| part.is_of_session_of(first))
         };
         file.session = self.files.iter().find(is_part_of).map_or(source, |first| first.index);
-        self.losses.extend(loss::of_file(trace, (source, file.session), at));
+        self.losses.extend(loss::of_file(trace, source, file.session, at));
         if trace.header().pointer_size == PointerSize::P4 {
             self.kernel_begins = 1 << 31;
         }
@@ -772,6 +815,7 @@ impl Machine {
 
     /// All tallies of the trace.
     #[must_use]
+    #[doc(hidden)]
     pub fn tallies(&self) -> Tallies {
         let mut sum = Tallies::default();
         for process in &self.processes {

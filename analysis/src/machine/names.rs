@@ -30,6 +30,7 @@ const TIERS: [&str; 8] = [
 
 /// The number of the tier in the flags of a method, 0 where none is stated.
 #[must_use]
+#[doc(hidden)]
 pub const fn tier_of(flags: u32) -> u8 {
     ((flags >> TIER_SHIFT) & TIER_MASK) as u8
 }

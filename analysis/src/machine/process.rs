@@ -235,7 +235,7 @@ impl Process {
     /// Takes over who started it and the path of its image.
     pub(crate) fn describe(&mut self, parent: u32, image: Utf16<'_>) {
         let path = text(image.bytes());
-        let name = path.rsplit(['\\', '/']).next().unwrap_or_default();
+        let name = etl_format::file_name(&path);
         if !name.is_empty() {
             name.clone_into(&mut self.name);
             self.parent_pid = Some(parent);
@@ -300,6 +300,7 @@ impl Process {
 
     /// Counts an event of the CLR.
     #[inline]
+    #[doc(hidden)]
     pub fn clr_seen(&mut self, rundown: bool, timestamp: i64) {
         self.clr_events += 1;
         let (first, _) = self.clr_span.unwrap_or((timestamp, timestamp));

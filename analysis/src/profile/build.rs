@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 
-use super::code::{CodeNames, Namer, owners, symbol};
+use super::code::CodeSource;
 use super::collector::SampleCollector;
-use super::frames::{Detail, FrameTable, UNKNOWN};
+use super::frames::{Detail, FrameKey, FrameTable, UNKNOWN};
+use super::il_maps::IlMaps;
+use super::locations::Locations;
 use super::stacks::{NONE, Owner};
 use super::tree::{CallNode, Root, TimedSample};
 use super::{Profile, Weight};
@@ -17,6 +19,19 @@ use crate::machine::Machine;
 const IDLE: u32 = 0;
 
 /// What a profile is made of.
+///
+/// ```
+/// use std::collections::BTreeSet;
+///
+/// use etl_analysis::profile::{Detail, ProfileOptions};
+///
+/// let options = ProfileOptions::new()
+///     .detail(Detail::Lines)
+///     .by_thread(true)
+///     .processes(BTreeSet::from([3]));
+/// assert!(options.admits(Some(3), Some(4312), 4316));
+/// assert!(!options.admits(Some(5), Some(700), 704));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct ProfileOptions {
     detail: Detail,
@@ -24,7 +39,8 @@ pub struct ProfileOptions {
     processes: Option<BTreeSet<usize>>,
     threads: Vec<u32>,
     idle: bool,
-    code_names: Option<Arc<CodeNames>>,
+    code_source: Option<Arc<dyn CodeSource>>,
+    il_maps: Option<Arc<IlMaps>>,
 }
 
 impl ProfileOptions {
@@ -64,11 +80,17 @@ impl ProfileOptions {
         ProfileOptions { idle, ..self }
     }
 
-    /// Names of functions in images, and source lines: those of what
-    /// [`SampleCollector::wanted_code`] returned.
+    /// Names functions of images, and source lines. Each profile asks it once, for all its code.
     #[must_use]
-    pub fn code_names(self, names: Arc<CodeNames>) -> Self {
-        ProfileOptions { code_names: Some(names), ..self }
+    pub fn code_source(self, source: Arc<dyn CodeSource>) -> Self {
+        ProfileOptions { code_source: Some(source), ..self }
+    }
+
+    /// The maps from native code to IL, which are an observer of the same pass. Without them, the
+    /// source line of a method is the line at which it begins.
+    #[must_use]
+    pub fn il_maps(self, maps: IlMaps) -> Self {
+        ProfileOptions { il_maps: Some(Arc::new(maps)), ..self }
     }
 
     /// Whether the samples of a thread are part of the profile; `process` is the index in the
@@ -97,8 +119,12 @@ impl SampleCollector {
     /// that of the pass that this observed, with [names](crate::Analysis::names).
     #[must_use]
     pub fn profile(&self, machine: &Machine, options: &ProfileOptions) -> Profile {
-        let (symbols, stacks) = (machine.symbols(), &self.stacks);
-        let owners = owners(machine, stacks);
+        let stacks = &self.stacks;
+        let mut locations = Locations::new(machine, stacks);
+        if let Some(source) = &options.code_source {
+            locations.name(stacks, &**source, options.il_maps.as_deref());
+        }
+        let owners = &locations.owners;
         let mut profile = Profile {
             intervals: self.sampled.map(|span| self.intervals.between(span)).unwrap_or_default(),
             with_stack: self.with_stack,
@@ -106,7 +132,6 @@ impl SampleCollector {
         };
         let mut table = FrameTable::default();
         let mut frames = vec![usize::MAX; stacks.locations.len()];
-        let namer = options.code_names.as_deref().map(|names| Namer::new(names, stacks));
         // Frames of functions that were inlined at a location, outermost first.
         let mut inlined: HashMap<u32, Vec<usize>> = HashMap::default();
         let mut tree: Vec<Growing> = Vec::new();
@@ -159,17 +184,23 @@ impl SampleCollector {
                     let Some(location) = stacks.locations.get(node.location as usize) else {
                         continue;
                     };
-                    let symbol = symbol(machine, &symbols, &owners, location);
-                    let symbol = symbol.as_ref();
-                    let at = (location.address, location.address >= machine.kernel_begins());
-                    let place = (node.location as usize, location);
-                    let process = owners.get(location.root as usize).and_then(|o| o.process);
-                    let known = namer.as_ref().map(|namer| namer.names(place, symbol, process));
-                    let (functions, line) = known.unwrap_or_default();
-                    *frame = table.number(symbol, at, (functions.first(), line), options.detail);
-                    if let Some(inner @ [_, ..]) = functions.get(1..) {
-                        let number = |f| table.number(symbol, at, (Some(f), None), options.detail);
-                        inlined.insert(node.location, inner.iter().map(number).collect());
+                    let symbol = locations.symbol(node.location as usize, location);
+                    let names = locations.names(node.location as usize, location, symbol.as_ref());
+                    let key = FrameKey {
+                        symbol: symbol.as_ref(),
+                        address: location.address,
+                        is_kernel: location.address >= machine.kernel_begins(),
+                        function: names.functions.first(),
+                        line: names.line,
+                    };
+                    *frame = table.number(&key, options.detail);
+                    if let Some(inner @ [_, ..]) = names.functions.get(1..) {
+                        let mut numbers = Vec::with_capacity(inner.len());
+                        for function in inner {
+                            let key = FrameKey { function: Some(function), line: None, ..key };
+                            numbers.push(table.number(&key, options.detail));
+                        }
+                        inlined.insert(node.location, numbers);
                     }
                 }
                 let mut add = |parent, frame| {

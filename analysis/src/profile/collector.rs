@@ -27,6 +27,23 @@ pub struct SampleStack(pub u32);
 ///
 /// Stacks are kept as a tree of addresses, so memory grows with the distinct stacks, not with the
 /// number of samples.
+///
+/// ```
+/// use etl_analysis::profile::{ProfileOptions, SampleCollector};
+/// use etl_analysis::{Analysis, Recording, Result};
+///
+/// /// How many samples were taken in the first second, and where most of them are.
+/// fn hottest(trace: &[u8]) -> Result<Option<(u64, String)>> {
+///     let mut recording = Recording::open([(trace, "trace.etl")])?;
+///     let clock = recording.timeline().clock();
+///     let end = clock.start_timestamp.saturating_add(clock.frequency as i64);
+///     let mut samples = SampleCollector::new().between(None, Some(end));
+///     let machine = Analysis::new().names(true).run(&mut recording, &mut samples)?;
+///     let profile = samples.profile(&machine, &ProfileOptions::new());
+///     let frame = profile.by_frame().first().map(|(frame, _)| *frame);
+///     Ok(frame.map(|frame| (profile.total().samples, profile.label(frame))))
+/// }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct SampleCollector {
     pub(super) stacks: Stacks,

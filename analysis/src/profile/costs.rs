@@ -6,7 +6,7 @@ use etl_format::Clock;
 
 use super::collector::SampleCollector;
 use super::stacks::Owner;
-use super::{IlMaps, Measure, Profile, ProfileOptions, WantedCode, Weight};
+use super::{Measure, Profile, ProfileOptions, Weight};
 use crate::machine::{Change, Machine};
 use crate::observe::{EventRef, Observer, Stack};
 
@@ -39,9 +39,9 @@ impl StackCosts {
         StackCosts::default()
     }
 
-    /// The stack of an event is needed, for a thread: index of its process, where that is known,
-    /// and its id.
-    pub fn expect(&mut self, event: &EventRef, (process, tid): (Option<usize>, u32)) {
+    /// The stack of an event is needed, for the thread `tid` of a process; `process` is its index
+    /// in the machine, if it is known.
+    pub fn expect(&mut self, event: &EventRef, process: Option<usize>, tid: u32) {
         if self.pending.len() >= MAX_PENDING {
             self.settle_early();
         }
@@ -123,13 +123,6 @@ impl StackCosts {
         }
     }
 
-    /// The code of the stacks, as [`SampleCollector::wanted_code`].
-    #[must_use]
-    pub fn wanted_code(&mut self, machine: &Machine, maps: &IlMaps) -> WantedCode {
-        self.settle_all();
-        self.stacks.wanted_code(machine, maps)
-    }
-
     /// The costs as a profile: each event counts once, with its cost as time.
     #[must_use]
     pub fn profile(&mut self, machine: &Machine, options: &ProfileOptions) -> Profile {
@@ -166,7 +159,7 @@ mod tests {
             let (file, session, processor) = (0, 0, 0);
             let of = EventRef { number, file, session, time, kind, process, tid, processor };
             let before = costs.pending.len();
-            costs.expect(&of, (process, 8));
+            costs.expect(&of, process, 8);
             // As a wait that ended just now: it is counted, and makes little space.
             costs.cost(number - number % 2, 1);
             costs.pending.len() <= before

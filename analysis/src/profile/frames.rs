@@ -2,18 +2,25 @@
 
 use std::sync::Arc;
 
+use etl_format::file_name;
 use etl_schema::views::Pdb;
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use indexmap::IndexSet;
 
-use super::code::{FunctionName, SourceLine};
-use crate::symbols::Symbol;
+use crate::symbols::{Function, SourceLine, Symbol};
 
 /// The name of what is not in any known method, module or image.
 pub(super) const UNKNOWN: &str = "?";
 
 /// What a frame is.
+///
+/// ```
+/// use etl_analysis::profile::FrameKind;
+///
+/// assert!(FrameKind::Jitted.is_managed());
+/// assert_eq!(FrameKind::Kernel.name(), "kernel");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum FrameKind {
@@ -95,7 +102,7 @@ pub enum Detail {
     #[default]
     Methods,
     /// As [`Detail::Methods`], with a frame for each source line of a method that
-    /// [`CodeNames`](super::CodeNames) have.
+    /// PDBs have.
     Lines,
     /// Each address, with its source line. Where functions were inlined, an address is several
     /// frames.
@@ -119,6 +126,19 @@ type MethodKey = (usize, TextKey, TextKey, u32);
 /// A module by its path: PDB, addresses, and whether these count.
 type ModuleKey = (TextKey, Option<Pdb>, Option<(u64, u64)>, bool);
 
+/// What a frame is made of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FrameKey<'a> {
+    pub symbol: Option<&'a Symbol<'a>>,
+    pub address: u64,
+    /// Whether the address is an address of the kernel.
+    pub is_kernel: bool,
+    /// The function in the image there, from a PDB.
+    pub function: Option<&'a Function>,
+    /// The source line in the method, from a PDB.
+    pub line: Option<&'a SourceLine>,
+}
+
 /// Frames and modules, each kept once.
 #[derive(Debug, Default)]
 pub(super) struct FrameTable {
@@ -131,15 +151,9 @@ pub(super) struct FrameTable {
 }
 
 impl FrameTable {
-    /// The number of the frame of an address; `is_kernel` is whether it is one of the kernel. The
-    /// function in the image there, or the source line in the method, are those of a PDB.
-    pub fn number(
-        &mut self,
-        symbol: Option<&Symbol<'_>>,
-        (address, is_kernel): (u64, bool),
-        (function, line): (Option<&FunctionName>, Option<&SourceLine>),
-        detail: Detail,
-    ) -> usize {
+    /// The number of a frame.
+    pub fn number(&mut self, key: &FrameKey<'_>, detail: Detail) -> usize {
+        let FrameKey { symbol, address, is_kernel, function, line } = *key;
         let is_exact = matches!(detail, Detail::Addresses | Detail::NativeAddresses);
         let (mut tier, mut known) = (0, None);
         let (module, method, kind) = match symbol {
@@ -162,12 +176,7 @@ impl FrameTable {
                     (true, true) => FrameKind::Jitted,
                     (true, false) => FrameKind::Precompiled,
                 };
-                let name = match (method.namespace, method.name) {
-                    ("", "") => format!("{:#010x}", method.token),
-                    ("", name) => name.to_owned(),
-                    (namespace, name) => format!("{namespace}.{name}"),
-                };
-                (module, name, kind)
+                (module, method.label().to_string(), kind)
             }
             Some(Symbol::Image(image)) => {
                 let range = Some((image.start, image.end));
@@ -184,7 +193,7 @@ impl FrameTable {
             Detail::NativeAddresses => !kind.is_managed(),
         };
         let address = has_address.then_some(address);
-        let line = line.or(function.and_then(|function| function.line.as_ref()));
+        let line = line.or(function.and_then(|function| function.source.as_ref()));
         let line = line.filter(|_| detail == Detail::Lines || address.is_some());
         let (file, line) = (line.map(|line| Arc::clone(&line.file)), line.map(|line| line.line));
         let frame = Frame { module, method: method.into(), kind, tier, address, file, line };
@@ -219,8 +228,10 @@ impl FrameTable {
         (pdb, addresses): (Option<Pdb>, Option<(u64, u64)>),
         is_exact: bool,
     ) -> usize {
-        let name = path.rsplit(['\\', '/']).next().filter(|name| !name.is_empty());
-        let name: Box<str> = name.unwrap_or(UNKNOWN).into();
+        let name: Box<str> = match file_name(path) {
+            "" => UNKNOWN.into(),
+            name => name.into(),
+        };
         let path = if is_exact { path } else { "" };
         let module = ModuleInfo { name, path: path.into(), pdb, addresses };
         let mut key = module.clone();

@@ -26,14 +26,17 @@ mod collector;
 mod costs;
 mod frames;
 mod il_maps;
+mod locations;
 mod recursion;
 mod stacks;
 mod totals;
 mod tree;
 mod weight;
 
+use etl_format::file_name;
+
 pub use build::ProfileOptions;
-pub use code::{CodeNames, FunctionName, IlPoint, SourceLine, WantedCode};
+pub use code::{CodeNames, CodeSource, IlPoint, WantedCode};
 pub use collector::{SampleCollector, SampleStack};
 pub use costs::StackCosts;
 pub use frames::{Detail, Frame, FrameKind, ModuleInfo};
@@ -55,6 +58,23 @@ pub enum Measure {
 
 with_accessors! {
     /// The samples of a recording as call trees.
+    ///
+    /// ```
+    /// use etl_analysis::profile::Profile;
+    ///
+    /// /// Prints the call trees of a profile, indented.
+    /// fn print(profile: &Profile) {
+    ///     for root in profile.roots() {
+    ///         println!("{}", root.process_label());
+    ///         for node in profile.nodes().get(root.first..root.end).unwrap_or_default() {
+    ///             if let Some(frame) = node.frame {
+    ///                 let indent = 2 * node.depth as usize;
+    ///                 println!("{:indent$}{}", "", profile.label(frame));
+    ///             }
+    ///         }
+    ///     }
+    /// }
+    /// ```
     #[derive(Clone, Debug, Default)]
     pub struct Profile {
         copy {
@@ -131,7 +151,7 @@ impl Profile {
     #[must_use]
     pub fn source(&self, frame: usize) -> Option<String> {
         let frame = self.frames.get(frame)?;
-        let name = frame.file.as_deref()?.rsplit(['\\', '/']).next()?;
+        let name = file_name(frame.file.as_deref()?);
         Some(frame.line.map_or_else(|| name.to_owned(), |line| format!("{name}:{line}")))
     }
 

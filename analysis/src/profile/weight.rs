@@ -12,6 +12,13 @@ const INTERVAL: usize = 4;
 const OLD_INTERVAL: usize = 8;
 
 /// A number of samples, and the time that they stand for. The one with more time is greater.
+///
+/// ```
+/// use etl_analysis::profile::Weight;
+///
+/// let one = Weight { time: 10_000, samples: 1 };
+/// assert_eq!(one + one, Weight { time: 20_000, samples: 2 });
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Weight {
     /// The intervals between them, in 100 ns; 0 where the recording states none.

@@ -4,7 +4,7 @@ use etl_analysis::Machine;
 use etl_analysis::address::Origin;
 use etl_analysis::machine::UnresolvedCause;
 use etl_format::Guid;
-use etl_format::constants::{EventFlags, EventProperties};
+use etl_format::constants::EventFlags;
 use etl_format::write::record::{Event, EventDescriptor};
 use etl_schema::providers::CLR_RUNTIME;
 
@@ -20,27 +20,15 @@ fn method(trace: &mut Trace, id: u16, timestamp: i64, named: bool) {
     let names: Vec<u8> = "N\0M\0()\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let payload = [&numbers[..], &small, if named { &names } else { &[] }, &[1, 0]].concat();
     let id = if named { id } else { id - 2 };
-    let record = Event {
-        pointer_size: PointerSize::P8,
-        flags: EventFlags(0x40),
-        properties: EventProperties(0),
-        thread_id: TID,
-        process_id: PID,
+    let record = Event::new(
+        CLR_RUNTIME,
+        EventDescriptor { id, version: 1, level: 5, keyword: 0x10, ..Default::default() },
         timestamp,
-        provider: CLR_RUNTIME,
-        descriptor: EventDescriptor {
-            id,
-            version: 1,
-            level: 5,
-            keyword: 0x10,
-            ..Default::default()
-        },
-        kernel_time: 0,
-        user_time: 0,
-        activity: Guid::default(),
-        extended: &[],
-        payload: &payload,
-    };
+    )
+    .flags(EventFlags(0x40))
+    .process(PID, TID)
+    .activity(Guid::default())
+    .payload(&payload);
     trace.session.write(0, &record).unwrap();
 }
 
@@ -49,19 +37,10 @@ fn image(trace: &mut Trace, opcode: u8, timestamp: i64) {
     let path: Vec<u8> = "C:\\app.dll\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let place = [IMAGE, 0x10_0000].map(u64::to_le_bytes).concat();
     let payload = [&place[..], &PID.to_le_bytes(), &[0; 36], &path].concat();
-    let record = Full {
-        pointer_size: PointerSize::P8,
-        opcode,
-        level: 0,
-        version: 2,
-        thread_id: 4,
-        process_id: 4,
-        timestamp,
-        class: group_guid(0x14).unwrap(),
-        kernel_time: 0,
-        user_time: 0,
-        payload: &payload,
-    };
+    let record = Full::new(group_guid(0x14).unwrap(), opcode, timestamp)
+        .version(2)
+        .process(4, 4)
+        .payload(&payload);
     trace.session.write(0, &record).unwrap();
 }
 

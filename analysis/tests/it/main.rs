@@ -4,8 +4,6 @@
 
 mod lives;
 
-use std::io::Cursor;
-
 use etl_analysis::behavior::io::Io;
 use etl_analysis::behavior::waits::Waits;
 use etl_analysis::{
@@ -15,7 +13,7 @@ use etl_analysis::{
 use etl_format::constants::{BufferFlags, LogFileMode, PointerSize, group_guid};
 use etl_format::read::Order;
 use etl_format::write::record::{Full, PerfInfo, System};
-use etl_format::write::{File, FileHeader, Session, SessionConfig};
+use etl_format::write::{FileHeader, Session};
 
 const KERNEL: u64 = 0xffff_8000_0000_0000;
 const PID: u32 = 400;
@@ -23,7 +21,7 @@ const TID: u32 = 8;
 
 /// A trace of kernel events.
 struct Trace {
-    session: Session<File<Cursor<Vec<u8>>>>,
+    session: Session<Vec<u8>>,
 }
 
 impl Trace {
@@ -40,37 +38,19 @@ impl Trace {
             maximum_file_size: 100,
             ..FileHeader::new()
         };
-        let file = File::new(Cursor::new(Vec::new()));
-        Trace { session: Session::create(file, SessionConfig::new(header)).unwrap() }
+        Trace { session: Session::in_memory(header).unwrap() }
     }
 
     fn event(&mut self, hook: u16, version: u8, timestamp: i64, parts: &[&[u8]]) {
         let payload = parts.concat();
-        let record = PerfInfo {
-            pointer_size: PointerSize::P8,
-            version,
-            hook,
-            timestamp,
-            pebs_index: None,
-            counters: &[],
-            payload: &payload,
-        };
+        let record = PerfInfo::new(hook, timestamp).version(version).payload(&payload);
         self.session.write(0, &record).unwrap();
     }
 
     /// A thread of the process starts or ends.
     fn thread(&mut self, hook: u16, tid: u32, timestamp: i64) {
         let payload = [&PID.to_le_bytes()[..], &tid.to_le_bytes(), &[0; 64]].concat();
-        let record = System {
-            pointer_size: PointerSize::P8,
-            version: 3,
-            hook,
-            thread_id: 4,
-            process_id: 4,
-            timestamp,
-            cpu_times: Some((0, 0)),
-            payload: &payload,
-        };
+        let record = System::new(hook, timestamp).version(3).process(4, 4).payload(&payload);
         self.session.write(0, &record).unwrap();
     }
 
@@ -104,7 +84,7 @@ impl Trace {
     }
 
     fn finish(self) -> Vec<u8> {
-        self.session.close(None).unwrap().0.into_inner().into_inner()
+        self.session.finish().unwrap()
     }
 
     fn analyze(self) -> (Machine, Seen) {
@@ -184,16 +164,7 @@ fn process(
 ) {
     let ids = [0, 0, pid, parent].map(u32::to_le_bytes).concat();
     let payload = [&ids[..], &[0; 20], name.as_ref(), b"\0", b"\0\0"].concat();
-    let record = System {
-        pointer_size: PointerSize::P8,
-        version: 3,
-        hook,
-        thread_id: 4,
-        process_id: 4,
-        timestamp,
-        cpu_times: Some((0, 0)),
-        payload: &payload,
-    };
+    let record = System::new(hook, timestamp).version(3).process(4, 4).payload(&payload);
     trace.session.write(0, &record).unwrap();
 }
 
@@ -256,19 +227,11 @@ fn classic_events_of_the_kernel_describe_the_machine() {
 fn check_classic_events(pointer_size: PointerSize) {
     let mut trace = Trace::new();
     let mut classic = |group: u8, opcode: u8, version, timestamp, payload: &[u8]| {
-        let record = Full {
-            pointer_size,
-            opcode,
-            level: 0,
-            version,
-            thread_id: 4,
-            process_id: 4,
-            timestamp,
-            class: group_guid(group).unwrap(),
-            kernel_time: 0,
-            user_time: 0,
-            payload,
-        };
+        let record = Full::new(group_guid(group).unwrap(), opcode, timestamp)
+            .pointer_size(pointer_size)
+            .version(version)
+            .process(4, 4)
+            .payload(payload);
         trace.session.write(0, &record).unwrap();
     };
     let ids = [0, 0, PID, 4].map(u32::to_le_bytes).concat();

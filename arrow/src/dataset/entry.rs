@@ -77,7 +77,7 @@ pub(super) struct Entry {
 
 impl Entry {
     pub fn new(file: &str, hash: &super::Hash, selection: &str) -> Self {
-        let stem = file.rsplit(['/', '\\']).next().unwrap_or_default();
+        let stem = etl_format::file_name(file);
         let stem = stem
             .to_ascii_lowercase()
             .find(".etl")

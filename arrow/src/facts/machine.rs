@@ -5,7 +5,9 @@ use etl_analysis::loss::LossKind;
 use etl_analysis::machine::images::ImageId;
 use etl_schema::views::Pdb;
 
-use super::rows::{Rows, admits_process, file_name, time};
+use etl_format::file_name;
+
+use super::rows::{Rows, admits_process, time};
 use crate::builder::Cell;
 use crate::events::micros;
 use crate::options::Options;

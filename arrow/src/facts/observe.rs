@@ -5,7 +5,7 @@ use etl_analysis::behavior::collections::Collections;
 use etl_analysis::behavior::io::Io;
 use etl_analysis::loss::Loss;
 use etl_analysis::profile::Intervals;
-use etl_analysis::symbols::{Method, Symbol, Symbols};
+use etl_analysis::symbols::{Symbol, Symbols};
 use etl_analysis::{EventRef, Frames, Joins, Machine, Observer, Sample, Stack};
 use etl_export::pcapng::Packets;
 use etl_format::constants::hook;
@@ -15,7 +15,9 @@ use etl_schema::views::FieldReader;
 use foldhash::HashSet;
 
 use super::machine::process;
-use super::rows::{Rows, admits, admits_process, file_name, time};
+use etl_format::file_name;
+
+use super::rows::{Rows, admits, admits_process, time};
 use crate::builder::Cell;
 use crate::events::micros;
 use crate::options::Options;
@@ -275,11 +277,8 @@ impl<'f, 'o> Facts<'f, 'o> {
                 continue;
             }
             let [process_id, process] = self.process(Some(gc.process));
-            let named = |name: Option<&str>, number: u32| {
-                name.map_or_else(|| number.to_string(), str::to_owned)
-            };
-            let reason = named(collections.reason_name(gc.reason), gc.reason);
-            let kind = named(collections.type_name(gc.kind), gc.kind);
+            let reason = gc.reason.to_string();
+            let kind = gc.kind.to_string();
             let paused = gc.paused as f64 * 1e6 / clock.frequency.max(1) as f64;
             let mut cells = vec![
                 Cell::Text(&self.options.trace),
@@ -320,22 +319,13 @@ impl From<&Histogram> for Histograms {
     }
 }
 
-/// Type and name of a method, or its token.
-fn method_name(method: &Method<'_>) -> String {
-    match (method.namespace, method.name) {
-        ("", "") => format!("{:#010x}", method.token),
-        ("", name) => name.to_owned(),
-        (namespace, name) => format!("{namespace}.{name}"),
-    }
-}
-
 /// File name of the module, method, and offset in it.
 fn parts<'s>(symbol: Option<&Symbol<'s>>, address: u64) -> (&'s str, String, Option<u64>) {
     match symbol {
         Some(Symbol::Method(method)) => {
             let module = method.module.map_or("", |module| file_name(module.path));
             let offset = address.saturating_sub(method.start);
-            (module, method_name(method), Some(offset))
+            (module, method.label().to_string(), Some(offset))
         }
         Some(Symbol::Image(image)) => (file_name(image.path), String::new(), Some(image.offset)),
         _ => ("", String::new(), None),
@@ -349,7 +339,7 @@ fn label(symbol: Option<&Symbol<'_>>) -> String {
         Some(Symbol::Image(image)) => format!("{}!?", known(file_name(image.path))),
         Some(Symbol::Method(method)) => {
             let module = method.module.map_or("", |module| file_name(module.path));
-            format!("{}!{}", known(module), method_name(method))
+            format!("{}!{}", known(module), method.label())
         }
         _ => "?".to_owned(),
     }

@@ -64,11 +64,6 @@ pub(super) fn time<'a>(clock: &Clock, ticks: Option<i64>) -> Cell<'a> {
     ticks.map_or(Cell::Null, |ticks| Cell::Int(micros(clock.filetime(ticks))))
 }
 
-/// The file name of a path.
-pub(super) fn file_name(path: &str) -> &str {
-    path.rsplit(['\\', '/']).next().unwrap_or_default()
-}
-
 /// Whether the filter admits rows of a process, a thread and a time.
 pub(super) fn admits(options: &Options, pid: Option<u32>, tid: Option<u32>, time: i64) -> bool {
     let filter = &options.filter;

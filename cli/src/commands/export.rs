@@ -202,14 +202,14 @@ impl SampleArgs {
             let samples = SampleCollector::new().within(range).keep_samples(keep_samples);
             ((samples, symbols.maps()), other)
         })?;
-        let Analyzed { names: files, machine, selected, observer, outcome, range } = analyzed;
+        let Analyzed { names, machine, selected, observer, outcome, range } = analyzed;
         let ((samples, maps), other) = observer;
-        let names = symbols.names(&machine, &maps, |maps| samples.wanted_code(&machine, maps));
         let observer = (samples, other);
-        let analyzed = Analyzed { names: files, machine, selected, observer, outcome, range };
+        let analyzed = Analyzed { names, machine, selected, observer, outcome, range };
         let options = profile_options(&self.recording, &analyzed, options).idle(self.idle);
         let (samples, other) = &analyzed.observer;
-        let profile = samples.profile(&analyzed.machine, &names.apply(options));
+        let profile = samples.profile(&analyzed.machine, &symbols.apply(options, maps.as_ref()));
+        symbols.note_missing();
         if profile.total().samples == 0 && other.is_empty() {
             let name = analyzed.names.join(", ");
             return Err(Failure::new(name, "no CPU sample is selected").hint(

@@ -15,7 +15,6 @@ mod roff;
 pub(crate) mod scrub;
 pub(crate) mod slice;
 pub(crate) mod spec;
-#[cfg(feature = "symbols")]
 pub(crate) mod symbols;
 pub(crate) mod synth;
 pub(crate) mod verify;

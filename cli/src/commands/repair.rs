@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use etl_events::problem::Problem;
 use etl_format::read::{Mode, Options, Order, OrderCheck, Trace, Weight};
 use etl_format::rewrite::repair::{RepairReport, Repairer};
-use etl_format::write::File;
+use etl_format::write::TraceFile;
 use serde::Serialize;
 
 use crate::Outcome;
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         .compress(args.packing.compressor(args.rewrite.threads()))
         .options(options)
         .on_record(move |record| progress.pass(record.bytes().len()))
-        .run(input.source(), File::new(sink.file()))
+        .run(input.source(), TraceFile::new(sink.file()))
         .map(|(_, report)| report);
     let done = match done {
         Ok(report) if !report.header && report.summary.events_written == 0 => {

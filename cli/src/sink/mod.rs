@@ -208,8 +208,8 @@ impl Sink {
     }
 
     /// The file as the output of a trace writer.
-    pub fn medium(&mut self) -> write::File<BufWriter<&mut File>> {
-        write::File::new(BufWriter::with_capacity(CHUNK, self.file()))
+    pub fn medium(&mut self) -> write::TraceFile<BufWriter<&mut File>> {
+        write::TraceFile::new(BufWriter::with_capacity(CHUNK, self.file()))
     }
 
     /// The bytes written so far, to be read piece by piece.

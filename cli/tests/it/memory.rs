@@ -1,15 +1,11 @@
 //! The memory for buffers is tied to the size of a trace, and `--max-memory` changes it. The test
 //! binary `memory` measures what commands take.
 
-use std::io::Cursor;
-
 use etl_format::Guid;
 use etl_format::compress::Effort;
-use etl_format::constants::{
-    CompressionFormat, EventFlags, EventProperties, LogFileMode, PointerSize,
-};
+use etl_format::constants::{CompressionFormat, LogFileMode};
 use etl_format::write::record::{Event, EventDescriptor};
-use etl_format::write::{BufferCompressor, File, FileHeader, Session, SessionConfig};
+use etl_format::write::{BufferCompressor, FileHeader, Session, SessionConfig};
 
 use crate::common::{directory, etlkit};
 
@@ -29,29 +25,21 @@ fn expanding() -> Vec<u8> {
     let mut config = SessionConfig::new(header);
     config.compressor =
         Some(BufferCompressor::new(CompressionFormat::XPRESS, Effort::default()).unwrap());
-    let mut session = Session::create(File::new(Cursor::new(Vec::new())), config).unwrap();
+    let mut session = Session::in_memory(config).unwrap();
     let payload = [0; 60_000];
     for round in 0..17 {
         for processor in 0..PROCESSORS {
-            let event = Event {
-                pointer_size: PointerSize::P8,
-                flags: EventFlags(0),
-                properties: EventProperties(0),
-                thread_id: 8,
-                process_id: 4,
-                timestamp: 2_000 + round * i64::from(PROCESSORS) + i64::from(processor),
-                provider: Guid::new(1, 2, 3, [4; 8]),
-                descriptor: EventDescriptor { id: 1, level: 4, ..EventDescriptor::default() },
-                kernel_time: 0,
-                user_time: 0,
-                activity: Guid::ZERO,
-                extended: &[],
-                payload: &payload,
-            };
+            let event = Event::new(
+                Guid::new(1, 2, 3, [4; 8]),
+                EventDescriptor { id: 1, level: 4, ..EventDescriptor::default() },
+                2_000 + round * i64::from(PROCESSORS) + i64::from(processor),
+            )
+            .process(4, 8)
+            .payload(&payload);
             session.write(processor, &event).unwrap();
         }
     }
-    session.close(None).unwrap().0.into_inner().into_inner()
+    session.finish().unwrap()
 }
 
 #[test]

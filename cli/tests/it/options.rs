@@ -140,6 +140,23 @@ fn members_are_of_archives_and_not_of_directories() {
     }
 }
 
+/// The help is the same in every build; what was left out says how to get it.
+#[test]
+#[cfg(not(feature = "symbols"))]
+fn symbols_that_were_not_built_say_how_to_get_them() {
+    let here = directory(&[("t.etl", &trace())]);
+    for command in [
+        &["symbols", "list", "t.etl"][..],
+        &["analyze", "cpu", "--symbols", ".", "t.etl"],
+        &["dump", "--resolve", "--symbols", ".", "t.etl"],
+    ] {
+        let said = etlkit(here.path(), command);
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{command:?}");
+        let message = "was built without it\nhint: build one that has it: ";
+        assert!(said.err.contains(message), "{command:?}: {}", said.err);
+    }
+}
+
 #[test]
 #[cfg(feature = "symbols")]
 fn symbols_name_a_directory_that_is_not_there() {

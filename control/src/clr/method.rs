@@ -20,6 +20,14 @@ impl Code {
 }
 
 /// A method, with the properties that the rules look at.
+///
+/// ```
+/// use etl_control::clr::{Code, Method};
+///
+/// assert_eq!(Method::from_flags(0x1), Method::new(Code::Dynamic));
+/// assert!(Method::from_flags(0x1).is_always_named());
+/// assert!(!Method::new(Code::Jitted).is_always_named());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Method {
     /// Where its code comes from.

@@ -15,6 +15,14 @@ use etl_schema::clr::keyword::{
 /// one process, on one thread, an enumeration is: `RuntimeInformationDCStart`, the settings of
 /// tiered compilation, the `Init` marker, domains with their assemblies, modules and methods,
 /// threads, the `Complete` marker.
+///
+/// ```
+/// use etl_control::clr::{Enumeration, Loader, Rundown};
+///
+/// let rundown = Rundown::new(0x138, 5);
+/// assert!(rundown.enumerates(Enumeration::End) && !rundown.enumerates(Enumeration::Start));
+/// assert!(rundown.loader(Enumeration::End, Loader::Module));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rundown(CombinedEnablement);
 

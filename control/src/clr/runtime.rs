@@ -9,6 +9,17 @@ use etl_schema::clr::keyword::{
 };
 
 /// The runtime provider, as the CLR sees it enabled.
+///
+/// ```
+/// use etl_control::clr::{Code, Form, Method, Runtime, Unload};
+///
+/// let method = Method::new(Code::Jitted);
+/// // At level 4 the load event has no names.
+/// assert_eq!(Runtime::new(0x10, 4).method_load(method), Some(Form::Plain));
+/// assert_eq!(Runtime::new(0x10, 5).method_load(method), Some(Form::Verbose));
+/// // The unload event also needs EndEnumerationKeyword.
+/// assert_eq!(Runtime::new(0x10, 5).method_unload(method, Unload::OwnerGone), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Runtime(CombinedEnablement);
 

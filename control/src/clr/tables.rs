@@ -58,6 +58,14 @@ pub struct Table {
 }
 
 /// All three tables at a session's level. The documents speak of level 5.
+///
+/// ```
+/// use etl_control::clr::tables::tables;
+///
+/// let [runtime, rundown, _] = tables(5);
+/// assert_eq!((runtime.provider, rundown.provider), ("runtime", "rundown"));
+/// assert!(runtime.rows.iter().all(|row| row.cells.len() == runtime.columns.len()));
+/// ```
 #[must_use]
 pub fn tables(level: u8) -> [Table; 3] {
     [table_1(level), table_2(level), markers_and_threads(level)]

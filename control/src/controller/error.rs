@@ -38,6 +38,14 @@ pub enum Found {
 }
 
 /// A line that is no command of the tool.
+///
+/// ```
+/// use etl_control::controller::CommandLine;
+///
+/// let line = "xperf -strat clr";
+/// let error = line.parse::<CommandLine>().unwrap_err();
+/// assert_eq!(&line[error.span], "-strat");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineError {
     /// Where, in bytes of the line; empty at its end when something is missing.

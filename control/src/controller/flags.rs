@@ -224,15 +224,25 @@ pub fn kernel_groups(flags: &[String]) -> Result<GroupMasks, Error> {
 /// ```
 #[must_use]
 pub fn tracelog_groups(switches: &[String]) -> GroupMasks {
-    let (added, removed) = tracelog_changes(switches);
+    let changes = tracelog_changes(switches);
     let kept = GroupMasks::of(TRACELOG_DEFAULTS.iter().map(|(_, group)| *group));
-    kept.without(removed).with(added)
+    kept.without(changes.removed).with(changes.added)
+}
+
+/// The groups that a `tracelog -enable` turns on and off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TracelogChanges {
+    /// The groups that it turns on.
+    pub added: GroupMasks,
+    /// The groups that it turns off.
+    pub removed: GroupMasks,
 }
 
 /// What the switches of a `tracelog -enable` of the kernel's session turn on, and what they turn
 /// off (`-noprocess` ...).
 #[must_use]
-pub fn tracelog_changes(switches: &[String]) -> (GroupMasks, GroupMasks) {
+pub fn tracelog_changes(switches: &[String]) -> TracelogChanges {
     let has = |name: &str| switches.iter().any(|s| s.eq_ignore_ascii_case(name));
     let added = TRACELOG.iter().filter(|(name, _)| has(name)).flat_map(|(_, groups)| groups.iter());
     let removed = TRACELOG_DEFAULTS.iter().filter(|(not, _)| has(not)).map(|(_, group)| *group);
@@ -245,7 +255,7 @@ pub fn tracelog_changes(switches: &[String]) -> (GroupMasks, GroupMasks) {
             masks.0.iter_mut().zip(words).for_each(|(word, bits)| *word |= bits);
         }
     }
-    (masks, GroupMasks::of(removed))
+    TracelogChanges { added: masks, removed: GroupMasks::of(removed) }
 }
 
 impl GroupMasks {

@@ -25,7 +25,7 @@
 
 mod args;
 mod decoders;
-mod error;
+pub(crate) mod error;
 mod flags;
 mod format;
 mod logman;
@@ -39,10 +39,10 @@ mod xperf;
 
 use std::str::FromStr;
 
-pub use error::{Error, Found, LineError};
+pub use error::{Found, LineError};
 pub use flags::{
-    GroupMasks, KernelFlag, expand_kernel_flags, kernel_flag_names, kernel_flags, kernel_groups,
-    stack_events, tracelog_changes, tracelog_groups,
+    GroupMasks, KernelFlag, TracelogChanges, expand_kernel_flags, kernel_flag_names, kernel_flags,
+    kernel_groups, stack_events, tracelog_changes, tracelog_groups,
 };
 pub use model::{
     Action, CommandLine, FILE_MODES, KERNEL_SESSION, Keywords, OtherOption, ProviderRef,
@@ -80,6 +80,13 @@ impl FromStr for CommandLine {
 }
 
 /// The tool that a program's name or path names.
+///
+/// ```
+/// use etl_control::controller::{Tool, tool};
+///
+/// assert_eq!(tool("C:\\\\Kits\\\\XPERF.EXE"), Some(Tool::Xperf));
+/// assert_eq!(tool("notepad.exe"), None);
+/// ```
 #[must_use]
 pub fn tool(path: &str) -> Option<Tool> {
     let name = program(path);
@@ -89,7 +96,7 @@ pub fn tool(path: &str) -> Option<Tool> {
 
 /// A program's name without its directory and `.exe`, in lower case.
 fn program(path: &str) -> String {
-    let name = path.rsplit(['\\', '/']).next().unwrap_or_default().to_ascii_lowercase();
+    let name = etl_format::file_name(path).to_ascii_lowercase();
     name.strip_suffix(".exe").unwrap_or(&name).to_owned()
 }
 

@@ -46,6 +46,15 @@ impl Tool {
 }
 
 /// A whole line. `Display` writes it in one canonical spelling, which reads as the same value.
+///
+/// ```
+/// use etl_control::controller::{Action, CommandLine, Tool};
+///
+/// let line: CommandLine = "logman stop clr -ets".parse()?;
+/// assert_eq!(line.tool, Tool::Logman);
+/// assert!(matches!(&line.actions[..], [Action::Stop { session, .. }] if session == "clr"));
+/// # Ok::<(), etl_control::controller::LineError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
     /// The tool.
@@ -205,6 +214,17 @@ impl Session {
     }
 
     /// `LogFileMode` as the session's properties have it: the file mode with the further modes.
+    ///
+    /// ```
+    /// use etl_control::controller::{Action, CommandLine};
+    /// use etl_format::constants::LogFileMode;
+    ///
+    /// let line: CommandLine = "logman start clr -p {e13c0d23-ccbc-4e12-931b-d9cc2eee27e4} \
+    ///     -mode circular -max 10 -o clr.etl -ets".parse()?;
+    /// let [Action::Start(session)] = &line.actions[..] else { panic!("one session") };
+    /// assert!(session.log_file_mode().has(LogFileMode::CIRCULAR));
+    /// # Ok::<(), etl_control::controller::LineError>(())
+    /// ```
     #[must_use]
     pub fn log_file_mode(&self) -> LogFileMode {
         self.file_mode.unwrap_or_default() | self.modes.without(self.modes_off)
@@ -297,6 +317,18 @@ impl ProviderSpec {
     /// all levels and all keywords. Keywords by name are looked up among those of the provider in
     /// `registry`, or of Windows.
     ///
+    /// ```
+    /// use etl_control::controller::{Keywords, ProviderRef, ProviderSpec};
+    /// use etl_schema::providers::CLR_RUNTIME;
+    /// use etl_schema::tables::Registry;
+    ///
+    /// let mut spec = ProviderSpec::new(ProviderRef::Guid(CLR_RUNTIME));
+    /// spec.keywords = Some(Keywords::Names(vec!["JitKeyword".to_owned()]));
+    /// let enablement = spec.enablement(Registry::builtin())?;
+    /// assert_eq!((enablement.any, enablement.level), (0x10, 0));
+    /// # Ok::<(), etl_control::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The first keyword that the provider does not have, or whose provider is not known.
     pub fn enablement(&self, registry: &Registry) -> Result<Enablement, Error> {
@@ -339,6 +371,15 @@ pub enum ProviderRef {
 impl ProviderRef {
     /// The GUID: as given, of a provider of this name in `registry` or of Windows, or hashed from
     /// the name.
+    ///
+    /// ```
+    /// use etl_control::controller::ProviderRef;
+    /// use etl_schema::tables::Registry;
+    ///
+    /// let hashed = ProviderRef::Hashed("Microsoft-Diagnostics-DiagnosticSource".to_owned());
+    /// let guid = hashed.guid(Registry::builtin()).map(|guid| guid.to_string());
+    /// assert_eq!(guid.as_deref(), Some("adb401e1-5296-51f8-c125-5fda75826144"));
+    /// ```
     #[must_use]
     pub fn guid(&self, registry: &Registry) -> Option<Guid> {
         match self {

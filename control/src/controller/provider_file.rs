@@ -22,6 +22,17 @@ pub struct ProviderFile {
 /// provider's name may follow. For `tracelog` a line is a GUID and a name, and all providers are
 /// enabled as `spec` says. Empty lines, and lines that begin with a semicolon, are skipped.
 ///
+/// ```
+/// use etl_control::controller::{ProviderRef, ProviderSpec, Tool, parse_provider_file};
+/// use etl_schema::providers::CLR_RUNTIME;
+///
+/// let spec = ProviderSpec { level: Some(5), ..ProviderSpec::new(ProviderRef::Guid(CLR_RUNTIME)) };
+/// let text = "; the CLR\n{e13c0d23-ccbc-4e12-931b-d9cc2eee27e4} Runtime\n";
+/// let file = parse_provider_file(Tool::Tracelog, &spec, text)?;
+/// assert_eq!(file.providers, [spec]);
+/// # Ok::<(), etl_control::Error>(())
+/// ```
+///
 /// # Errors
 /// The first line that lists no provider.
 pub fn parse_provider_file(

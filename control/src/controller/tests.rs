@@ -2,6 +2,7 @@
 
 use super::tokens::quote;
 use super::*;
+use crate::Error;
 use crate::enable::{EnableProperties, Enablement, EventKey, IdFilter, Scope};
 use etl_format::constants::{ClockType, LogFileMode};
 use etl_schema::tables::Registry;

@@ -9,6 +9,14 @@
 use super::Enablement;
 
 /// The level and the flags that a classic provider receives.
+///
+/// ```
+/// use etl_control::enable::{ClassicEnablement, Enablement};
+///
+/// let classic = ClassicEnablement::from(&Enablement::new(4, 0x2_0000_0001));
+/// assert_eq!(classic.flags, 1, "the low half of the mask");
+/// assert!(classic.traces(4, 0x1) && !classic.traces(5, 0x1));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ClassicEnablement {
     /// Level, as the session gave it.

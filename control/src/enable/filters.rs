@@ -24,6 +24,15 @@ pub struct ProcessKey<'a> {
 
 /// Which processes a provider is enabled in. Each list that is not empty must hold the process;
 /// empty ones let all through. Names are compared without case.
+///
+/// ```
+/// use etl_control::enable::{ProcessKey, Scope};
+///
+/// let scope = Scope { executables: vec!["shop.exe".to_owned()], ..Scope::default() };
+/// let shop = ProcessKey { id: 100, executable: "Shop.exe", ..ProcessKey::default() };
+/// assert!(scope.admits(&shop));
+/// assert!(!scope.admits(&ProcessKey { executable: "cmd.exe", ..shop }));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Scope {
     /// Process ids; a session can list [`MAX_PROCESSES`].

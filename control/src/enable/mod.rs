@@ -69,6 +69,16 @@ impl fmt::Debug for EventKey {
 }
 
 /// Which wording of the rule holds.
+///
+/// ```
+/// use etl_control::enable::{Enablement, Variant};
+///
+/// // All keywords of `all` are required, although `any` is 0.
+/// let current = Enablement { all: 0x8, ..Enablement::new(5, 0) };
+/// assert!(!current.admits_keyword(0x10));
+/// let legacy = Enablement { variant: Variant::Legacy, ..current };
+/// assert!(legacy.admits_keyword(0x10));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// As the reference says now: `all` counts whatever `any` is.
@@ -79,6 +89,15 @@ pub enum Variant {
 }
 
 /// A filter by event id. A session can list 64 ids at most.
+///
+/// ```
+/// use etl_control::enable::{Enablement, EventKey, IdFilter};
+///
+/// let mut session = Enablement::new(5, 0);
+/// session.ids = IdFilter::Out(vec![145]);
+/// assert!(session.admits(&EventKey { id: 143, level: 4, keyword: 0x10 }));
+/// assert!(!session.admits(&EventKey { id: 145, level: 4, keyword: 0x10 }));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum IdFilter {
     /// None.
@@ -106,6 +125,16 @@ impl IdFilter {
 pub const MAX_SESSIONS: usize = 8;
 
 /// How a session enabled a provider. Enabling again replaces it; nothing adds up.
+///
+/// ```
+/// use etl_control::enable::{Enablement, EventKey};
+///
+/// let session = Enablement { ignore_keyword_0: true, ..Enablement::new(4, 0x10) };
+/// assert!(session.admits(&EventKey { id: 1, level: 4, keyword: 0x18 }));
+/// assert!(!session.admits(&EventKey { id: 1, level: 5, keyword: 0x18 }), "too verbose");
+/// assert!(!session.admits(&EventKey { id: 1, level: 4, keyword: 0x8 }), "another keyword");
+/// assert!(!session.admits(&EventKey { id: 1, level: 4, keyword: 0 }), "no keyword");
+/// ```
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Enablement {
     /// Level; 0 for all.
@@ -152,6 +181,14 @@ impl Enablement {
     }
 
     /// The level part of the rule.
+    ///
+    /// ```
+    /// use etl_control::enable::Enablement;
+    ///
+    /// assert!(Enablement::new(0, 0).admits_level(5), "level 0 of a session means all levels");
+    /// assert!(Enablement::new(2, 0).admits_level(0), "level 0 of an event always passes");
+    /// assert!(!Enablement::new(2, 0).admits_level(3));
+    /// ```
     #[must_use]
     pub fn admits_level(&self, level: u8) -> bool {
         level == 0 || self.level == 0 || level <= self.level
@@ -182,6 +219,15 @@ impl Enablement {
 ///
 /// A session's own rule is applied to what was raised, so a session can get events that only
 /// another one's mask made the provider raise.
+///
+/// ```
+/// use etl_control::enable::{CombinedEnablement, Enablement};
+///
+/// let sessions = [Enablement::new(4, 0x8), Enablement::new(5, 0x10)];
+/// let both = CombinedEnablement::of(&sessions);
+/// assert!(both.raises(5, 0x8), "level of one session, keyword of the other");
+/// assert!(!sessions.iter().any(|session| session.admits_level(5) && session.admits_keyword(0x8)));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CombinedEnablement {
     /// Highest level; 0 when a session asked for all.

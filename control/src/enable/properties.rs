@@ -6,6 +6,14 @@ use std::fmt;
 /// [`PROVIDER_GROUP`](Self::PROVIDER_GROUP) ask for extended items beside each event.
 ///
 /// Source: the reference of `ENABLE_TRACE_PARAMETERS` and the public header evntrace.h.
+///
+/// ```
+/// use etl_control::enable::EnableProperties;
+///
+/// let properties = EnableProperties::STACK_TRACE.with(EnableProperties::SID);
+/// assert_eq!(properties.to_string(), "sid,stack");
+/// assert_eq!(EnableProperties::named("Stack"), Some(EnableProperties::STACK_TRACE));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EnableProperties(pub u32);
 
@@ -63,25 +71,36 @@ impl EnableProperties {
         NAMES.iter().find(|(_, n)| n.eq_ignore_ascii_case(name)).map(|(bits, _)| *bits)
     }
 
-    /// Names of its bits, and the bits that have none.
+    /// Names of its bits.
     #[must_use]
-    pub fn names(self) -> (Vec<&'static str>, u32) {
-        let mut rest = self.0;
+    pub fn names(self) -> Vec<&'static str> {
         let mut names = Vec::new();
         for (bits, name) in NAMES {
             if self.has(bits) {
                 names.push(name);
+            }
+        }
+        names
+    }
+
+    /// The bits that have no name.
+    #[must_use]
+    pub fn unnamed_bits(self) -> u32 {
+        let mut rest = self.0;
+        for (bits, _) in NAMES {
+            if self.has(bits) {
                 rest &= !bits.0;
             }
         }
-        (names, rest)
+        rest
     }
 }
 
 impl fmt::Display for EnableProperties {
     /// Names with commas between; bits without a name in hexadecimal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (names, rest) = self.names();
+        let names = self.names();
+        let rest = self.unnamed_bits();
         f.write_str(&names.join(","))?;
         if rest != 0 {
             write!(f, "{}{rest:#x}", if names.is_empty() { "" } else { "," })?;

@@ -54,6 +54,18 @@ pub struct Suppressed<'a> {
 }
 
 /// Explains a mask of a provider, as this set of tables describes it. The CLR has rules of its own.
+///
+/// ```
+/// use etl_control::mask::explain;
+/// use etl_schema::tables::{Registry, TableSet};
+///
+/// let rundown = Registry::builtin().find("rundown").ok_or("built in")?;
+/// let explanation = explain(TableSet::Shipped, rundown, 0x138, 5);
+/// assert!(explanation.names.contains(&"EndRundownKeyword"));
+/// let raised = explanation.raised.iter().any(|raised| raised.event.schema.name.contains("DCEnd"));
+/// assert!(raised, "the rundown lists what is loaded at the end");
+/// # Ok::<(), &str>(())
+/// ```
 #[must_use]
 pub fn explain(tables: TableSet, provider: &Provider, mask: u64, level: u8) -> Explanation<'_> {
     let KeywordNames { names, unnamed } = provider.keyword_names(mask);

@@ -12,6 +12,18 @@ use etl_schema::tables::{Provider, Registry, TableSet, errata};
 const CHANNELS: u64 = 0xffff << 48;
 
 /// A remark on a mask.
+///
+/// ```
+/// use etl_control::mask::explain;
+/// use etl_schema::tables::{Registry, TableSet};
+///
+/// let runtime = Registry::builtin().find("runtime").ok_or("built in")?;
+/// let explanation = explain(TableSet::Shipped, runtime, 0xffff_ffff, 5);
+/// let remark = &explanation.remarks[0];
+/// assert!(remark.message.contains("32 ones"));
+/// assert_eq!(remark.suggested_mask, Some(u64::MAX));
+/// # Ok::<(), &str>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
     /// The remark, as a sentence without full stop.

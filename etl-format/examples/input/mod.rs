@@ -1,11 +1,8 @@
 //! The input of the examples: the trace named on the command line, or one that is made here.
 
-use std::io::Cursor;
-
 use etl_format::Guid;
-use etl_format::constants::{EventFlags, EventProperties, PointerSize};
 use etl_format::write::record::{Event, EventDescriptor};
-use etl_format::write::{File, FileHeader, Session, SessionConfig};
+use etl_format::write::{FileHeader, Session};
 
 /// The trace that the command line names, or [`trace`].
 pub fn bytes() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
@@ -19,35 +16,20 @@ pub fn bytes() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
 /// Two processors take turns at 3,000 events, one every millisecond; each event holds its number.
 pub fn trace() -> etl_format::Result<Vec<u8>> {
     let header = FileHeader {
-        processors: 2,
         buffer_size: 0x4000,
-        perf_freq: 10_000_000,
-        timestamp: 1_000,
-        start_time: 132_000_000_000_000_000,
-        ..FileHeader::new()
+        ..FileHeader::starting_at(132_000_000_000_000_000)
+            .with_clock(10_000_000, 1_000)
+            .with_processors(2)
     };
-    let file = File::new(Cursor::new(Vec::new()));
-    let mut session = Session::create(file, SessionConfig::new(header))?;
+    let mut session = Session::in_memory(header)?;
+    let descriptor = EventDescriptor { id: 7, level: 4, ..EventDescriptor::default() };
     for number in 0..3_000u32 {
-        let event = Event {
-            pointer_size: PointerSize::P8,
-            flags: EventFlags(0),
-            properties: EventProperties(0),
-            thread_id: 8,
-            process_id: 4,
-            timestamp: 2_000 + i64::from(number) * 10_000,
-            provider: PROVIDER,
-            descriptor: EventDescriptor { id: 7, level: 4, ..EventDescriptor::default() },
-            kernel_time: 0,
-            user_time: 0,
-            activity: Guid::ZERO,
-            extended: &[],
-            payload: &number.to_le_bytes(),
-        };
+        let timestamp = 2_000 + i64::from(number) * 10_000;
+        let payload = number.to_le_bytes();
+        let event = Event::new(PROVIDER, descriptor, timestamp).process(4, 8).payload(&payload);
         session.write((number % 2) as u16, &event)?;
     }
-    let (file, _) = session.close(None)?;
-    Ok(file.into_inner().into_inner())
+    session.finish()
 }
 
 /// The provider of the events.

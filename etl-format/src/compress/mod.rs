@@ -59,6 +59,19 @@ impl core::error::Error for DecodeFault {}
 ///
 /// The only allocation is the fixed code table of XPRESS_HUFF.
 ///
+/// ```
+/// use etl_format::compress::{Effort, compress, decompress};
+/// use etl_format::constants::CompressionFormat;
+///
+/// let mut packed = Vec::new();
+/// compress(CompressionFormat::XPRESS, &[7; 1_000], Effort::Default, &mut packed)?;
+/// assert!(packed.len() < 100);
+/// let mut unpacked = [0; 1_000];
+/// decompress(CompressionFormat::XPRESS, &packed, &mut unpacked)?;
+/// assert_eq!(unpacked, [7; 1_000]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// When the input is damaged or ends too early; the bytes produced before that are valid. An
 /// unknown format produces nothing.
@@ -118,6 +131,20 @@ pub struct UnknownFormat(pub CompressionFormat);
 
 /// Compresses buffers one after the other, with tables that are allocated once. The output does not
 /// depend on earlier buffers.
+///
+/// ```
+/// use etl_format::compress::{Compressor, Effort};
+/// use etl_format::constants::CompressionFormat;
+///
+/// let mut compressor = Compressor::new(Effort::Fast);
+/// let mut packed = Vec::new();
+/// for format in [CompressionFormat::XPRESS, CompressionFormat::LZNT1] {
+///     packed.clear();
+///     compressor.compress(format, &[7; 1_000], &mut packed)?;
+///     assert!(packed.len() < 100, "{format}");
+/// }
+/// # Ok::<(), etl_format::compress::UnknownFormat>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Compressor {
     chains: matches::Chains,

@@ -21,6 +21,17 @@ use crate::error::{Error, Result};
 /// | 10 | i64 flush timestamp | 34 | u16 flags |
 /// | 18 | i64 sequence number | 36 | u16 type |
 /// | 20 | u64 clock | 38 | 16 bytes |
+///
+/// ```
+/// use etl_format::read::BufferHeader;
+/// # use etl_format::write::{FileHeader, Session};
+/// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
+///
+/// let header = BufferHeader::parse(&bytes, 0)?;
+/// assert_eq!((header.buffer_size, header.sequence_number), (0x1_0000, 0));
+/// assert_eq!(header.to_bytes(), bytes[..0x48]);
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BufferHeader {
     /// Bytes from this buffer to the next one in the file.

@@ -10,6 +10,19 @@ pub(crate) const SEVERAL_FILES: &str = "[multiple files]";
 ///
 /// Sizes are in bytes, times in FILETIME units (100 ns since 1601, UTC). [`FileHeader::new`] has
 /// the values that real files share.
+///
+/// ```
+/// use etl_format::write::FileHeader;
+///
+/// let header = FileHeader::starting_at(132_000_000_000_000_000)
+///     .with_clock(3_000_000, 1_000)
+///     .with_processors(2)
+///     .with_logger_name("mine");
+/// assert_eq!(header.logger_name(), "mine");
+/// assert_eq!((header.perf_freq, header.timestamp), (3_000_000, 1_000));
+/// assert_eq!(header.windows(), "Windows 10 or Server, 10.0.19045");
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileHeader {
     /// Width of pointers: the kind of the record.
@@ -145,6 +158,44 @@ impl FileHeader {
         }
     }
 
+    /// A header as [`FileHeader::new`] has it, of a session that starts at a time in FILETIME units
+    /// (100 ns since 1601, UTC). Its clock is then at 0 and runs at 10 MHz.
+    #[must_use]
+    pub fn starting_at(start_time: i64) -> Self {
+        FileHeader { start_time, ..FileHeader::new() }
+    }
+
+    /// Sets the clock of the timestamps: a performance counter that runs at `frequency` ticks per
+    /// second and is at `timestamp` when the session starts.
+    #[must_use]
+    pub fn with_clock(mut self, frequency: i64, timestamp: i64) -> Self {
+        self.clock_type = ClockType::QPC;
+        self.perf_freq = frequency;
+        self.timestamp = timestamp;
+        self
+    }
+
+    /// Sets the number of processors.
+    #[must_use]
+    pub fn with_processors(mut self, processors: u32) -> Self {
+        self.processors = processors;
+        self
+    }
+
+    /// Sets the name of the session.
+    #[must_use]
+    pub fn with_logger_name(mut self, name: &str) -> Self {
+        self.logger_name = name.encode_utf16().collect();
+        self
+    }
+
+    /// Sets the name of the file.
+    #[must_use]
+    pub fn with_log_file_name(mut self, name: &str) -> Self {
+        self.log_file_name = name.encode_utf16().collect();
+        self
+    }
+
     /// The substitute for a header event that cannot be read: nothing is known, and timestamps stay
     /// raw.
     #[must_use]
@@ -200,6 +251,17 @@ impl FileHeader {
     /// Whether the session was closed: the header has an end time and a buffer count. A count of 1
     /// is that of a session without events, or the value at the start of every session; then the
     /// end must be later than the start.
+    ///
+    /// ```
+    /// use etl_format::read::{Options, Trace};
+    /// use etl_format::write::{FileHeader, Session};
+    ///
+    /// let closed = Session::in_memory(FileHeader::new())?.finish()?;
+    /// assert!(Trace::open(closed.as_slice(), &Options::default())?.header().is_closed());
+    /// let (crashed, _) = Session::in_memory(FileHeader::new())?.abandon()?;
+    /// assert!(!Trace::open(crashed.as_slice(), &Options::default())?.header().is_closed());
+    /// # Ok::<(), etl_format::Error>(())
+    /// ```
     #[must_use]
     pub fn is_closed(&self) -> bool {
         match self.buffers_written {

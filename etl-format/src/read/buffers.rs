@@ -69,6 +69,19 @@ impl Walker {
 /// Reads the buffers of a trace from its first byte to its last, without looking at records.
 ///
 /// For records there is [`super::Records`].
+///
+/// ```
+/// use etl_format::read::{Buffers, Options};
+/// # use etl_format::write::{FileHeader, Session};
+/// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
+///
+/// let mut buffers = Buffers::open(bytes.as_slice(), &Options::default())?;
+/// let first = buffers.next_buffer()?.map(|buffer| (buffer.offset, buffer.is_header()));
+/// assert_eq!(first, Some((0, true)));
+/// assert_eq!(buffers.bytes().len(), 0x1_0000, "uncompressed");
+/// assert!(buffers.next_buffer()?.is_none());
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Buffers<S: Source> {
     source: S,

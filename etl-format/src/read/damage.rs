@@ -6,6 +6,19 @@ use crate::constants::LogFileMode;
 use crate::error::{Error, Result};
 
 /// What a reader does at a fault.
+///
+/// ```
+/// use etl_format::read::{Mode, Options, Trace};
+/// # use etl_format::write::{FileHeader, Session};
+/// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
+///
+/// let cut = &bytes[..bytes.len() / 2];
+/// let strict = Options { mode: Mode::Strict, ..Options::default() };
+/// assert!(Trace::open(cut, &strict).is_err());
+/// let trace = Trace::open(cut, &Options::salvage())?;
+/// assert_eq!(trace.damage().len(), 1);
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Stop at the first fault and return it as an error.
@@ -106,6 +119,17 @@ impl Log {
 }
 
 /// A remark on a readable trace.
+///
+/// ```
+/// use etl_format::read::{Note, Options, Trace};
+/// use etl_format::write::{FileHeader, Session};
+///
+/// // The session ends as in a crash.
+/// let (bytes, _) = Session::in_memory(FileHeader::new())?.abandon()?;
+/// let trace = Trace::open(bytes.as_slice(), &Options::salvage())?;
+/// assert_eq!(trace.notes(), [Note::Unclosed]);
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Note {

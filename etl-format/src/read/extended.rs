@@ -8,6 +8,31 @@ use crate::cursor::Bytes;
 const ITEM_HEADER: usize = 8;
 
 /// One extended data item, typed where its type is known.
+///
+/// ```
+/// use etl_format::Guid;
+/// use etl_format::read::{ExtendedItem, Options, Order, Trace};
+/// use etl_format::write::record::{Event, EventDescriptor};
+/// use etl_format::write::{FileHeader, Session};
+///
+/// let mut session = Session::in_memory(FileHeader::new())?;
+/// let descriptor = EventDescriptor { id: 7, level: 4, ..EventDescriptor::default() };
+/// let provider = Guid::new(1, 2, 3, [4; 8]);
+/// session.write(0, &Event::new(provider, descriptor, 2_000).stack(&[0x1000, 0x2000]))?;
+/// let bytes = session.finish()?;
+/// let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
+/// let mut records = trace.records(Order::Time)?;
+/// let mut addresses = Vec::new();
+/// while let Some(record) = records.next_record()? {
+///     for item in record.extended() {
+///         if let ExtendedItem::Stack(stack) = item {
+///             addresses.extend(stack.addresses());
+///         }
+///     }
+/// }
+/// assert_eq!(addresses, [0x1000, 0x2000]);
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExtendedItem<'a> {
@@ -98,6 +123,15 @@ impl<'a> StackTrace<'a> {
     }
 }
 
+/// An item as it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawItem<'a> {
+    /// What it contains.
+    pub kind: ExtendedType,
+    /// Its data, without the header.
+    pub data: &'a [u8],
+}
+
 /// Iterates over the items in stored order.
 ///
 /// Stops at the first item that does not fit into the record; see [`ExtendedItems::is_broken`].
@@ -127,7 +161,7 @@ impl<'a> ExtendedItems<'a> {
     }
 
     /// Type and data of the next item, without looking into it.
-    pub fn next_raw(&mut self) -> Option<(ExtendedType, &'a [u8])> {
+    pub fn next_raw(&mut self) -> Option<RawItem<'a>> {
         if !self.more {
             return None;
         }
@@ -139,7 +173,7 @@ impl<'a> ExtendedItems<'a> {
         item
     }
 
-    fn item(&mut self) -> Option<(ExtendedType, &'a [u8])> {
+    fn item(&mut self) -> Option<RawItem<'a>> {
         let item = self.record.get(self.at..)?;
         let total = usize::from(item.u16_at(0)?);
         let kind = ExtendedType(item.u16_at(2)?);
@@ -153,7 +187,7 @@ impl<'a> ExtendedItems<'a> {
         let data = item.get(ITEM_HEADER..ITEM_HEADER + len)?;
         self.at += total;
         self.more = linked;
-        Some((kind, data))
+        Some(RawItem { kind, data })
     }
 }
 
@@ -161,7 +195,7 @@ impl<'a> Iterator for ExtendedItems<'a> {
     type Item = ExtendedItem<'a>;
 
     fn next(&mut self) -> Option<ExtendedItem<'a>> {
-        let (kind, data) = self.next_raw()?;
+        let RawItem { kind, data } = self.next_raw()?;
         Some(typed(kind, data).unwrap_or(ExtendedItem::Unknown { kind, data }))
     }
 }

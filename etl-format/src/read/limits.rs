@@ -3,6 +3,17 @@
 use crate::error::{Error, ErrorKind, Result};
 
 /// Bounds on the memory of a reader.
+///
+/// ```
+/// use etl_format::read::{Limits, Options, Trace};
+/// # use etl_format::write::{FileHeader, Session};
+/// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
+///
+/// let limits = Limits { buffer: 0x1000, ..Limits::default() };
+/// let error = Trace::open(bytes.as_slice(), &Options { limits, ..Options::default() });
+/// assert_eq!(error.unwrap_err().code(), "limit", "its buffers have 64 KiB");
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Largest buffer, stored or decompressed, in bytes. Windows' own limit is 16 MiB.

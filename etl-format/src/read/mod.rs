@@ -3,17 +3,15 @@
 //! ```
 //! use etl_format::read::{Options, Order, Trace};
 //!
-//! # fn main() -> etl_format::Result<()> {
-//! # let file: &[u8] = &[];
-//! # if file.is_empty() { return Ok(()); }
-//! let mut trace = Trace::open(file, &Options::default())?;
-//! let clock = trace.clock();
+//! # use etl_format::write::{FileHeader, Session};
+//! # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
+//! let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
 //! let mut records = trace.records(Order::Time)?;
 //! while let Some(record) = records.next_record()? {
-//!     println!("{} {}", clock.filetime(record.timestamp()), record.kind());
+//!     println!("{} {}", record.timestamp(), record.kind());
 //! }
-//! # Ok(())
-//! # }
+//! assert_eq!(records.count(), 1, "the header event");
+//! # Ok::<(), etl_format::Error>(())
 //! ```
 //!
 //! * [`Trace`] finds the buffers of a slice or a seekable file; [`Trace::records`] reads their
@@ -55,7 +53,7 @@ pub use batch::RecordBatch;
 pub use buffers::Buffers;
 pub(crate) use buffers::Stored;
 pub use damage::{Damage, Mode, Note, Weight};
-pub use extended::{ExtendedItem, ExtendedItems, StackTrace};
+pub use extended::{ExtendedItem, ExtendedItems, RawItem, StackTrace};
 pub use index::BufferEntry;
 pub use kinds::{
     EventHeader, FullHeader, Header, InstanceHeader, MessageHeader, PerfInfoHeader, SystemHeader,

@@ -14,6 +14,19 @@ pub enum Order {
 }
 
 /// How far a reader looks ahead for [`Order::Time`].
+///
+/// ```
+/// use etl_format::read::{Options, Order, OrderCheck, Trace};
+/// # use etl_format::write::{FileHeader, Session};
+/// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
+///
+/// let options = Options { order_check: OrderCheck::Scan, ..Options::default() };
+/// let mut trace = Trace::open(bytes.as_slice(), &options)?;
+/// let mut records = trace.records(Order::Time)?;
+/// while records.next_record()?.is_some() {}
+/// assert_eq!(records.report().late, 0);
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OrderCheck {
     /// Open one buffer of each processor ahead of the one that is read. This takes one pass. The
@@ -30,6 +43,15 @@ pub enum OrderCheck {
 }
 
 /// How a trace is read.
+///
+/// ```
+/// use etl_format::read::{Mode, Options, OrderCheck, Trace};
+///
+/// // A trace of unknown origin: damage is skipped, and the order is exact on any input.
+/// let options = Options { order_check: OrderCheck::Scan, threads: 4, ..Options::salvage() };
+/// assert_eq!(options.mode, Mode::Salvage);
+/// assert!(Trace::open(&b"not a trace"[..], &options).is_err());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// What happens at a fault.

@@ -30,6 +30,28 @@ pub struct RecordLocation {
 /// A record of a trace, borrowed from the buffer that holds it.
 ///
 /// It is cheap to copy, and decodes its header on demand.
+///
+/// ```
+/// use etl_format::Guid;
+/// use etl_format::read::{Options, Order, Trace};
+/// use etl_format::write::record::{Event, EventDescriptor};
+/// use etl_format::write::{FileHeader, Session};
+///
+/// let mut session = Session::in_memory(FileHeader::new())?;
+/// let descriptor = EventDescriptor { id: 7, level: 4, ..EventDescriptor::default() };
+/// let provider = Guid::new(1, 2, 3, [4; 8]);
+/// session.write(0, &Event::new(provider, descriptor, 2_000).process(4, 8).payload(b"text"))?;
+/// let bytes = session.finish()?;
+/// let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
+/// let mut records = trace.records(Order::Time)?;
+/// records.next_record()?; // The header event.
+/// if let Some(record) = records.next_record()? {
+///     assert_eq!(record.provider(), Some(provider));
+///     assert_eq!((record.process_id(), record.thread_id()), (Some(4), Some(8)));
+///     assert_eq!((record.identity().id, record.payload()), (7, &b"text"[..]));
+/// }
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
     bytes: &'a [u8],

@@ -77,6 +77,17 @@ impl Reused {
 }
 
 /// A seekable file, read piece by piece.
+///
+/// ```
+/// use std::io::Cursor;
+/// use etl_format::read::{FileSource, Options, Trace};
+/// # use etl_format::write::{FileHeader, Session};
+/// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
+///
+/// let source = FileSource::new(Cursor::new(bytes))?;
+/// assert!(Trace::open(source, &Options::default())?.header().is_closed());
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct FileSource<R> {
     inner: R,
@@ -177,6 +188,18 @@ fn read_up_to(reader: &mut impl Read, space: &mut [u8]) -> io::Result<usize> {
 /// A pipe, read forwards only: for walking a trace in file order as it arrives.
 ///
 /// Bytes before the offset of the last read are dropped, so a later read must not begin before it.
+///
+/// ```
+/// use etl_format::read::{Options, PipeSource, Records};
+/// # use etl_format::write::{FileHeader, Session};
+/// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
+///
+/// let pipe = bytes.as_slice(); // Anything that implements `Read`: standard input, for example.
+/// let mut records = Records::stream(PipeSource::new(pipe), &Options::default())?;
+/// while records.next_record()?.is_some() {}
+/// assert_eq!(records.count(), 1);
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct PipeSource<R> {
     inner: R,
@@ -263,6 +286,20 @@ impl<R: Read> Source for PipeSource<R> {
 
 /// The complete content of a pipe, for reading it in time order: in memory up to a limit, beyond it
 /// in a file that the caller provides.
+///
+/// ```
+/// use std::io::{Cursor, Read};
+/// use etl_format::read::{Options, Order, Spooled, Trace};
+/// # use etl_format::write::{FileHeader, Session};
+/// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
+///
+/// let pipe = bytes.as_slice();
+/// // Up to 1 MiB stays in memory. A real program creates a temporary file in the closure.
+/// let source = Spooled::new(pipe, 1 << 20, || Ok(Cursor::new(Vec::new())))?;
+/// assert!(matches!(source, Spooled::Memory(_)));
+/// assert!(Trace::open(source, &Options::default())?.records(Order::Time)?.next_record()?.is_some());
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Debug)]
 pub enum Spooled<F> {
     /// All of it in memory.

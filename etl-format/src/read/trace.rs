@@ -1,6 +1,8 @@
 //! A trace with an index of its buffers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::Path;
 
 use crate::clock::Clock;
 use crate::constants::{CompressionFormat, LogFileMode};
@@ -12,16 +14,48 @@ use super::index::{BufferEntry, BufferWalk, Index};
 use super::options::{Options, Order, OrderCheck};
 use super::records::{Records, scan};
 use super::sequence::sequence_notes;
-use super::source::Source;
+use super::source::{FileSource, Source};
 use super::stale;
 
 /// A trace with an index of its buffers, whose records are not read yet. The index takes some 40
 /// bytes per buffer.
+///
+/// ```
+/// use etl_format::read::{Options, Order, Trace};
+/// use etl_format::write::{FileHeader, Session};
+///
+/// let bytes = Session::in_memory(FileHeader::new().with_logger_name("mine"))?.finish()?;
+/// let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
+/// assert_eq!(trace.header().logger_name(), "mine");
+/// assert_eq!(trace.buffers().len(), 1, "only the buffer of the header");
+/// let mut records = trace.records(Order::File)?;
+/// assert!(records.next_record()?.is_some(), "the header event");
+/// assert!(records.next_record()?.is_none());
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Trace<S: Source> {
     source: S,
     index: Index,
     format: CompressionFormat,
+}
+
+impl Trace<FileSource<File>> {
+    /// Opens a trace file, which is read piece by piece.
+    ///
+    /// ```
+    /// use etl_format::read::{Options, Trace};
+    ///
+    /// let path = std::env::temp_dir().join("there is no such file.etl");
+    /// let error = Trace::open_path(path, &Options::salvage()).unwrap_err();
+    /// assert!(error.is_io());
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Trace::open`], and when the file cannot be opened.
+    pub fn open_path(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
+        Trace::open(FileSource::new(File::open(path)?)?, options)
+    }
 }
 
 impl<S: Source> Trace<S> {
@@ -189,6 +223,28 @@ impl<S: Source> Trace<S> {
     }
 
     /// Reads the records.
+    ///
+    /// ```
+    /// use etl_format::constants::hook;
+    /// use etl_format::read::{Options, Order, Trace};
+    /// use etl_format::write::record::PerfInfo;
+    /// use etl_format::write::{FileHeader, Session};
+    ///
+    /// let mut session = Session::in_memory(FileHeader::new().with_processors(2))?;
+    /// session.write(0, &PerfInfo::new(hook::SAMPLE, 3_000))?;
+    /// session.write(1, &PerfInfo::new(hook::SAMPLE, 2_000))?;
+    /// let bytes = session.finish()?;
+    /// let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
+    /// for (order, expected) in [(Order::Time, [0, 2_000, 3_000]), (Order::File, [0, 3_000, 2_000])] {
+    ///     let mut records = trace.records(order)?;
+    ///     let mut timestamps = Vec::new();
+    ///     while let Some(record) = records.next_record()? {
+    ///         timestamps.push(record.timestamp());
+    ///     }
+    ///     assert_eq!(timestamps, expected);
+    /// }
+    /// # Ok::<(), etl_format::Error>(())
+    /// ```
     ///
     /// # Errors
     /// For [`Order::Time`] with [`OrderCheck::Scan`], as [`Records::next_record`].

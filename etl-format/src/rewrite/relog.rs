@@ -3,18 +3,19 @@
 //! ```
 //! use etl_format::read::{Options, Order, Trace};
 //! use etl_format::rewrite::{RelogPlan, Relogger};
-//! use etl_format::write::Output;
+//! use etl_format::write::{FileHeader, Session};
 //!
-//! # fn copy(input: &[u8], output: impl Output) -> etl_format::Result<()> {
-//! let mut trace = Trace::open(input, &Options::default())?;
-//! let mut relog = Relogger::start(RelogPlan::copying(&mut trace)?, output, None)?;
+//! let input = Session::in_memory(FileHeader::new())?.finish()?;
+//! let mut trace = Trace::open(input.as_slice(), &Options::default())?;
+//! let mut relog = Relogger::start(RelogPlan::copying(&mut trace)?, Vec::new(), None)?;
 //! let mut records = trace.records(Order::Time)?;
 //! while let Some(record) = records.next_record()? {
 //!     relog.copy(&record)?;
 //! }
-//! relog.finish(records.damage())?;
-//! # Ok(())
-//! # }
+//! let (output, _) = relog.finish(records.damage())?;
+//! let copy = Trace::open(output.as_slice(), &Options::default())?;
+//! assert_eq!(copy.header().dialect(), "relogged");
+//! # Ok::<(), etl_format::Error>(())
 //! ```
 
 use crate::constants::{BUFFER_HEADER_SIZE, BufferFlags, LogFileMode, PROCESSOR_INDEX_MASK};

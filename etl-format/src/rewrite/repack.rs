@@ -52,6 +52,23 @@ pub struct RepackReport {
 }
 
 /// Compresses or decompresses traces.
+///
+/// ```
+/// use etl_format::compress::Effort;
+/// use etl_format::constants::{CompressionFormat, hook};
+/// use etl_format::rewrite::repack::Repacker;
+/// use etl_format::write::record::PerfInfo;
+/// use etl_format::write::{BufferCompressor, FileHeader, Session};
+///
+/// let mut session = Session::in_memory(FileHeader::new())?;
+/// session.write(0, &PerfInfo::new(hook::SAMPLE, 2_000).payload(&[7; 4_000]))?;
+/// let plain = session.finish()?;
+/// let compressor = BufferCompressor::new(CompressionFormat::XPRESS, Effort::Default)?;
+/// let mut packed = Vec::new();
+/// Repacker::compress(compressor).run(plain.as_slice(), &mut packed)?;
+/// assert!(packed.len() < plain.len());
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Repacker<'f> {
     compressor: Option<BufferCompressor>,

@@ -72,6 +72,23 @@ fn is_fault(note: &Note) -> bool {
 }
 
 /// Repairs traces.
+///
+/// ```
+/// use etl_format::constants::hook;
+/// use etl_format::read::{Options, Trace};
+/// use etl_format::rewrite::repair::Repairer;
+/// use etl_format::write::record::PerfInfo;
+/// use etl_format::write::{FileHeader, Session};
+///
+/// let mut session = Session::in_memory(FileHeader::new())?;
+/// session.write(0, &PerfInfo::new(hook::SAMPLE, 2_000))?;
+/// let bytes = session.finish()?;
+/// let damaged = &bytes[..bytes.len() - 100];
+/// let (repaired, report) = Repairer::new().run(damaged, Vec::new())?;
+/// assert!(!report.was_intact() && report.records == 1);
+/// assert!(Trace::open(repaired.as_slice(), &Options::default()).is_ok());
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Repairer<'f> {
     read: Options,

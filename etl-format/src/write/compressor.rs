@@ -12,6 +12,20 @@ pub(crate) const MAX_THREADS: usize = 64;
 /// Compresses the buffers of a trace with the encoders of [`crate::compress`].
 ///
 /// A buffer that does not become shorter stays uncompressed.
+///
+/// ```
+/// use etl_format::compress::Effort;
+/// use etl_format::constants::{CompressionFormat, LogFileMode};
+/// use etl_format::write::{BufferCompressor, FileHeader, Session, SessionConfig};
+///
+/// let mut header = FileHeader::new();
+/// header.mode = LogFileMode::SEQUENTIAL | LogFileMode::COMPRESSED;
+/// header.set_log_version();
+/// let mut config = SessionConfig::new(header);
+/// config.compressor = Some(BufferCompressor::new(CompressionFormat::XPRESS, Effort::Default)?);
+/// assert!(Session::in_memory(config)?.is_compressed());
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct BufferCompressor {
     format: CompressionFormat,

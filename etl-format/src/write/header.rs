@@ -68,17 +68,13 @@ impl FileHeader {
 
 impl Record for FileHeader {
     fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
-        System {
-            pointer_size: self.pointer_size,
-            version: SYSTEM_TRACE_VERSION.into(),
-            hook: hook::HEADER,
-            thread_id: self.thread_id,
-            process_id: self.process_id,
-            timestamp: self.timestamp,
-            cpu_times: Some((self.kernel_time, self.user_time)),
-            payload: &self.payload()?,
-        }
-        .encode(out)
+        System::new(hook::HEADER, self.timestamp)
+            .pointer_size(self.pointer_size)
+            .version(SYSTEM_TRACE_VERSION.into())
+            .process(self.process_id, self.thread_id)
+            .cpu_times(self.kernel_time, self.user_time)
+            .payload(&self.payload()?)
+            .encode(out)
     }
 
     fn timestamp(&self) -> Option<i64> {

@@ -4,40 +4,17 @@
 //! constants and plain value types.
 //!
 //! ```
-//! use std::io::Cursor;
-//! use etl_format::constants::{EventFlags, EventProperties, PointerSize};
-//! use etl_format::write::record::{Event, EventDescriptor};
-//! use etl_format::write::{File, FileHeader, Session, SessionConfig};
 //! use etl_format::Guid;
+//! use etl_format::write::record::{Event, EventDescriptor};
+//! use etl_format::write::{FileHeader, Session};
 //!
-//! # fn main() -> etl_format::Result<()> {
-//! let header = FileHeader {
-//!     timestamp: 1_000,
-//!     start_time: 132_000_000_000_000_000,
-//!     ..FileHeader::new()
-//! };
-//! let file = File::new(Cursor::new(Vec::new()));
-//! let mut session = Session::create(file, SessionConfig::new(header))?;
-//! session.write(0, &Event {
-//!     pointer_size: PointerSize::P8,
-//!     flags: EventFlags(0),
-//!     properties: EventProperties(0),
-//!     thread_id: 8,
-//!     process_id: 4,
-//!     timestamp: 2_000,
-//!     provider: Guid::new(1, 2, 3, [4; 8]),
-//!     descriptor: EventDescriptor { id: 1, level: 4, ..EventDescriptor::default() },
-//!     kernel_time: 0,
-//!     user_time: 0,
-//!     activity: Guid::ZERO,
-//!     extended: &[],
-//!     payload: b"",
-//! })?;
-//! let (file, summary) = session.close(None)?;
-//! assert_eq!(summary.events_written, 1);
-//! assert_eq!(file.into_inner().into_inner().len(), 2 * 0x1_0000);
-//! # Ok(())
-//! # }
+//! let mut session = Session::in_memory(FileHeader::starting_at(132_000_000_000_000_000))?;
+//! let descriptor = EventDescriptor { id: 1, level: 4, ..EventDescriptor::default() };
+//! let provider = Guid::new(1, 2, 3, [4; 8]);
+//! session.write(0, &Event::new(provider, descriptor, 2_000).process(4, 8).payload(b"text"))?;
+//! let bytes: Vec<u8> = session.finish()?;
+//! assert_eq!(bytes.len(), 2 * 0x1_0000, "a buffer for the header, and one for the event");
+//! # Ok::<(), etl_format::Error>(())
 //! ```
 
 mod buffer;
@@ -53,6 +30,6 @@ pub use crate::headers::{BufferHeader, FileHeader, TimeZone};
 pub use buffer::fill;
 pub use compressor::BufferCompressor;
 pub(crate) use compressor::MAX_THREADS;
-pub use output::{File, Output, Pipe};
+pub use output::{Output, Pipe, TraceFile};
 pub use record::Record;
 pub use session::{NextFile, Resume, Session, SessionConfig, SessionSummary, Style};

@@ -1,4 +1,4 @@
-//! Where the bytes of a trace go.
+//! Outputs for the bytes of a trace: memory, a seekable file, a pipe.
 
 use std::io::{Seek, SeekFrom, Write};
 
@@ -6,7 +6,10 @@ use crate::error::Result;
 
 use super::put::unwritable;
 
-/// A file to write: bytes at offsets.
+/// An output for a trace: bytes at offsets.
+///
+/// Implemented for `Vec<u8>`, which keeps the trace in memory, for seekable files ([`TraceFile`])
+/// and for pipes ([`Pipe`]).
 pub trait Output {
     /// Writes all of `bytes` at `at`, counted from the first byte of the trace.
     ///
@@ -24,18 +27,53 @@ pub trait Output {
     fn flush(&mut self) -> Result<()>;
 }
 
+/// A trace in memory.
+impl Output for Vec<u8> {
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
+        let too_long = || unwritable("the trace is too long for memory");
+        let start = usize::try_from(at).map_err(|_| too_long())?;
+        let end = start.checked_add(bytes.len()).ok_or_else(too_long)?;
+        if self.len() < end {
+            self.resize(end, 0);
+        }
+        if let Some(place) = self.get_mut(start..end) {
+            place.copy_from_slice(bytes);
+        }
+        Ok(())
+    }
+
+    fn is_seekable(&self) -> bool {
+        true
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
 /// A seekable file. The trace begins at its first byte.
+///
+/// ```
+/// use std::io::Cursor;
+/// use etl_format::write::{Output, TraceFile};
+///
+/// let mut file = TraceFile::new(Cursor::new(Vec::new()));
+/// file.write_at(2, b"cd")?;
+/// file.write_at(0, b"ab")?;
+/// assert_eq!(file.into_inner().into_inner(), b"abcd");
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Debug)]
-pub struct File<W> {
+pub struct TraceFile<W> {
     inner: W,
     /// The current position of the file; unknown before the first write.
     at: Option<u64>,
 }
 
-impl<W: Write + Seek> File<W> {
-    /// Takes a file to write to.
+impl<W: Write + Seek> TraceFile<W> {
+    /// A trace in `inner`.
     pub fn new(inner: W) -> Self {
-        File { inner, at: None }
+        TraceFile { inner, at: None }
     }
 
     /// The file.
@@ -44,7 +82,7 @@ impl<W: Write + Seek> File<W> {
     }
 }
 
-impl<W: Write + Seek> Output for File<W> {
+impl<W: Write + Seek> Output for TraceFile<W> {
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
         if self.at != Some(at) {
             self.inner.seek(SeekFrom::Start(at))?;
@@ -65,6 +103,17 @@ impl<W: Write + Seek> Output for File<W> {
 }
 
 /// A pipe. Written bytes cannot be changed, so the header has the values of the start.
+///
+/// ```
+/// use etl_format::read::{Options, Records};
+/// use etl_format::write::{FileHeader, Pipe, Session};
+///
+/// let session = Session::create(Pipe::new(Vec::new()), FileHeader::new())?;
+/// let bytes = session.finish()?.into_inner();
+/// let records = Records::stream(bytes.as_slice(), &Options::default())?;
+/// assert!(!records.header().is_closed(), "a pipe cannot complete the header");
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Pipe<W> {
     inner: W,
@@ -72,7 +121,7 @@ pub struct Pipe<W> {
 }
 
 impl<W: Write> Pipe<W> {
-    /// Takes a pipe to write to.
+    /// A trace through `inner`.
     pub fn new(inner: W) -> Self {
         Pipe { inner, at: 0 }
     }

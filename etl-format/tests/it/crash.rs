@@ -9,7 +9,7 @@ use crate::writing::{START, event};
 use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode};
 use etl_format::read::{Options, Order, Trace};
-use etl_format::write::{BufferCompressor, File, FileHeader, Session, SessionConfig};
+use etl_format::write::{BufferCompressor, FileHeader, Session, SessionConfig, TraceFile};
 use proptest::prelude::*;
 
 /// A disk with space for `left` bytes, which takes `piece` bytes per write.
@@ -57,8 +57,8 @@ fn config(mode: LogFileMode) -> SessionConfig {
     })
 }
 
-fn begin(disk: Disk, mode: LogFileMode) -> etl_format::Result<Session<File<Disk>>> {
-    let output = File::new(disk);
+fn begin(disk: Disk, mode: LogFileMode) -> etl_format::Result<Session<TraceFile<Disk>>> {
+    let output = TraceFile::new(disk);
     let mut config = config(mode);
     if mode.has(LogFileMode::COMPRESSED) {
         config.compressor = Some(BufferCompressor::new(CompressionFormat::XPRESS, Effort::Fast)?);
@@ -66,7 +66,7 @@ fn begin(disk: Disk, mode: LogFileMode) -> etl_format::Result<Session<File<Disk>
     Session::create(output, config)
 }
 
-fn feed(session: &mut Session<File<Disk>>, events: u32) -> etl_format::Result<()> {
+fn feed(session: &mut Session<TraceFile<Disk>>, events: u32) -> etl_format::Result<()> {
     for number in 0..events {
         let payload = [number as u8 + 1; 200];
         let record = event(number, 2_000 + i64::from(number), &payload);

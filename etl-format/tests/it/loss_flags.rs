@@ -2,7 +2,6 @@
 //! flags of the new buffers state.
 
 use crate::common::{File, system};
-use crate::writing::{bytes, memory};
 use etl_format::constants::BufferFlags;
 use etl_format::read::{BufferEntry, Options, Order, Trace};
 use etl_format::rewrite::merge::Merger;
@@ -93,7 +92,7 @@ fn copied(file: &[u8], size: u32, mut chosen: impl FnMut(u16, i64) -> bool) -> V
     let mut trace = Trace::open(file, &Options::default()).unwrap();
     let mut plan = RelogPlan::copying(&mut trace).unwrap();
     plan.header.buffer_size = size;
-    let mut relog = Relogger::start(plan, memory(), None).unwrap();
+    let mut relog = Relogger::start(plan, Vec::new(), None).unwrap();
     let mut records = trace.records(Order::Time).unwrap();
     while let Some(record) = records.next_record().unwrap() {
         match record.hook() == Some(0) || chosen(record.processor(), record.timestamp()) {
@@ -101,14 +100,14 @@ fn copied(file: &[u8], size: u32, mut chosen: impl FnMut(u16, i64) -> bool) -> V
             false => relog.skip(&record).unwrap(),
         }
     }
-    bytes(relog.finish(&[]).unwrap().0)
+    relog.finish(&[]).unwrap().0
 }
 
 fn merged(files: &[Vec<u8>], max_memory: u64) -> Vec<u8> {
     let mut inputs: Vec<_> = files.iter().map(Vec::as_slice).collect();
     let merger = Merger::new().max_memory(max_memory);
     let temporary = || Ok(std::io::Cursor::new(Vec::new()));
-    bytes(merger.run_in_passes(&mut inputs, memory(), temporary).unwrap().0)
+    merger.run_in_passes(&mut inputs, Vec::new(), temporary).unwrap().0
 }
 
 proptest! {

@@ -1,10 +1,10 @@
 //! Merging: order, clocks, headers and refusals.
 
-use crate::writing::{START, bytes, event, memory};
+use crate::writing::{START, event};
 use etl_format::ErrorKind;
 use etl_format::compress::Effort;
 use etl_format::constants::{
-    ClockType, CompressionFormat, EventFlags, ExtendedType, LogFileMode, PointerSize, hook,
+    ClockType, CompressionFormat, ExtendedType, LogFileMode, PointerSize, hook,
 };
 use etl_format::read::{ExtendedItem, Mode, Note, Options, Order, Trace};
 use etl_format::rewrite::merge::{Allow, MergeReport, Merger, Reason, Relation};
@@ -35,11 +35,11 @@ fn trace(header: FileHeader, records: &[(u16, &dyn Record)]) -> Vec<u8> {
 }
 
 fn trace_of(config: SessionConfig, end: i64, records: &[(u16, &dyn Record)]) -> Vec<u8> {
-    let mut session = Session::create(memory(), config).unwrap();
+    let mut session = Session::in_memory(config).unwrap();
     for (processor, record) in records {
         session.write(*processor, record).unwrap();
     }
-    bytes(session.close(Some(end)).unwrap().0)
+    session.close(Some(end)).unwrap().0
 }
 
 fn xpress() -> BufferCompressor {
@@ -48,8 +48,8 @@ fn xpress() -> BufferCompressor {
 
 fn merged(inputs: &[Vec<u8>], merger: Merger<'_>) -> (Vec<u8>, MergeReport) {
     let inputs = inputs.iter().map(Vec::as_slice).collect();
-    let (file, report) = merger.run(inputs, memory()).unwrap();
-    (bytes(file), report)
+    let (file, report) = merger.run(inputs, Vec::new()).unwrap();
+    (file, report)
 }
 
 /// Timestamp, processor and bytes of all records but the header event.
@@ -112,7 +112,7 @@ proptest! {
             for (processor, event) in &events {
                 let mut bytes = Vec::new();
                 event.encode(&mut bytes).unwrap();
-                expected.push((event.timestamp, *processor, bytes));
+                expected.push((event.timestamp().unwrap(), *processor, bytes));
             }
             let given: Vec<_> = events.iter().map(|(p, e)| (*p, e as &dyn Record)).collect();
             files.push(trace(header, &given));
@@ -169,7 +169,7 @@ proptest! {
                     event(number as u32, clock.timestamp_at(time), &[])
                 })
                 .collect();
-            events.sort_by_key(|e| e.timestamp);
+            events.sort_by_key(|e| e.timestamp());
             let given: Vec<_> = events.iter().map(|e| (0, e as &dyn Record)).collect();
             files.push(trace(header, &given));
         }
@@ -205,25 +205,17 @@ fn slower() -> FileHeader {
 #[test]
 fn merge_converts_timestamps_in_payloads() {
     let addresses = [7u8; 16];
-    let sample = PerfInfo {
-        pointer_size: PointerSize::P8,
-        version: 2,
-        hook: 0x0f2e,
-        timestamp: 5_000 + 300,
-        pebs_index: None,
-        counters: &[],
-        payload: &addresses,
-    };
+    let sample = PerfInfo::new(0x0f2e, 5_000 + 300).payload(&addresses);
     let mut stack = 5_300_i64.to_le_bytes().to_vec();
     stack.extend([0; 8]);
     stack.extend(addresses);
-    let walk = PerfInfo { hook: 0x1820, timestamp: 5_330, payload: &stack, ..sample };
-    let isr = PerfInfo { hook: 0x0f43, timestamp: 5_360, payload: &stack, ..sample };
+    let walk = PerfInfo::new(0x1820, 5_330).payload(&stack);
+    let isr = PerfInfo::new(0x0f43, 5_360).payload(&stack);
     let mut disk = vec![0; 24 + 16];
     disk.extend(300_i64.to_le_bytes());
     disk.extend([0; 4]);
-    let read = PerfInfo { hook: 0x010a, timestamp: 5_390, payload: &disk, ..sample };
-    let other = PerfInfo { hook: 0x0524, timestamp: 5_400, payload: &stack, ..sample };
+    let read = PerfInfo::new(0x010a, 5_390).payload(&disk);
+    let other = PerfInfo::new(0x0524, 5_400).payload(&stack);
     let second = trace(slower(), &[(1, &sample), (1, &walk), (1, &isr), (1, &read), (1, &other)]);
     let first = trace(header(), &[(0, &event(1, 2_000, &[])), (0, &event(2, 10_002_040, &[]))]);
     let (file, report) = merged(&[first.clone(), second], Merger::new());
@@ -247,7 +239,7 @@ fn merge_converts_timestamps_in_payloads() {
         timestamp: START + 10_000_000,
         ..slower()
     };
-    let read = PerfInfo { timestamp: START + 10_000_300, ..read };
+    let read = PerfInfo::new(0x010a, START + 10_000_300).payload(&disk);
     let (file, _) = merged(&[first, trace(system_time, &[(1, &read)])], Merger::new());
     let found = records(&file);
     assert_eq!(found[1].0, base - 1_000 + 1_300, "a tick of system time is one of 10 MHz");
@@ -263,11 +255,7 @@ fn merge_converts_qpc_deltas() {
         Extended::Other(ExtendedType::TS_ID, &[1, 0, 0, 0]),
         Extended::Other(ExtendedType::QPC_DELTA, &ticks),
     ];
-    let with_delta = |number, timestamp| Event {
-        flags: EventFlags(1),
-        extended: &delta,
-        ..event(number, timestamp, &[])
-    };
+    let with_delta = |number, timestamp| event(number, timestamp, &[]).extended(&delta);
     let deltas = |file: &[u8]| -> Vec<i64> {
         let mut trace = Trace::open(file, &Options::default()).unwrap();
         let mut records = trace.records(Order::Time).unwrap();
@@ -299,7 +287,7 @@ fn merge_converts_qpc_deltas() {
 #[test]
 fn merge_keeps_loss_flags_of_buffers() {
     let lossy = |events: &[(u16, u32, i64)], lossy: u16, buffer: bool| {
-        let mut session = Session::create(memory(), SessionConfig::new(header())).unwrap();
+        let mut session = Session::in_memory(SessionConfig::new(header())).unwrap();
         for (processor, number, timestamp) in events {
             if *processor == lossy && buffer {
                 session.lose_buffer(lossy).unwrap();
@@ -308,7 +296,7 @@ fn merge_keeps_loss_flags_of_buffers() {
             }
             session.write(*processor, &event(*number, *timestamp, &[0; 200])).unwrap();
         }
-        bytes(session.close(Some(START + 9)).unwrap().0)
+        session.close(Some(START + 9)).unwrap().0
     };
     let first = lossy(&[(0, 1, 2_000), (1, 2, 2_010)], 1, false);
     let second = lossy(&[(2, 3, 2_005), (3, 4, 2_020)], 3, true);
@@ -436,13 +424,12 @@ fn merge_in_passes_writes_the_same_records() {
     let mut inputs: Vec<_> = files.iter().map(Vec::as_slice).collect();
     let mut passes = 0;
     let merger = Merger::new().max_memory(0x12_0000);
-    let done = merger.run_in_passes(&mut inputs, memory(), || {
+    let done = merger.run_in_passes(&mut inputs, Vec::new(), || {
         passes += 1;
         Ok(std::io::Cursor::new(Vec::new()))
     });
     let (staged, report) = done.unwrap();
     assert_eq!(passes, 2);
-    let staged = bytes(staged);
     assert_eq!(records(&staged), records(&whole));
     let relations = |report: &MergeReport| -> Vec<_> {
         report.inputs.iter().map(|input| (input.records, input.relation)).collect()
@@ -463,8 +450,8 @@ fn merge_and_repair_keep_losses_of_empty_buffers() {
         file = file.buffer(processor, &[]);
         file.buffers[2].flags |= 6;
         let file = file.bytes();
-        let (repaired, _) = Repairer::new().run(&file[..], memory()).unwrap();
-        for out in [merged(std::slice::from_ref(&file), Merger::new()).0, bytes(repaired)] {
+        let (repaired, _) = Repairer::new().run(&file[..], Vec::new()).unwrap();
+        for out in [merged(std::slice::from_ref(&file), Merger::new()).0, repaired] {
             let trace = Trace::open(&out[..], &Options::default()).unwrap();
             let flags: Vec<_> = trace.buffers()[1..].iter().map(|b| b.flags.0 & 6).collect();
             assert_eq!(flags, expected, "{processor}");
@@ -492,8 +479,8 @@ fn merge_and_repair_keep_the_mark_of_selections() {
     // The same bit means nothing in the mode of a session.
     for (mode, expected) in [(0x1_1000, true), (0x1001, false), (0x1_0001, false)] {
         let file = made(mode);
-        let (repaired, _) = Repairer::new().run(&file[..], memory()).unwrap();
-        assert_eq!(is_selection(&bytes(repaired)), expected, "{mode:#x}");
+        let (repaired, _) = Repairer::new().run(&file[..], Vec::new()).unwrap();
+        assert_eq!(is_selection(&repaired), expected, "{mode:#x}");
         let (merged, _) = merged(&[made(1), file], Merger::new());
         assert_eq!(is_selection(&merged), expected, "{mode:#x}");
     }
@@ -506,7 +493,7 @@ fn refused(inputs: [FileHeader; 2]) -> (Reason, etl_format::Result<MergeReport>)
     });
     let run = |allow| {
         let inputs = files.iter().map(Vec::as_slice).collect();
-        Merger::new().allow(allow).run(inputs, memory()).map(|(_, report)| report)
+        Merger::new().allow(allow).run(inputs, Vec::new()).map(|(_, report)| report)
     };
     let ErrorKind::Refused(refusal) = run(Allow::default()).unwrap_err().kind else { panic!() };
     (refusal.reason, run(Allow::ALL))
@@ -565,7 +552,7 @@ fn merge_errors_name_the_input() {
     let sound = trace(header(), &[(0, &event(1, 2_000, &[7; 900])), (0, &event(2, 2_001, &[]))]);
     let cut = sound[..0x1100].to_vec();
     let run = |inputs: Vec<&[u8]>, mode| {
-        Merger::new().options(Options { mode, ..Options::default() }).run(inputs, memory())
+        Merger::new().options(Options { mode, ..Options::default() }).run(inputs, Vec::new())
     };
     assert_eq!(run(vec![], Mode::Strict).unwrap_err().code(), "no-input");
     let error = run(vec![&sound, &cut], Mode::Strict).unwrap_err();
@@ -586,11 +573,11 @@ fn merge_that_looks_ahead_refuses_what_is_further_out_of_order() {
         let given: Vec<_> = events.iter().map(|e| (0, e as &dyn Record)).collect();
         let file = trace(header(), &given);
         let inputs = || vec![&file[..], &file[..]];
-        let ahead = Merger::new().look_ahead().run(inputs(), memory());
+        let ahead = Merger::new().look_ahead().run(inputs(), Vec::new());
         let scanned = merged(&[file.clone(), file.clone()], Merger::new()).0;
         assert_eq!(records(&scanned).len(), 2 * times.len());
         match ahead {
-            Ok((ahead, _)) => assert!(in_order && bytes(ahead) == scanned),
+            Ok((ahead, _)) => assert!(in_order && ahead == scanned),
             Err(error) => {
                 assert!(!in_order && matches!(error.kind, ErrorKind::OutOfOrder), "{error}");
                 assert_eq!(error.input, Some(0));

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::writing::{START, bytes, event, memory};
+use crate::writing::{START, event};
 use etl_format::Guid;
 use etl_format::constants::{LogFileMode, MessageFlags, RecordKind};
 use etl_format::read::{Header, Options, Order, OrderCheck, Record, Trace};
@@ -48,7 +48,7 @@ fn unknown(number: u32, len: usize) -> Vec<u8> {
 /// A trace in which every record has a number.
 fn made(first: u32, buffer_size: u32, records: &[(u16, i64, usize, Made)]) -> Vec<u8> {
     let config = SessionConfig::new(header(3, buffer_size));
-    let mut session = Session::create(memory(), config).unwrap();
+    let mut session = Session::in_memory(config).unwrap();
     let mut timestamp = 1_000;
     for (index, &(processor, ticks, len, kind)) in records.iter().enumerate() {
         let number = first + index as u32;
@@ -62,23 +62,18 @@ fn made(first: u32, buffer_size: u32, records: &[(u16, i64, usize, Made)]) -> Ve
             }
             Made::Message(flags) => session.write(
                 processor,
-                &Message {
-                    marker: if len % 2 == 0 { MessageMarker::Wpp } else { MessageMarker::Kind },
-                    number: 10,
-                    flags: MessageFlags(flags),
-                    sequence: 5,
-                    component_id: 6,
-                    guid: Guid::new(7, 8, 9, [1; 8]),
-                    timestamp,
-                    thread_id: 11,
-                    process_id: 12,
-                    payload: &payload,
-                },
+                &Message::new(Guid::new(7, 8, 9, [1; 8]), 10, timestamp)
+                    .marker(if len % 2 == 0 { MessageMarker::Wpp } else { MessageMarker::Kind })
+                    .sequence(5)
+                    .component(6)
+                    .process(12, 11)
+                    .flags(MessageFlags(flags))
+                    .payload(&payload),
             ),
         }
         .unwrap();
     }
-    bytes(session.close(Some(START + 99)).unwrap().0)
+    session.close(Some(START + 99)).unwrap().0
 }
 
 /// The number and the content of a record without its timestamp, which a message may receive.
@@ -138,13 +133,13 @@ proptest! {
         let mut trace = Trace::open(&file[..], &Options::default()).unwrap();
         let mut plan = RelogPlan::copying(&mut trace).unwrap();
         plan.header.buffer_size = to * 1024;
-        let mut relog = Relogger::start(plan, memory(), None).unwrap();
+        let mut relog = Relogger::start(plan, Vec::new(), None).unwrap();
         let mut ordered = trace.records(Order::Time).unwrap();
         while let Some(record) = ordered.next_record().unwrap() {
             relog.copy(&record).unwrap();
         }
         let (out, summary) = relog.finish(&[]).unwrap();
-        let (before, after) = (all(&file), all(&bytes(out)));
+        let (before, after) = (all(&file), all(&out));
         prop_assert_eq!(before.len(), records.len());
         let moved = before.iter().filter(|(number, what)| after[number] != **what).count();
         prop_assert_eq!(before.len(), after.len());
@@ -165,7 +160,7 @@ proptest! {
         let file = made(0, 1024, &records);
         let mut trace = Trace::open(&file[..], &Options::default()).unwrap();
         let plan = RelogPlan::copying(&mut trace).unwrap();
-        let mut relog = Relogger::start(plan, memory(), None).unwrap();
+        let mut relog = Relogger::start(plan, Vec::new(), None).unwrap();
         let mut ordered = trace.records(Order::Time).unwrap();
         while let Some(record) = ordered.next_record().unwrap() {
             let kept = record.hook().is_some() || chosen[content(&record).0 as usize];
@@ -175,7 +170,7 @@ proptest! {
             }
         }
         let (out, summary) = relog.finish(&[]).unwrap();
-        let (before, after) = (all(&file), all(&bytes(out)));
+        let (before, after) = (all(&file), all(&out));
         prop_assert_eq!(after.len(), chosen.iter().take(records.len()).filter(|c| **c).count());
         let mut lost = 0;
         for (number, what) in &after {
@@ -198,8 +193,8 @@ proptest! {
         let mut before = BTreeMap::new();
         files.iter().for_each(|file| before.append(&mut all(file)));
         let sources = files.iter().map(Vec::as_slice).collect();
-        let (out, report) = Merger::new().run(sources, memory()).unwrap();
-        let after = all(&bytes(out));
+        let (out, report) = Merger::new().run(sources, Vec::new()).unwrap();
+        let after = all(&out);
         prop_assert_eq!(before.len(), after.len());
         let mut lost = 0;
         for (number, what) in &before {
@@ -217,7 +212,7 @@ proptest! {
 #[test]
 fn unknown_record_moves_with_its_neighbour() {
     let config = SessionConfig::new(header(1, 1024));
-    let mut session = Session::create(memory(), config).unwrap();
+    let mut session = Session::in_memory(config).unwrap();
     session.write(0, &event(1, 2_000, &[0; 400])).unwrap();
     session.write(0, &event(2, 2_010, &[0; 200])).unwrap();
     let bytes_of = unknown(3, 400);
@@ -230,7 +225,6 @@ fn unknown_record_moves_with_its_neighbour() {
     session.write(0, &Moved { raw: Raw { bytes: &lost, ..raw }, timestamp: 2_025 }).unwrap();
     session.write(0, &event(7, 2_030, &[0; 9])).unwrap();
     let (file, summary) = session.close(None).unwrap();
-    let file = bytes(file);
     let timestamps: Vec<_> = all(&file).values().map(|(timestamp, ..)| *timestamp).collect();
     assert_eq!(timestamps, [2_000, 2_010, 2_010, 2_020, 2_020, 2_020, 2_030]);
     assert_eq!((summary.events_written, summary.timestamps_lost), (7, 1));
@@ -249,13 +243,13 @@ fn times_lost_for_want_of_space_are_counted() {
     let mut trace = Trace::open(&file[..], &Options::default()).unwrap();
     let mut plan = RelogPlan::copying(&mut trace).unwrap();
     plan.header.buffer_size = 1024;
-    let mut relog = Relogger::start(plan, memory(), None).unwrap();
+    let mut relog = Relogger::start(plan, Vec::new(), None).unwrap();
     let mut ordered = trace.records(Order::Time).unwrap();
     while let Some(record) = ordered.next_record().unwrap() {
         relog.copy(&record).unwrap();
     }
     let (out, summary) = relog.finish(&[]).unwrap();
-    let (before, after) = (all(&file), all(&bytes(out)));
+    let (before, after) = (all(&file), all(&out));
     let lost: Vec<_> = before.keys().filter(|number| before[number] != after[number]).collect();
     assert_eq!(lost, [&2, &3]);
     assert_eq!(summary.timestamps_lost, 2);

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::io::{self, Cursor, Write};
 use std::rc::Rc;
 
-use crate::writing::{START, bytes, event, memory};
+use crate::writing::{START, event};
 use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode};
 use etl_format::read::{Mode, Options, PipeSource, Trace};
@@ -13,7 +13,7 @@ use etl_format::rewrite::merge::Merger;
 use etl_format::rewrite::repack::{RepackReport, Repacker};
 use etl_format::rewrite::repair::Repairer;
 use etl_format::write::{
-    BufferCompressor, File, FileHeader, Session, SessionConfig, SessionSummary,
+    BufferCompressor, FileHeader, Session, SessionConfig, SessionSummary, TraceFile,
 };
 use proptest::prelude::*;
 
@@ -64,12 +64,12 @@ fn session(
         config.header.mode = config.header.mode | LogFileMode::COMPRESSED;
         config.compressor = Some(compressor(CompressionFormat::XPRESS, threads));
     }
-    let mut session = Session::create(memory(), config).unwrap();
+    let mut session = Session::in_memory(config).unwrap();
     let files: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
     if mode.has(LogFileMode::NEWFILE) {
         let done = Rc::clone(&files);
         session.set_next_file(Box::new(move |output, _| {
-            done.borrow_mut().push(bytes(std::mem::replace(output, memory())));
+            done.borrow_mut().push(std::mem::replace(output, Vec::new()));
             Ok(())
         }));
     }
@@ -80,7 +80,7 @@ fn session(
         session.write(processor, &event(number as u32, timestamp, &payload)).unwrap();
     }
     let (last, summary) = if crash { session.abandon() } else { session.close(None) }.unwrap();
-    files.borrow_mut().push(bytes(last));
+    files.borrow_mut().push(last);
     (files.take(), summary)
 }
 
@@ -163,14 +163,14 @@ proptest! {
         let merged = |threads| {
             let compressor = BufferCompressor::new(format, Effort::Fast).unwrap();
             let merger = Merger::new().compress(compressor.with_threads(threads));
-            let (file, report) = merger.run(vec![&plain[..], &alone[..]], memory()).unwrap();
-            (bytes(file), report.summary)
+            let (file, report) = merger.run(vec![&plain[..], &alone[..]], Vec::new()).unwrap();
+            (file, report.summary)
         };
         let repaired = |threads| {
             // Its end is cut off.
             let cut = &alone[..alone.len() - alone.len() / 3];
-            let (file, report) = Repairer::new().options(with_threads(threads)).run(cut, memory()).ok()?;
-            Some((bytes(file), report.summary, report.damage.len()))
+            let (file, report) = Repairer::new().options(with_threads(threads)).run(cut, Vec::new()).ok()?;
+            Some((file, report.summary, report.damage.len()))
         };
         for threads in [2, 5] {
             let mut out = Vec::new();
@@ -333,7 +333,7 @@ fn failing_output_ends_the_session() {
         }
     }
     for threads in [1, 2, 5] {
-        let output = File::new(Short(Cursor::default(), 9_000));
+        let output = TraceFile::new(Short(Cursor::default(), 9_000));
         let mode = LogFileMode::SEQUENTIAL | LogFileMode::COMPRESSED;
         let compressor = compressor(CompressionFormat::XPRESS, threads);
         let mut config = config(mode, 0);

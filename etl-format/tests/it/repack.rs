@@ -1,6 +1,6 @@
 //! Compressing and decompressing buffer by buffer, and repairing.
 
-use crate::writing::{START, bytes, event, memory};
+use crate::writing::{START, event};
 use etl_format::ErrorKind;
 use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode, PointerSize};
@@ -30,7 +30,7 @@ fn config(style: Style) -> SessionConfig {
 
 /// A closed session with these events: processor, ticks since the one before, length, noise.
 fn session(style: Style, events: &[(u16, i64, usize, bool)]) -> Vec<u8> {
-    let mut session = Session::create(memory(), config(style)).unwrap();
+    let mut session = Session::in_memory(config(style)).unwrap();
     let mut timestamp = 1_000;
     let mut state = 1u32;
     for (number, &(processor, ticks, len, noise)) in events.iter().enumerate() {
@@ -43,7 +43,7 @@ fn session(style: Style, events: &[(u16, i64, usize, bool)]) -> Vec<u8> {
             .collect();
         session.write(processor, &event(number as u32, timestamp, &payload)).unwrap();
     }
-    bytes(session.close(None).unwrap().0)
+    session.finish().unwrap()
 }
 
 fn packed(file: &[u8], format: CompressionFormat) -> Vec<u8> {
@@ -143,8 +143,8 @@ proptest! {
 }
 
 fn repaired(file: &[u8]) -> etl_format::Result<(Vec<u8>, RepairReport)> {
-    let (file, report) = Repairer::new().run(file, memory())?;
-    Ok((file.into_inner().into_inner(), report))
+    let (file, report) = Repairer::new().run(file, Vec::new())?;
+    Ok((file, report))
 }
 
 fn read(file: &[u8]) -> Vec<(i64, Vec<u8>)> {
@@ -182,11 +182,11 @@ fn repair_reports_an_intact_trace() {
 
 #[test]
 fn repair_closes_an_unclosed_trace() {
-    let mut session = Session::create(memory(), config(Style::Kernel)).unwrap();
+    let mut session = Session::in_memory(config(Style::Kernel)).unwrap();
     for number in 0..40 {
         session.write(0, &event(number, 2_000 + i64::from(number), &[3; 300])).unwrap();
     }
-    let file = session.abandon().unwrap().0.into_inner().into_inner();
+    let file = session.abandon().unwrap().0;
     let (sound, report) = repaired(&file).unwrap();
     assert!(!report.closed && !report.was_intact() && report.damage.is_empty());
     assert_eq!(report.notes, [Note::Unclosed]);
@@ -239,8 +239,8 @@ fn compress_writes_what_readers_accept() {
         assert_eq!(read(&packed(&file, format)), read(&file), "{format}");
         let compressor = BufferCompressor::new(format, Effort::Default).unwrap();
         let repair = Repairer::new().compress(compressor);
-        let (sound, _) = repair.run(&file[..], memory()).unwrap();
-        assert_eq!(read(&sound.into_inner().into_inner()), read(&file), "{format}");
+        let (sound, _) = repair.run(&file[..], Vec::new()).unwrap();
+        assert_eq!(read(&sound), read(&file), "{format}");
     }
 }
 

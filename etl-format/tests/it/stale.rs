@@ -1,6 +1,6 @@
 //! Records of the first buffer that stand once more later, as merges of Windows leave them.
 
-use crate::writing::{START, bytes, event, memory};
+use crate::writing::{START, event};
 use etl_format::read::{Mode, Options, Order, Record, RecordBatch, Records, Trace};
 use etl_format::write::{FileHeader, Session, SessionConfig, Style};
 
@@ -20,11 +20,11 @@ fn made(style: Style, later: &[(u32, i64)]) -> Vec<u8> {
     for number in [1, 2] {
         config.add_header_record(&event(number, 1_000, b"left over")).unwrap();
     }
-    let mut session = Session::create(memory(), config).unwrap();
+    let mut session = Session::in_memory(config).unwrap();
     for &(number, timestamp) in later {
         session.write(0, &event(number, timestamp, b"left over")).unwrap();
     }
-    bytes(session.close(Some(START + 99)).unwrap().0)
+    session.close(Some(START + 99)).unwrap().0
 }
 
 /// Which records are stale, in the order of the file; the header event is the first.

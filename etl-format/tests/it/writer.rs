@@ -1,17 +1,16 @@
 //! The session writer, against a naive reader and against the read half.
 
 use std::cell::RefCell;
-use std::io::Cursor;
 use std::rc::Rc;
 
 use crate::writing::naive::{self, Found, buffers, i64_at, u32_at};
-use crate::writing::{START, bytes, event, memory};
+use crate::writing::{START, event};
 use etl_format::Guid;
 use etl_format::compress::Effort;
 use etl_format::constants::{BufferFlags, ClockType, CompressionFormat, LogFileMode, hook};
 use etl_format::read::{Options, Order, Trace};
 use etl_format::write::{
-    BufferCompressor, File, FileHeader, Output, Pipe, Resume, Session, SessionConfig, Style,
+    BufferCompressor, FileHeader, Output, Pipe, Resume, Session, SessionConfig, Style,
 };
 use proptest::prelude::*;
 
@@ -85,7 +84,7 @@ proptest! {
         config.flush_ticks = flush_ticks;
         config.hold_sealed = hold_sealed;
         config.style = if legacy { Style::LegacyKernel } else { Style::Kernel };
-        let mut session = Session::create(memory(), config).unwrap();
+        let mut session = Session::in_memory(config).unwrap();
         let mut now = 1_000;
         // `lose_buffer` returns the number of lost events; those are the latest of the lane.
         let mut kept: Vec<Vec<(i64, u32, usize)>> = vec![Vec::new(); processors.into()];
@@ -115,8 +114,7 @@ proptest! {
             }
         }
         let (file, summary) = session.close(Some(START + 77)).unwrap();
-        let file = bytes(file);
-        prop_assert_eq!(summary.events_lost, events_lost);
+            prop_assert_eq!(summary.events_lost, events_lost);
         prop_assert_eq!(summary.buffers_lost, buffers_lost);
         prop_assert_eq!(summary.events_in_lost_buffers, gone);
         prop_assert_eq!(summary.events_written, kept.iter().map(|k| k.len() as u64).sum::<u64>());
@@ -187,10 +185,9 @@ fn limited(mode: LogFileMode, kilobytes: u32) -> SessionConfig {
 
 #[test]
 fn circular_file_keeps_the_latest_events() {
-    let mut session = Session::create(memory(), limited(LogFileMode::CIRCULAR, 5)).unwrap();
+    let mut session = Session::in_memory(limited(LogFileMode::CIRCULAR, 5)).unwrap();
     fill(&mut session, 0..20);
     let (file, summary) = session.close(None).unwrap();
-    let file = bytes(file);
     let found = buffers(&file);
     assert_eq!(found.len(), 5, "buffer 0 and four that wrap");
     assert_eq!(summary.events_written, 20);
@@ -202,10 +199,9 @@ fn circular_file_keeps_the_latest_events() {
 
 #[test]
 fn full_file_drops_later_buffers() {
-    let mut session = Session::create(memory(), limited(LogFileMode::SEQUENTIAL, 3)).unwrap();
+    let mut session = Session::in_memory(limited(LogFileMode::SEQUENTIAL, 3)).unwrap();
     fill(&mut session, 0..20);
     let (file, summary) = session.close(None).unwrap();
-    let file = bytes(file);
     assert_eq!(numbers(&file), [0, 1, 2, 3]);
     assert_eq!((summary.buffers_lost, summary.events_in_lost_buffers), (8, 16));
     assert_eq!(u32_at(&buffers(&file)[0].records[0].bytes, 0x134), 8);
@@ -214,17 +210,17 @@ fn full_file_drops_later_buffers() {
 #[test]
 fn new_files_begin_with_a_header() {
     let files: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
-    let mut session = Session::create(memory(), limited(LogFileMode::NEWFILE, 3)).unwrap();
+    let mut session = Session::in_memory(limited(LogFileMode::NEWFILE, 3)).unwrap();
     let done = Rc::clone(&files);
     session.set_next_file(Box::new(move |output, number| {
-        let finished = std::mem::replace(output, memory());
-        done.borrow_mut().push(bytes(finished));
+        let finished = std::mem::replace(output, Vec::new());
+        done.borrow_mut().push(finished);
         assert_eq!(number as usize, done.borrow().len());
         Ok(())
     }));
     fill(&mut session, 0..11);
     let (last, summary) = session.close(None).unwrap();
-    files.borrow_mut().push(bytes(last));
+    files.borrow_mut().push(last);
     let files = files.borrow();
     assert_eq!(summary.files, 3);
     let per_file: Vec<_> = files.iter().map(|f| numbers(f)).collect();
@@ -242,10 +238,9 @@ fn new_files_begin_with_a_header() {
 #[test]
 fn preallocated_file_has_its_maximum_size() {
     let mode = LogFileMode::SEQUENTIAL | LogFileMode::PREALLOCATE;
-    let mut session = Session::create(memory(), limited(mode, 8)).unwrap();
+    let mut session = Session::in_memory(limited(mode, 8)).unwrap();
     fill(&mut session, 0..4);
     let (file, _) = session.close(None).unwrap();
-    let file = bytes(file);
     assert_eq!(file.len(), 8 * 1024);
     assert_eq!(buffers(&file).len(), 3);
     let mut trace = Trace::open(&file[..], &Options::salvage()).unwrap();
@@ -264,11 +259,11 @@ fn preallocated_file_has_its_maximum_size() {
 #[test]
 fn append_continues_a_session() {
     let config = SessionConfig::new(header(1024, 1, LogFileMode::APPEND));
-    let mut session = Session::create(memory(), config.clone()).unwrap();
+    let mut session = Session::in_memory(config.clone()).unwrap();
     session.lose_events(0, 2).unwrap();
     fill(&mut session, 0..3);
     let (file, _) = session.close(None).unwrap();
-    let old = bytes(file);
+    let old = file;
     let last = buffers(&old).pop().unwrap();
     let mut config = config;
     config.header.events_lost = 2;
@@ -278,11 +273,10 @@ fn append_continues_a_session() {
         next_sequence: last.sequence + 1,
         last_flush: last.timestamp,
     };
-    let mut session = Session::append(File::new(Cursor::new(old)), config, resume).unwrap();
+    let mut session = Session::append(old, config, resume).unwrap();
     session.lose_events(0, 1).unwrap();
     fill(&mut session, 3..7);
     let (file, _) = session.close(None).unwrap();
-    let file = bytes(file);
     assert_eq!(numbers(&file), [0, 1, 2, 3, 4, 5, 6]);
     let found = buffers(&file);
     assert_eq!(u32_at(&found[0].records[0].bytes, 0x44) as usize, found.len());
@@ -292,10 +286,9 @@ fn append_continues_a_session() {
 #[test]
 fn abandon_leaves_flushed_buffers() {
     let mut session =
-        Session::create(memory(), SessionConfig::new(header(1024, 1, LogFileMode(0)))).unwrap();
+        Session::in_memory(SessionConfig::new(header(1024, 1, LogFileMode(0)))).unwrap();
     fill(&mut session, 0..7);
     let (file, _) = session.abandon().unwrap();
-    let file = bytes(file);
     assert_eq!(numbers(&file), [0, 1, 2, 3, 4, 5], "the current buffer is gone");
     let trace = Trace::open(&file[..], &Options::default()).unwrap();
     assert!(!trace.header().is_closed());
@@ -306,11 +299,11 @@ fn abandon_leaves_flushed_buffers() {
 #[test]
 fn pipe_receives_the_same_bytes_except_the_header() {
     let config = || SessionConfig::new(header(1024, 2, LogFileMode(0)));
-    let mut file = Session::create(memory(), config()).unwrap();
+    let mut file = Session::in_memory(config()).unwrap();
     let mut pipe = Session::create(Pipe::new(Vec::new()), config()).unwrap();
     fill(&mut file, 0..9);
     fill(&mut pipe, 0..9);
-    let file = bytes(file.close(None).unwrap().0);
+    let file = file.close(None).unwrap().0;
     let pipe = pipe.close(None).unwrap().0.into_inner();
     assert_eq!(file.len(), pipe.len());
     assert_eq!(file[1024..], pipe[1024..]);
@@ -323,7 +316,7 @@ fn create_refuses_invalid_settings() {
     let create = |change: fn(&mut FileHeader)| {
         let mut header = header(1024, 1, LogFileMode(0));
         change(&mut header);
-        Session::create(memory(), SessionConfig::new(header)).map(|_| ()).unwrap_err().to_string()
+        Session::in_memory(SessionConfig::new(header)).map(|_| ()).unwrap_err().to_string()
     };
     assert!(create(|h| h.buffer_size = 1000).contains("1024"));
     assert!(create(|h| h.processors = 0).contains("processors"));
@@ -331,11 +324,11 @@ fn create_refuses_invalid_settings() {
     assert!(create(|h| h.mode = LogFileMode::COMPRESSED).contains("compressor"));
     assert!(create(|h| h.logger_name = vec![65; 600]).contains("fit"));
     let config = SessionConfig::new(header(1024, 1, LogFileMode(0)));
-    let mut session = Session::create(memory(), config).unwrap();
+    let mut session = Session::in_memory(config).unwrap();
     assert!(session.write(1, &event(0, 2_000, &[])).is_err(), "no such processor");
     assert!(session.write(0, &event(0, 2_000, &[0; 1024])).is_err(), "larger than a buffer");
     session.write(0, &event(1, 2_000, &[])).unwrap();
-    assert_eq!(numbers(&bytes(session.close(None).unwrap().0)), [1]);
+    assert_eq!(numbers(&session.finish().unwrap()), [1]);
 }
 
 #[test]
@@ -345,9 +338,9 @@ fn close_computes_the_end_time() {
     {
         let mut header = header(1024, 1, LogFileMode(0));
         (header.clock_type, header.perf_freq, header.cpu_mhz) = (clock_type, 5_000_000, 2_000);
-        let mut session = Session::create(memory(), SessionConfig::new(header)).unwrap();
+        let mut session = Session::in_memory(SessionConfig::new(header)).unwrap();
         session.write(0, &event(0, 6_000, &[])).unwrap();
-        let file = bytes(session.close(None).unwrap().0);
+        let file = session.finish().unwrap();
         let trace = Trace::open(&file[..], &Options::default()).unwrap();
         assert_eq!(trace.header().end_time - START, end);
         assert_eq!(trace.clock().filetime(6_000), trace.header().end_time);
@@ -372,7 +365,7 @@ fn header_records_follow_the_header_event() {
     for (hook, payload) in groups {
         config.add_header_group(hook, payload).unwrap();
     }
-    let file = bytes(Session::create(memory(), config).unwrap().close(None).unwrap().0);
+    let file = Session::in_memory(config).unwrap().close(None).unwrap().0;
     let found = buffers(&file);
     let sizes: Vec<_> = found[0]
         .records
@@ -409,13 +402,13 @@ fn incompressible_buffer_stays_uncompressed() {
         let compressor = BufferCompressor::new(format, Effort::Default).unwrap();
         let mut config = SessionConfig::new(header);
         config.compressor = Some(compressor);
-        let mut session = Session::create(memory(), config).unwrap();
+        let mut session = Session::in_memory(config).unwrap();
         // Noise but for the headers of two records; then all the same.
         session.write(0, &event(0, 2_000, &noise(0x7fff, 1))).unwrap();
         session.write(0, &event(1, 2_001, &noise(0x7000, 2))).unwrap();
         session.seal(0).unwrap();
         session.write(0, &event(2, 2_002, &[7; 0x7000])).unwrap();
-        let file = bytes(session.close(None).unwrap().0);
+        let file = session.finish().unwrap();
         let trace = Trace::open(&file[..], &Options::default()).unwrap();
         let [zero, first, second] = trace.buffers() else { panic!("three buffers") };
         assert_eq!((zero.stored, zero.compressed), (0x200, false), "a short buffer 0");
@@ -463,11 +456,11 @@ proptest! {
             let compressor = BufferCompressor::new(CompressionFormat::XPRESS, Effort::Fast).unwrap();
             config.compressor = Some(compressor);
         }
-        let mut session = Session::create(memory(), config).unwrap();
+        let mut session = Session::in_memory(config).unwrap();
         let files: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
         let done = Rc::clone(&files);
         session.set_next_file(Box::new(move |output, _| {
-            done.borrow_mut().push(bytes(std::mem::replace(output, memory())));
+            done.borrow_mut().push(std::mem::replace(output, Vec::new()));
             Ok(())
         }));
         let one = mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);
@@ -480,7 +473,7 @@ proptest! {
             given[usize::from(lane(processor))].push(number as u32);
         }
         let (last, summary) = session.close(None).unwrap();
-        files.borrow_mut().push(bytes(last));
+        files.borrow_mut().push(last);
         prop_assert_eq!(
             summary.events_written + summary.events_in_lost_buffers, events.len() as u64);
         let limit = u64::from(most * buffer) * 1024;
@@ -537,7 +530,7 @@ proptest! {
         let mut given = Vec::new();
         for (part, losses) in parts.iter().zip(losses) {
             let mut session = match file.take() {
-                None => Session::create(memory(), config.clone()).unwrap(),
+                None => Session::in_memory(config.clone()).unwrap(),
                 Some(old) => {
                     let (resume, events_lost) = {
                         let trace = Trace::open(&old[..], &Options::default()).unwrap();
@@ -552,8 +545,7 @@ proptest! {
                         (resume, trace.header().events_lost)
                     };
                     config.header.events_lost = events_lost;
-                    let output = File::new(Cursor::new(old));
-                    Session::append(output, config.clone(), resume).unwrap()
+                    Session::append(old, config.clone(), resume).unwrap()
                 }
             };
             for &(processor, ticks, len) in part {
@@ -564,7 +556,7 @@ proptest! {
             }
             session.lose_events(1, losses).unwrap();
             lost += losses;
-            file = Some(bytes(session.close(None).unwrap().0));
+            file = Some(session.finish().unwrap());
         }
         let file = file.unwrap();
         given.sort_by_key(|(timestamp, processor, _)| (*timestamp, *processor));

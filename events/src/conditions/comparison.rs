@@ -272,6 +272,7 @@ mod tests {
     use etl_format::Guid;
     use etl_schema::Meaning;
     use etl_schema::decode::Utf16;
+    use etl_schema::render::PathStart;
     use etl_schema::{InType, MapEntry, OutType, ValueMap};
 
     use super::*;
@@ -389,8 +390,9 @@ mod tests {
             (self.has(meaning) && value == 7).then_some(Cow::Borrowed("Orders.exe"))
         }
 
-        fn path(&self, text: Utf16<'_>) -> Option<(usize, &str)> {
-            text.to_string().starts_with(DEVICE).then_some((DEVICE.len(), "C:"))
+        fn path(&self, text: Utf16<'_>) -> Option<PathStart<'_>> {
+            let start = PathStart { units: DEVICE.len(), name: "C:" };
+            text.to_string().starts_with(DEVICE).then_some(start)
         }
     }
 

@@ -249,7 +249,7 @@ impl Kind {
 /// Whether an event carries its own schema (TraceLogging).
 fn has_own_schema(record: &Record<'_>) -> bool {
     let mut items = record.extended();
-    core::iter::from_fn(|| items.next_raw()).any(|(kind, _)| kind == ExtendedType::EVENT_SCHEMA_TL)
+    core::iter::from_fn(|| items.next_raw()).any(|item| item.kind == ExtendedType::EVENT_SCHEMA_TL)
 }
 
 /// The identity by which a schema of the trace or of a file describes an event.

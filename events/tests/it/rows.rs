@@ -1,17 +1,15 @@
 //! One event as a row of each form.
 
-use std::io::Cursor;
-
 use crate::common::{Made, PROVIDER, header, open, trace};
 use etl_events::conditions::Conditions;
 use etl_events::filter::Filter;
 use etl_events::rows::{Columns, Format, RowWriter};
 use etl_events::{EventDecoder, Selection};
 use etl_format::Guid;
-use etl_format::constants::{EventFlags, EventProperties, ExtendedType, PointerSize};
+use etl_format::constants::{EventFlags, ExtendedType};
 use etl_format::read::Order;
 use etl_format::write::record::{Event, EventDescriptor, Extended, Full, Instance};
-use etl_format::write::{File, Session, SessionConfig};
+use etl_format::write::{Session, SessionConfig};
 use etl_schema::store::SchemaStore;
 use etl_schema::{Count, EventSchema, Field, Identity, InType, SchemaSource};
 
@@ -172,22 +170,9 @@ fn json_has_one_object_per_event() {
 
 /// An INSTANCE record, and an event with two stacks, the key of its process, and an instance.
 fn with_items() -> Vec<u8> {
-    let full = Full {
-        pointer_size: PointerSize::P8,
-        opcode: 1,
-        level: 2,
-        version: 3,
-        thread_id: 101,
-        process_id: 100,
-        timestamp: 2_000,
-        class: PROVIDER,
-        kernel_time: 0,
-        user_time: 0,
-        payload: &[],
-    };
+    let full = Full::new(PROVIDER, 1, 2_000).version(3).level(2).process(100, 101);
     let ids = (77, 78, Guid::new(9, 1, 2, [3; 8]));
-    let instance =
-        Instance { full, instance_id: ids.0, parent_instance_id: ids.1, parent_class: ids.2 };
+    let instance = Instance::new(full, ids.0).parent(ids.2, ids.1);
     let info = [&11u32.to_le_bytes()[..], &12u32.to_le_bytes(), &ids.2.to_bytes()].concat();
     let extended = [
         Extended::Stack64 { match_id: 0, addresses: &[1, 2] },
@@ -195,26 +180,16 @@ fn with_items() -> Vec<u8> {
         Extended::Other(ExtendedType::PROCESS_START_KEY, &[5, 0, 0, 0, 0, 0, 1, 0]),
         Extended::Stack64 { match_id: 7, addresses: &[3] },
     ];
-    let event = Event {
-        pointer_size: PointerSize::P8,
-        flags: EventFlags(0x40),
-        properties: EventProperties(0),
-        thread_id: 101,
-        process_id: 100,
-        timestamp: 2_001,
-        provider: PROVIDER,
-        descriptor: EventDescriptor { id: 5, ..EventDescriptor::default() },
-        kernel_time: 0,
-        user_time: 0,
-        activity: Guid::ZERO,
-        extended: &extended,
-        payload: &[],
-    };
+    let event =
+        Event::new(PROVIDER, EventDescriptor { id: 5, ..EventDescriptor::default() }, 2_001)
+            .flags(EventFlags(0x40))
+            .process(100, 101)
+            .extended(&extended);
     let config = SessionConfig::new(header());
-    let mut session = Session::create(File::new(Cursor::new(Vec::new())), config).unwrap();
+    let mut session = Session::in_memory(config).unwrap();
     session.write(0, &instance).unwrap();
     session.write(0, &event).unwrap();
-    session.close(Some(header().end_time)).unwrap().0.into_inner().into_inner()
+    session.close(Some(header().end_time)).unwrap().0
 }
 
 #[test]

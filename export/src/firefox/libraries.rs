@@ -2,6 +2,7 @@
 
 use etl_analysis::Machine;
 use etl_analysis::profile::{ModuleInfo, Profile};
+use etl_format::file_name;
 use foldhash::HashMap;
 use serde_json::{Value, json};
 
@@ -24,10 +25,6 @@ fn link_times(machine: &Machine) -> HashMap<ImageKey<'_>, Option<u32>> {
         }
     }
     times
-}
-
-fn file_name(path: &str) -> &str {
-    path.rsplit(['\\', '/']).next().unwrap_or_default()
 }
 
 /// The libraries of a profile.

@@ -128,8 +128,7 @@ impl<'a> Describer<'a> {
             }
             Subject::Pause => {
                 let pause = self.collected.collections.pauses().get(at)?;
-                let reason = self.collected.collections.suspension_name(pause.reason);
-                let reason = reason.map_or_else(|| pause.reason.to_string(), str::to_owned);
+                let reason = pause.reason.to_string();
                 data.insert("type".into(), "Suspension".into());
                 data.insert("reason".into(), texts.number(&reason).into());
                 ("Suspension", Category::Gc)
@@ -166,12 +165,8 @@ impl<'a> Describer<'a> {
     ) -> Option<()> {
         let collections = &self.collected.collections;
         let gc = collections.list().get(at)?;
-        let named = |name: Option<&str>, value: u32| match name {
-            Some(name) => name.to_owned(),
-            None => value.to_string(),
-        };
-        let reason = named(collections.reason_name(gc.reason), gc.reason);
-        let kind = named(collections.type_name(gc.kind), gc.kind);
+        let reason = gc.reason.to_string();
+        let kind = gc.kind.to_string();
         data.insert("type".into(), "GC".into());
         data.insert("number".into(), gc.number.into());
         data.insert("generation".into(), gc.generation.into());

@@ -91,12 +91,6 @@ impl Collector {
     pub fn within(self, range: TimeRange) -> Self {
         Collector { samples: self.samples.within(range), range, ..self }
     }
-
-    /// The samples so far: what names of native code are wanted.
-    #[must_use]
-    pub fn samples(&self) -> &SampleCollector {
-        &self.samples
-    }
 }
 
 impl Observer for Collector {
@@ -190,18 +184,23 @@ impl<'a> FirefoxProfile<'a> {
         self.profile.samples().is_empty() && self.markers.is_empty()
     }
 
-    /// Writes it as JSON, or as JSON in a gzip file. `name` is that of the recording.
+    /// Writes it as JSON in a gzip file. `name` is the name of the recording.
     ///
     /// # Errors
     /// When writing fails.
-    pub fn write(&self, name: &str, is_gzip: bool, out: impl Write) -> io::Result<Written> {
-        if is_gzip {
-            let out = GzEncoder::new(out, Compression::fast());
-            let (written, out) = self.json(name, BufWriter::with_capacity(CHUNK, out))?;
-            let out = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-            out.finish()?.flush()?;
-            return Ok(written);
-        }
+    pub fn write_gzip(&self, name: &str, out: impl Write) -> io::Result<Written> {
+        let out = GzEncoder::new(out, Compression::fast());
+        let (written, out) = self.json(name, BufWriter::with_capacity(CHUNK, out))?;
+        let out = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+        out.finish()?.flush()?;
+        Ok(written)
+    }
+
+    /// Writes it as JSON. `name` is the name of the recording.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn write(&self, name: &str, out: impl Write) -> io::Result<Written> {
         let (written, _) = self.json(name, BufWriter::with_capacity(CHUNK, out))?;
         Ok(written)
     }

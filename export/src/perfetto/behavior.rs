@@ -5,7 +5,7 @@ use etl_analysis::behavior::collections::Collections;
 use etl_analysis::behavior::compilations::Compilations;
 use etl_analysis::behavior::{contention, exceptions};
 use etl_analysis::loss::Loss;
-use etl_analysis::{EventRef, Machine, Observer, OpenOperations};
+use etl_analysis::{EventRef, Machine, Observer, OpenOperations, Scope};
 use etl_format::read::Record;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::views::FieldReader;
@@ -64,7 +64,7 @@ impl Behavior {
                 let flags = self.contended.read(record).and_then(|fields| fields.uint(0));
                 let key = (pid, tid, flags.unwrap_or(0) & contention::NATIVE);
                 if id == contention::START {
-                    self.waits.begin(key, (event.session, None), event.time);
+                    self.waits.begin(key, Scope::session(event.session), event.time);
                 } else if let Some(since) = self.waits.end(&key) {
                     let span = (time.nanos(since), Some(time.nanos(event.time)));
                     let row = (owner, Row::Contention);
@@ -170,8 +170,8 @@ impl Behavior {
                 continue;
             }
             let owner = Owner { pid: pid_of(machine, of.process), clr: of.clr, tid: None };
-            let reason = self.collections.reason_name(of.reason).unwrap_or("unknown reason");
-            let kind = self.collections.type_name(of.kind).unwrap_or("unknown type");
+            let reason = of.reason.name().unwrap_or("unknown reason");
+            let kind = of.kind.name().unwrap_or("unknown type");
             let paused = time.nanos_of(of.paused);
             let mut values = vec![
                 ("number", Value::Uint(of.number.into())),

@@ -149,15 +149,9 @@ impl<O: Storage, S: Storage> Perfetto<O, S> {
         time
     }
 
-    /// The samples so far: what names of native code are wanted.
-    #[must_use]
-    pub fn samples(&self) -> &SampleCollector {
-        &self.samples
-    }
-
     /// Writes the names of processes and threads, samples and activities. `machine` is that of the
     /// pass that this observed, with [names](etl_analysis::Analysis::names). `options` may have
-    /// [names of native code](ProfileOptions::code_names).
+    /// [names of native code](ProfileOptions::code_source).
     ///
     /// # Errors
     /// When writing failed, now or before.

@@ -1,11 +1,8 @@
 //! What the examples read: the trace that is named on the command line, or one of their own.
 
-use std::io::Cursor;
-
-use etl_format::Guid;
-use etl_format::constants::{EventFlags, EventProperties, PointerSize};
+use etl_format::constants::PointerSize;
 use etl_format::write::record::Event;
-use etl_format::write::{File, FileHeader, Session, SessionConfig};
+use etl_format::write::{FileHeader, Session};
 use etl_schema::Identity;
 use etl_schema::encode::PayloadBuilder;
 use etl_schema::tables::Registry;
@@ -31,8 +28,7 @@ pub fn trace() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
         start_time: 132_000_000_000_000_000,
         ..FileHeader::new()
     };
-    let file = File::new(Cursor::new(Vec::new()));
-    let mut session = Session::create(file, SessionConfig::new(header))?;
+    let mut session = Session::in_memory(header)?;
     for (number, name) in (1u32..).zip(["Main", "Sort", "Compare"]) {
         let payload = PayloadBuilder::new(&event.schema)
             .set("MethodID", 0x7ff8_0000_1000 + u64::from(number))
@@ -44,23 +40,14 @@ pub fn trace() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
             .encode(PointerSize::P8)?;
         session.write(
             0,
-            &Event {
-                pointer_size: PointerSize::P8,
-                flags: EventFlags(0),
-                properties: EventProperties(0),
-                thread_id: 8,
-                process_id: 4,
-                timestamp: 1_000 + i64::from(number) * 10_000,
-                provider: runtime.guid,
-                descriptor: event.schema.descriptor(),
-                kernel_time: 0,
-                user_time: 0,
-                activity: Guid::ZERO,
-                extended: &[],
-                payload: &payload,
-            },
+            &Event::new(
+                runtime.guid,
+                event.schema.descriptor(),
+                1_000 + i64::from(number) * 10_000,
+            )
+            .process(4, 8)
+            .payload(&payload),
         )?;
     }
-    let (file, _) = session.close(None)?;
-    Ok(file.into_inner().into_inner())
+    Ok(session.finish()?)
 }

@@ -7,6 +7,13 @@ use std::fmt;
 
 /// Eight-bit text whose encoding no event states: what is UTF-8 as such, all other bytes as the
 /// characters U+0080 to U+00FF, so that different bytes stay different.
+///
+/// ```
+/// use etl_schema::decode::ansi_text;
+///
+/// assert_eq!(ansi_text(b"caf\xe9"), "caf\u{e9}");
+/// assert_eq!(ansi_text("caf\u{e9}".as_bytes()), "caf\u{e9}");
+/// ```
 #[must_use]
 pub fn ansi_text(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
@@ -25,6 +32,14 @@ pub(crate) fn ansi_chars(bytes: &[u8]) -> impl Iterator<Item = char> {
 /// UTF-16LE code units in a payload, valid or not.
 ///
 /// `Display` shows lone surrogates as U+FFFD; [`Utf16::chars`] keeps them.
+///
+/// ```
+/// use etl_schema::decode::Utf16;
+///
+/// let text = Utf16::new(b"G\0C\0\0\0x\0");
+/// assert_eq!(text.len(), 4);
+/// assert_eq!(text.before_nul().to_string(), "GC");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Utf16<'a>(&'a [u8]);
 

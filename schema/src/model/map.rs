@@ -45,7 +45,18 @@ pub struct ValueMap {
 }
 
 impl ValueMap {
-    /// From entries in any order. Of entries with the same value the first one counts.
+    /// From entries in any order. If several entries have the same value, the first one is used.
+    ///
+    /// ```
+    /// use etl_schema::{MapEntry, MapKind, ValueMap};
+    ///
+    /// let one = MapEntry { value: 1, name: "One".into() };
+    /// let two = MapEntry { value: 2, name: "Two".into() };
+    /// let map = ValueMap::new("Flags", MapKind::Bits, vec![two, one]);
+    /// assert_eq!(map.get(2), Some("Two"));
+    /// assert_eq!(map.bits(3).collect::<Vec<_>>(), ["One", "Two"]);
+    /// assert_eq!(map.unnamed(9), 8);
+    /// ```
     #[must_use]
     pub fn new(name: impl Into<Text>, kind: MapKind, mut entries: Vec<MapEntry>) -> Self {
         entries.sort_by_key(|e| e.value);
@@ -57,7 +68,7 @@ impl ValueMap {
     /// Adds values of several bits together, each with the mask of these bits: the level among
     /// flags, for example, that three bits hold.
     #[must_use]
-    pub fn with_parts(self, parts: Vec<(u64, MapEntry)>) -> Self {
+    pub(crate) fn with_parts(self, parts: Vec<(u64, MapEntry)>) -> Self {
         ValueMap { parts, ..self }
     }
 

@@ -22,7 +22,7 @@ mod values;
 pub use crate::escape::{escape_json, escape_line, is_terminal_unsafe};
 pub use digits::{decimal, hex_bytes, hexadecimal, signed};
 pub use message::Prefix;
-pub use names::Names;
+pub use names::{Names, PathStart};
 pub use readable::readable_text;
 pub use status::{hresult, ntstatus, win32};
 pub use time::{filetime, system_time, time_of};
@@ -79,7 +79,7 @@ impl<'n> Renderer<'n> {
     ///
     /// ```
     /// use etl_schema::decode::{Utf16, Value};
-    /// use etl_schema::render::{Names, Renderer};
+    /// use etl_schema::render::{Names, PathStart, Renderer};
     /// use etl_schema::{Field, InType, Meaning};
     /// use std::borrow::Cow;
     ///
@@ -92,7 +92,7 @@ impl<'n> Renderer<'n> {
     ///     fn name(&self, _: Meaning, value: u64) -> Option<Cow<'_, str>> {
     ///         (value == 4).then_some("System".into())
     ///     }
-    ///     fn path(&self, _: Utf16<'_>) -> Option<(usize, &str)> {
+    ///     fn path(&self, _: Utf16<'_>) -> Option<PathStart<'_>> {
     ///         None
     ///     }
     /// }

@@ -5,20 +5,30 @@ use std::borrow::Cow;
 use crate::decode::Utf16;
 use crate::model::Meaning;
 
-/// What is known of the values of an event beyond its schema.
+/// Names of the values of an event that its schema does not contain.
 pub trait Names {
-    /// Whether numbers that identify such a thing may have names.
+    /// Whether numbers with this meaning may have names.
     fn has(&self, meaning: Meaning) -> bool;
 
     /// The name of a number: of a process id, a thread id or an address.
     fn name(&self, meaning: Meaning, value: u64) -> Option<Cow<'_, str>>;
 
-    /// What stands for the beginning of a path, and how many UTF-16 units it stands for.
-    fn path(&self, text: Utf16<'_>) -> Option<(usize, &str)>;
+    /// The name of the beginning of a path, such as a drive for a device.
+    fn path(&self, text: Utf16<'_>) -> Option<PathStart<'_>>;
 }
 
-/// A text as what stands for its beginning, and its rest.
+/// The beginning of a path, with its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathStart<'n> {
+    /// Length of the beginning in UTF-16 code units.
+    pub units: usize,
+    /// The name that is written instead of it.
+    pub name: &'n str,
+}
+
+/// A text as the name of its beginning, and its rest.
 pub(super) fn split<'t, 'n>(names: Option<&'n dyn Names>, text: Utf16<'t>) -> (&'n str, Utf16<'t>) {
-    let Some((units, path)) = names.and_then(|names| names.path(text)) else { return ("", text) };
-    (path, Utf16::new(text.bytes().get(2 * units..).unwrap_or_default()))
+    let Some(start) = names.and_then(|names| names.path(text)) else { return ("", text) };
+    let rest = text.bytes().get(2 * start.units..).unwrap_or_default();
+    (start.name, Utf16::new(rest))
 }

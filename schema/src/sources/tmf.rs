@@ -40,8 +40,25 @@ pub struct TmfNote {
 
 /// The messages of a TMF file.
 ///
+/// ```
+/// use etl_schema::Identity;
+/// use etl_schema::sources::tmf;
+///
+/// let text = r#"
+/// 12345678-1234-1234-1234-123456789abc driver // SRC=io.c MJ= MN=
+/// #typev io_c42 10 "%0read %10!d! bytes" // LEVEL=INFO FLAGS=READ
+/// {
+/// count, ItemLong -- 10
+/// }
+/// "#;
+/// let tmf = tmf::parse(text)?;
+/// assert_eq!(tmf.schemas[0].identity, Identity::Message { number: 10 });
+/// assert_eq!(tmf.schemas[0].fields[0].name, "count");
+/// # Ok::<(), etl_schema::Error>(())
+/// ```
+///
 /// # Errors
-/// The first line that cannot be understood. A type that is not known is none: see [`Tmf::notes`].
+/// The first line that is invalid. An unknown type is not an error: see [`Tmf::notes`].
 pub fn parse(text: &str) -> Result<Tmf, Error> {
     let mut out = Tmf { schemas: Vec::new(), notes: Vec::new() };
     let mut source: Option<Source> = None;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, ExtendedType, RecordKind};
-use etl_format::read::{EventHeader, Header, Record};
+use etl_format::read::{EventHeader, Header, RawItem, Record};
 // Keys of the trace are hashed with a seed.
 use foldhash::HashMap;
 
@@ -103,8 +103,9 @@ fn missing_maps(fields: &[Field], out: &mut Vec<String>) {
 #[inline]
 fn describes_itself(record: &Record<'_>) -> bool {
     let mut items = record.extended();
-    core::iter::from_fn(|| items.next_raw())
-        .any(|(kind, _)| kind == ExtendedType::EVENT_SCHEMA_TL || kind == ExtendedType::PROV_TRAITS)
+    core::iter::from_fn(|| items.next_raw()).any(|RawItem { kind, .. }| {
+        kind == ExtendedType::EVENT_SCHEMA_TL || kind == ExtendedType::PROV_TRAITS
+    })
 }
 
 impl SchemaStore {
@@ -165,7 +166,7 @@ impl SchemaStore {
     fn learn_metadata(&mut self, provider: Guid, record: &Record<'_>) {
         let mut items = record.extended();
         let (mut metadata, mut traits) = (None, None);
-        while let Some((kind, data)) = items.next_raw() {
+        while let Some(RawItem { kind, data }) = items.next_raw() {
             match kind {
                 ExtendedType::EVENT_SCHEMA_TL => metadata = Some(data),
                 ExtendedType::PROV_TRAITS => traits = Some(data),

@@ -32,7 +32,7 @@ use crate::tables::{Registry, TableSet, windows};
 use etl_format::Guid;
 use etl_format::constants::{EventFlags, ExtendedType, PointerSize, offset};
 use etl_format::cursor::Bytes;
-use etl_format::read::{EventDescriptor, Header, Record};
+use etl_format::read::{EventDescriptor, Header, RawItem, Record};
 // Keys of the trace are hashed with a seed, those of the tables need none.
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use learn::{Learned, Pass, SelfDescribing};
@@ -253,7 +253,7 @@ impl SchemaStore {
     fn event(&self, record: &Record<'_>) -> Option<&Decoder> {
         let provider = record.provider()?;
         let mut items = record.extended();
-        while let Some((kind, data)) = items.next_raw() {
+        while let Some(RawItem { kind, data }) = items.next_raw() {
             if kind == ExtendedType::EVENT_SCHEMA_TL {
                 let by_metadata = self.self_describing.by_metadata.get(&provider)?;
                 return by_metadata.get(data)?.as_deref();

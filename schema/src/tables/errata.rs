@@ -127,6 +127,12 @@ pub fn errata() -> &'static [Erratum] {
 }
 
 /// The erratum with this id (case does not matter).
+///
+/// ```
+/// let erratum = etl_schema::tables::erratum("X28").ok_or("a known erratum")?;
+/// assert_eq!(erratum.id, "X28");
+/// # Ok::<(), &str>(())
+/// ```
 #[must_use]
 pub fn erratum(id: &str) -> Option<&'static Erratum> {
     errata().iter().find(|e| e.id.eq_ignore_ascii_case(id))

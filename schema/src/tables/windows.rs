@@ -34,8 +34,15 @@ pub fn kept(guid: Guid) -> Option<&'static Provider> {
     kept.get_or_init(|| provider(guid)?.ok()).as_ref()
 }
 
-/// The provider with this name (case does not matter), this GUID, or the only one whose name ends
-/// so after a hyphen (`Kernel-Process`).
+/// The provider with this name (case-insensitive) or GUID, or the unique provider whose name ends
+/// with a hyphen and this text (`Kernel-Process`).
+///
+/// ```
+/// use etl_schema::{providers, tables::windows};
+///
+/// assert_eq!(windows::find("kernel-process"), Some(providers::KERNEL_PROCESS));
+/// assert_eq!(windows::find("kernel"), None);
+/// ```
 #[must_use]
 pub fn find(text: &str) -> Option<Guid> {
     let guid = |p: &etl_providers::Provider| Guid::from_bytes(p.guid());

@@ -299,10 +299,9 @@ fn is_identity(field: &Field) -> bool {
 #[must_use]
 pub fn example() -> Vec<u8> {
     use crate::encode::PayloadBuilder;
-    use etl_format::constants::{EventFlags, EventProperties};
+    use etl_format::constants::EventFlags;
     use etl_format::write::record::Event;
-    use etl_format::write::{File, FileHeader, Session, SessionConfig};
-    use std::io::Cursor;
+    use etl_format::write::{FileHeader, Session};
 
     let load = Identity::Modern { id: 156, version: 1 };
     let Some(load) = Registry::builtin().event(CLR_RUNTIME, load) else { return Vec::new() };
@@ -314,29 +313,17 @@ pub fn example() -> Vec<u8> {
         .set("ClrInstanceID", 9u16)
         .encode(PointerSize::P8)
         .unwrap_or_default();
-    let event = Event {
-        pointer_size: PointerSize::P8,
-        flags: EventFlags(0x40),
-        properties: EventProperties(0),
-        thread_id: 8,
-        process_id: 4,
-        timestamp: 2_000,
-        provider: CLR_RUNTIME,
-        descriptor: load.schema.descriptor(),
-        kernel_time: 0,
-        user_time: 0,
-        activity: Guid::ZERO,
-        extended: &[],
-        payload: &payload,
-    };
+    let event = Event::new(CLR_RUNTIME, load.schema.descriptor(), 2_000)
+        .flags(EventFlags(0x40))
+        .process(4, 8)
+        .payload(&payload);
     let header =
         FileHeader { timestamp: 1_000, start_time: 132_000_000_000_000_000, ..FileHeader::new() };
-    let written = Session::create(File::new(Cursor::new(Vec::new())), SessionConfig::new(header))
-        .and_then(|mut session| {
-            session.write(0, &event)?;
-            session.close(None)
-        });
-    written.map(|(file, _)| file.into_inner().into_inner()).unwrap_or_default()
+    let written = Session::in_memory(header).and_then(|mut session| {
+        session.write(0, &event)?;
+        session.close(None)
+    });
+    written.map(|(file, _)| file).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -20,9 +20,28 @@ struct Known<const N: usize> {
     at: Option<([Position; N], Layout)>,
 }
 
-/// Reads the fields with some names from the events of one kind. Where they stand is looked up in
+/// Reads the fields with some names from the events of one kind. Their positions are looked up in
 /// the built-in tables once for each version. A version that the tables do not have is read as the
 /// newest older one.
+///
+/// ```
+/// use etl_format::read::{Options, Order, Trace};
+/// use etl_schema::{providers::CLR_RUNTIME, views::FieldReader};
+/// # let bytes = etl_schema::testing::snapshot::example();
+///
+/// // AppDomainLoad
+/// let mut reader = FieldReader::of_event(CLR_RUNTIME, 156, ["AppDomainIndex"]);
+/// let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
+/// let mut records = trace.records(Order::Time)?;
+/// let mut index = None;
+/// while let Some(record) = records.next_record()? {
+///     if record.provider() == Some(CLR_RUNTIME) {
+///         index = reader.read(&record).and_then(|fields| fields.uint(0));
+///     }
+/// }
+/// assert_eq!(index, Some(1));
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct FieldReader<const N: usize> {
     event: Option<(Guid, u16, bool)>,

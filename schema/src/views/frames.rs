@@ -4,6 +4,15 @@ use etl_format::constants::PointerSize;
 use etl_format::cursor::Bytes;
 
 /// Addresses of a call stack as a record stores them, innermost first.
+///
+/// ```
+/// use etl_format::constants::PointerSize;
+/// use etl_schema::views::Frames;
+///
+/// let frames = Frames::new(&[0x10, 0, 0, 0, 0x20, 0, 0, 0], PointerSize::P4);
+/// assert_eq!(frames.iter().collect::<Vec<_>>(), [0x10, 0x20]);
+/// assert_eq!(frames.first(1).len(), 1);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frames<'a> {
     bytes: &'a [u8],

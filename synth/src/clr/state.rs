@@ -339,7 +339,7 @@ impl Clr {
         space: &mut Space,
         rng: &mut Rng,
     ) {
-        let stem = plan.path.rsplit(['\\', '/']).next().unwrap_or_default();
+        let stem = etl_format::file_name(&plan.path);
         let stem = stem.rsplit_once('.').map_or(stem, |(stem, _)| stem).to_owned();
         let native_path = match plan.kind {
             ModuleKind::NGen => {

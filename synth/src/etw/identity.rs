@@ -115,19 +115,11 @@ impl<'f> ImageIdentifier<'f> {
             if encode_into(&table.schema.fields, &values, width, &mut payload).is_err() {
                 continue;
             }
-            added.push(&Full {
-                pointer_size: width,
-                opcode,
-                level: 0,
-                version: 0,
-                thread_id: 0,
-                process_id: 0,
-                timestamp,
-                class: SYSTEM_CONFIG_EX,
-                kernel_time: 0,
-                user_time: 0,
-                payload: &payload,
-            })?;
+            added.push(
+                &Full::new(SYSTEM_CONFIG_EX, opcode, timestamp)
+                    .pointer_size(width)
+                    .payload(&payload),
+            )?;
         }
         Ok(())
     }
@@ -165,19 +157,13 @@ impl<'f> ImageIdentifier<'f> {
             if encode_into(&table.schema.fields, values, width, &mut payload).is_err() {
                 return Ok(());
             }
-            added.push(&Full {
-                pointer_size: width,
-                opcode,
-                level: 0,
-                version,
-                thread_id: NO_THREAD,
-                process_id: pid,
-                timestamp,
-                class: IMAGE_ID,
-                kernel_time: 0,
-                user_time: 0,
-                payload: &payload,
-            })
+            added.push(
+                &Full::new(IMAGE_ID, opcode, timestamp)
+                    .pointer_size(width)
+                    .version(version)
+                    .process(pid, NO_THREAD)
+                    .payload(&payload),
+            )
         };
         // The version of a file is reported once, with its first image.
         let key = (image.path.to_lowercase(), link_time, size);

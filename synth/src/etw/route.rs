@@ -2,11 +2,10 @@
 
 use etl_control::enable::{Enablement, EventKey, IdFilter};
 use etl_format::Guid;
-use etl_format::constants::{ClockType, EventFlags, EventProperties, MessageFlags, PointerSize};
+use etl_format::constants::{ClockType, EventFlags, MessageFlags, PointerSize};
 use etl_format::read::{EventHeader, FullHeader, PerfInfoHeader, SystemHeader};
 use etl_format::write::record::{
-    Event as EventRecord, EventDescriptor, Extended, Full, Message, MessageMarker, PerfInfo,
-    Record, System,
+    Event as EventRecord, EventDescriptor, Extended, Full, Message, PerfInfo, Record, System,
 };
 use etl_schema::EventSchema;
 use etl_schema::encode::{OwnedValue, encode_into};
@@ -402,70 +401,40 @@ impl Record for SessionRecord<'_> {
         let d = event.descriptor;
         let payload = self.payload;
         match event.format {
-            RecordFormat::Event => EventRecord {
-                pointer_size,
-                flags: if self.private { EventFlags::PRIVATE_SESSION } else { EventFlags(0) },
-                properties: EventProperties(0),
-                thread_id,
-                process_id,
-                timestamp,
-                provider,
-                descriptor: d,
-                kernel_time: 0,
-                user_time: origin.user_time,
-                activity: origin.activity,
-                extended: self.items,
-                payload,
-            }
-            .encode(out),
-            RecordFormat::Full => Full {
-                pointer_size,
-                opcode: d.opcode,
-                level: d.level,
-                version: d.version.into(),
-                thread_id,
-                process_id,
-                timestamp,
-                class: provider,
-                kernel_time: 0,
-                user_time: origin.user_time,
-                payload,
-            }
-            .encode(out),
-            RecordFormat::System(hook) => System {
-                pointer_size,
-                version: d.version.into(),
-                hook,
-                thread_id,
-                process_id,
-                timestamp,
-                cpu_times: Some((0, origin.user_time)),
-                payload,
-            }
-            .encode(out),
-            RecordFormat::Message(number) => Message {
-                marker: MessageMarker::Wpp,
-                number,
-                flags: MESSAGE_FIELDS,
-                sequence: 0,
-                component_id: 0,
-                guid: provider,
-                timestamp,
-                thread_id,
-                process_id,
-                payload,
-            }
-            .encode(out),
-            RecordFormat::PerfInfo(hook) => PerfInfo {
-                pointer_size,
-                version: d.version,
-                hook,
-                timestamp,
-                pebs_index: None,
-                counters: &[],
-                payload,
-            }
-            .encode(out),
+            RecordFormat::Event => EventRecord::new(provider, d, timestamp)
+                .pointer_size(pointer_size)
+                .flags(if self.private { EventFlags::PRIVATE_SESSION } else { EventFlags(0) })
+                .process(process_id, thread_id)
+                .cpu_times(0, origin.user_time)
+                .activity(origin.activity)
+                .extended(self.items)
+                .payload(payload)
+                .encode(out),
+            RecordFormat::Full => Full::new(provider, d.opcode, timestamp)
+                .pointer_size(pointer_size)
+                .version(d.version.into())
+                .level(d.level)
+                .process(process_id, thread_id)
+                .cpu_times(0, origin.user_time)
+                .payload(payload)
+                .encode(out),
+            RecordFormat::System(hook) => System::new(hook, timestamp)
+                .pointer_size(pointer_size)
+                .version(d.version.into())
+                .process(process_id, thread_id)
+                .cpu_times(0, origin.user_time)
+                .payload(payload)
+                .encode(out),
+            RecordFormat::Message(number) => Message::new(provider, number, timestamp)
+                .process(process_id, thread_id)
+                .flags(MESSAGE_FIELDS)
+                .payload(payload)
+                .encode(out),
+            RecordFormat::PerfInfo(hook) => PerfInfo::new(hook, timestamp)
+                .pointer_size(pointer_size)
+                .version(d.version)
+                .payload(payload)
+                .encode(out),
         }
     }
 

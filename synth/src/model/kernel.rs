@@ -276,30 +276,38 @@ impl KernelFlags {
         KernelEvent::all().filter(move |event| stacks & event.bit() != 0)
     }
 
-    /// Names of the enabled flags, and whether their events are simulated. The group masks contain
-    /// the others as well.
-    pub fn names(&self) -> impl Iterator<Item = (&'static str, bool)> {
+    /// Names of the enabled flags whose events are simulated.
+    pub fn simulated(&self) -> impl Iterator<Item = &'static str> {
         let known = GroupMasks::of(group::ALL);
-        self.groups.flags().map(move |flag| (flag.name, flag.is_in(&known)))
+        self.groups.flags().filter(move |flag| flag.is_in(&known)).map(|flag| flag.name)
     }
 
-    /// All flags as text: those that are simulated, and those that are not.
+    /// Names of the enabled flags whose events are not simulated. The group masks contain them.
+    pub fn not_simulated(&self) -> impl Iterator<Item = &'static str> {
+        let known = GroupMasks::of(group::ALL);
+        self.groups.flags().filter(move |flag| !flag.is_in(&known)).map(|flag| flag.name)
+    }
+
+    /// What is simulated, as text: flags, and events with stacks.
     #[must_use]
-    pub fn in_words(&self) -> (String, String) {
-        let list = |known: bool| {
-            let names = self.names().filter(|(_, has)| *has == known).map(|(name, _)| name);
-            names.collect::<Vec<_>>().join(", ")
-        };
-        let (mut logged, mut nothing) = (list(true), list(false));
+    pub fn simulated_text(&self) -> String {
+        let mut text = self.simulated().collect::<Vec<_>>().join(", ");
         let stacks: Vec<&str> = self.stacks().map(KernelEvent::name).collect();
         if !stacks.is_empty() {
-            logged.push_str(&format!(", stacks of {}", stacks.join(", ")));
+            text.push_str(&format!(", stacks of {}", stacks.join(", ")));
         }
+        text
+    }
+
+    /// What is not simulated, as text: flags, and events with stacks. Empty if there is none.
+    #[must_use]
+    pub fn not_simulated_text(&self) -> String {
+        let mut text = self.not_simulated().collect::<Vec<_>>().join(", ");
         if !self.other_stacks.is_empty() {
-            let comma = if nothing.is_empty() { "" } else { ", " };
-            nothing.push_str(&format!("{comma}stacks of {}", self.other_stacks.join(", ")));
+            let comma = if text.is_empty() { "" } else { ", " };
+            text.push_str(&format!("{comma}stacks of {}", self.other_stacks.join(", ")));
         }
-        (logged, nothing)
+        text
     }
 }
 
@@ -360,15 +368,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_words_separates_simulated_groups_from_others() {
+    fn texts_separate_simulated_groups_from_others() {
         for group in group::ALL {
             assert!(kernel_flags().iter().any(|f| f.group == group), "{group:#x}");
         }
         let mut flags = KernelFlags::of([0x3, 0x2000_0004, 0x2000, 0x4000_0040]);
         flags.take_stacks(&["cswitch".into(), "0x0F2E".into(), "HardFault".into()]);
-        let (logged, nothing) = flags.in_words();
-        assert_eq!(logged, "PROC_THREAD, CSWITCH, stacks of CSwitch, Profile");
-        assert_eq!(nothing, "SYSCALL, HARD_FAULTS, stacks of HardFault");
+        assert_eq!(flags.simulated_text(), "PROC_THREAD, CSWITCH, stacks of CSwitch, Profile");
+        assert_eq!(flags.not_simulated_text(), "SYSCALL, HARD_FAULTS, stacks of HardFault");
         assert!(flags.takes_stack(KernelEvent::ContextSwitch));
         assert!(!flags.takes_stack(KernelEvent::ReadyThread));
     }

@@ -15,6 +15,18 @@ pub enum Sku {
 }
 
 /// A CLR in a process.
+///
+/// ```
+/// use etl_synth::model::{AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan};
+/// use etl_synth::model::{ModuleKind, ModulePlan, Sku};
+///
+/// let methods = MethodPlan::named("Shop.Program::Main", CodeKind::Precompiled);
+/// let module = ModulePlan::new("C:\\Shop\\Shop.exe", ModuleKind::NGen).with_methods(methods);
+/// let assembly = AssemblyPlan { signed: true, ..AssemblyPlan::new("Shop").with_module(module) };
+/// let clr = ClrPlan::new(Sku::Desktop, [4, 8, 4000, 0])
+///     .with_domain(AppDomainPlan::new("Shop.exe").with_assembly(assembly));
+/// assert_eq!(clr.domains[0].assemblies[0].modules[0].methods[0].count, 1);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClrPlan {
     /// The product.
@@ -218,6 +230,14 @@ pub struct MethodPlan {
 
 impl MethodPlan {
     /// `count` methods with random names, all of them ready.
+    ///
+    /// ```
+    /// use etl_synth::model::{CodeKind, MethodPlan};
+    ///
+    /// // Five of twenty wait for `Work::Jit`.
+    /// let methods = MethodPlan { ready: 15, ..MethodPlan::many(20, CodeKind::Jitted) };
+    /// assert_eq!(methods.count - methods.ready, 5);
+    /// ```
     #[must_use]
     pub fn many(count: u32, kind: CodeKind) -> Self {
         MethodPlan {

@@ -46,6 +46,14 @@ use etl_format::constants::PointerSize;
 use crate::time::{Nanos, SECOND};
 
 /// The computer that is traced.
+///
+/// ```
+/// use etl_synth::model::{MachinePlan, Scenario};
+///
+/// let mut scenario = Scenario::new("small");
+/// scenario.machine = MachinePlan { processors: 2, ..MachinePlan::default() };
+/// assert_eq!(scenario.machine.os, (10, 0, 19045));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachinePlan {
     /// The version of Windows: major, minor, build.
@@ -123,6 +131,23 @@ impl MachinePlan {
 }
 
 /// A scenario: a machine, its processes, and timed steps.
+///
+/// ```
+/// use etl_schema::providers::CLR_RUNDOWN;
+/// use etl_synth::model::{CodeKind, EnablePlan, MethodPlan, ProcessPlan, Request, Scenario};
+/// use etl_synth::model::SessionPlan;
+/// use etl_synth::{SECOND, Simulation};
+///
+/// let mut scenario = Scenario::new("rundown");
+/// scenario.process(ProcessPlan::managed("App.exe", MethodPlan::many(20, CodeKind::Jitted)));
+/// let rundown = EnablePlan::new(CLR_RUNDOWN, 0x138, 5);
+/// scenario
+///     .start(SECOND, SessionPlan::new("clr", "clr.etl"))
+///     .request(2 * SECOND, "clr", Request::Enable(rundown))
+///     .stop(3 * SECOND, "clr");
+/// assert_eq!(Simulation::new(&scenario).run_in_memory()?.len(), 1);
+/// # Ok::<(), etl_synth::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scenario {
     /// Its name.
@@ -157,7 +182,14 @@ impl Scenario {
         Scenario { name: name.into(), seed: 1, ..Scenario::default() }
     }
 
-    /// The scenario with another seed. What a verifier has to find is not known then.
+    /// The scenario with another seed. Its expectations are removed, because they are written for
+    /// the seed of the script.
+    ///
+    /// ```
+    /// let scenario = etl_synth::Script::new("empty", "").parse()?;
+    /// assert_eq!(scenario.with_seed(7).seed, 7);
+    /// # Ok::<(), etl_synth::ScriptErrors>(())
+    /// ```
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         if seed != self.seed {
@@ -198,6 +230,26 @@ impl Scenario {
         self.processes.len() - 1
     }
 
+    /// Starts a session at a time.
+    pub fn start(&mut self, at: Nanos, session: SessionPlan) -> &mut Self {
+        self.at(at, Action::Start(Box::new(session)))
+    }
+
+    /// Changes a running session at a time: enables a provider in it, for example.
+    pub fn request(&mut self, at: Nanos, session: &str, request: Request) -> &mut Self {
+        self.at(at, Action::Session(session.to_owned(), request))
+    }
+
+    /// Stops a session at a time.
+    pub fn stop(&mut self, at: Nanos, session: &str) -> &mut Self {
+        self.request(at, session, Request::Stop)
+    }
+
+    /// Lets a process work at a time; [`Scenario::process`] returns the index of the process.
+    pub fn work(&mut self, at: Nanos, process: usize, work: Work) -> &mut Self {
+        self.at(at, Action::Work { process, work })
+    }
+
     /// Adds a step at a time.
     pub fn at(&mut self, at: Nanos, action: Action) -> &mut Self {
         self.steps.push(Step { at, repeat: None, action, location: None, command: None });
@@ -205,6 +257,19 @@ impl Scenario {
     }
 
     /// Adds a step that repeats, from a time until another one.
+    ///
+    /// ```
+    /// use etl_synth::model::{Action, CodeKind, MethodPlan, ProcessPlan, Scenario, Work};
+    /// use etl_synth::{MILLISECOND, SECOND, Simulation};
+    ///
+    /// let mut scenario = Scenario::new("steady");
+    /// let methods = MethodPlan::many(10, CodeKind::Jitted);
+    /// let process = scenario.process(ProcessPlan::managed("App.exe", methods));
+    /// let work = Action::Work { process, work: Work::Run(MILLISECOND) };
+    /// scenario.every(100 * MILLISECOND, SECOND, 2 * SECOND, work);
+    /// assert!(Simulation::new(&scenario).run_in_memory()?.is_empty(), "nobody traces it");
+    /// # Ok::<(), etl_synth::Error>(())
+    /// ```
     pub fn every(&mut self, period: Nanos, from: Nanos, until: Nanos, action: Action) -> &mut Self {
         self.steps.push(Step {
             at: from,

@@ -5,10 +5,18 @@ use etl_format::constants::PointerSize;
 
 use serde::Serialize;
 
-use super::ClrPlan;
+use super::{AppDomainPlan, AssemblyPlan, ClrPlan, MethodPlan, ModuleKind, ModulePlan, Sku};
 use crate::time::Nanos;
 
 /// A process: its lifetime and its content.
+///
+/// ```
+/// use etl_synth::SECOND;
+/// use etl_synth::model::ProcessPlan;
+///
+/// let app = ProcessPlan { exit: Some(2 * SECOND), ..ProcessPlan::new("App.exe") };
+/// assert_eq!((app.command_line.as_str(), app.threads), ("\"App.exe\"", 2));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProcessPlan {
     /// File name of its executable.
@@ -46,6 +54,29 @@ impl ProcessPlan {
             threads: 2,
             ..ProcessPlan::default()
         }
+    }
+
+    /// A process of .NET 6 that loads one assembly with these methods. Executable, assembly and
+    /// module have the same name.
+    ///
+    /// ```
+    /// use etl_synth::model::{CodeKind, MethodPlan, ProcessPlan};
+    ///
+    /// let app = ProcessPlan::managed("Shop.exe", MethodPlan::many(20, CodeKind::Jitted));
+    /// let assembly = &app.clrs[0].domains[0].assemblies[0];
+    /// assert_eq!(assembly.name, "Shop");
+    /// assert_eq!(assembly.modules[0].path, "C:\\Shop\\Shop.dll");
+    /// ```
+    #[must_use]
+    pub fn managed(name: impl Into<String>, methods: MethodPlan) -> Self {
+        let name = name.into();
+        let stem = name.strip_suffix(".exe").unwrap_or(&name);
+        let path = format!("C:\\{stem}\\{stem}.dll");
+        let module = ModulePlan::new(path, ModuleKind::Il).with_methods(methods);
+        let assembly = AssemblyPlan::new(stem).with_module(module);
+        let domain = AppDomainPlan::new("clrhost").with_assembly(assembly);
+        let clr = ClrPlan::new(Sku::Core, [6, 0, 100, 0]).with_domain(domain);
+        ProcessPlan::new(name).with_clr(clr)
     }
 
     /// Adds a CLR.
@@ -105,10 +136,22 @@ pub struct FileVersion {
 }
 
 impl VersionInfo {
-    /// The version information of the file of a path. Files in the directory of Windows are part of
+    /// The version information of the file of a path.
+    ///
+    /// ```
+    /// use etl_synth::model::VersionInfo;
+    ///
+    /// let windows = (10, 0, 19045);
+    /// let ntdll = VersionInfo::default().of("C:\\Windows\\System32\\ntdll.dll", windows);
+    /// let ntdll = ntdll.ok_or("it has a version")?;
+    /// assert_eq!((ntdll.version.as_str(), ntdll.language), ("10.0.19045.1", 1033));
+    /// # Ok::<(), &str>(())
+    /// ```
+    ///
+    /// Files in the directory of Windows are part of
     /// it, others have version 1.0.
     #[must_use]
-    pub fn of(&self, path: &str, os: (u8, u8, u32)) -> Option<FileVersion> {
+    pub(crate) fn of(&self, path: &str, os: (u8, u8, u32)) -> Option<FileVersion> {
         if self.nothing {
             return None;
         }

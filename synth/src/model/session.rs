@@ -42,6 +42,15 @@ impl EnablePlan {
 
     /// Whether it applies in a process, by its id and its executable. `name` is asked only if there
     /// is a filter by executable.
+    ///
+    /// ```
+    /// use etl_schema::providers::CLR_RUNTIME;
+    /// use etl_synth::model::EnablePlan;
+    ///
+    /// let mut plan = EnablePlan::new(CLR_RUNTIME, 0x10, 5);
+    /// plan.executables = vec!["app.exe".to_owned()];
+    /// assert!(plan.reaches(100, || "App.exe") && !plan.reaches(200, || "other.exe"));
+    /// ```
     pub fn reaches<'n>(&self, pid: u32, name: impl FnOnce() -> &'n str) -> bool {
         (self.processes.is_empty() || self.processes.contains(&pid))
             && (self.executables.is_empty() || self.is_of(name()))
@@ -108,6 +117,13 @@ impl Fault {
     }
 
     /// Its word in a script.
+    ///
+    /// ```
+    /// use etl_synth::model::Fault;
+    ///
+    /// assert_eq!(Fault::NotClosed.name(), "not-closed");
+    /// assert!(Fault::Truncated(50).is_of_the_file() && !Fault::Skew(10).is_of_the_file());
+    /// ```
     #[must_use]
     pub fn name(&self) -> &'static str {
         let same = |(_, fault): &&(&str, Fault)| discriminant(fault) == discriminant(self);
@@ -116,6 +132,21 @@ impl Fault {
 }
 
 /// A session.
+///
+/// ```
+/// use etl_format::read::{Options, Trace};
+/// use etl_synth::model::{Fault, Scenario, SessionPlan};
+/// use etl_synth::{SECOND, Simulation};
+///
+/// let mut session = SessionPlan::new("clr", "clr.etl");
+/// session.faults.push(Fault::NotClosed);
+/// let mut scenario = Scenario::new("crash");
+/// scenario.start(SECOND, session);
+/// let files = Simulation::new(&scenario).run_in_memory()?;
+/// let trace = Trace::open(files[0].bytes.as_slice(), &Options::salvage())?;
+/// assert!(!trace.header().is_closed());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionPlan {
     /// Its name.

@@ -112,7 +112,7 @@ fn session(plan: &SessionPlan, say: &mut dyn FnMut(&str)) {
         (kernel.stacks().next().is_some(), "kernel stacks"),
         (kernel.logs(KernelEvent::ContextSwitch), "context switches"),
         (kernel.logs(KernelEvent::ReadyThread), "ready threads"),
-        (kernel.names().any(|(_, simulated)| !simulated), "kernel flags without events"),
+        (kernel.not_simulated().next().is_some(), "kernel flags without events"),
     ];
     tags.into_iter().filter(|(applies, _)| *applies).for_each(|(_, tag)| say(tag));
     for plan in &plan.providers {

@@ -247,7 +247,7 @@ fn describe(action: &Action) -> Option<String> {
         Action::Start(plan) => {
             let file = plan.file.as_deref().map_or("memory".to_owned(), |f| format!("\"{f}\""));
             let providers: Vec<String> = plan.providers.iter().map(asked).collect();
-            let kernel = match plan.kernel.in_words().0 {
+            let kernel = match plan.kernel.simulated_text() {
                 none if none.is_empty() => String::new(),
                 logged => format!(", logs of the kernel {logged}"),
             };

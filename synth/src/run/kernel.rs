@@ -44,7 +44,7 @@ impl Simulator<'_> {
             let origin = self.controller_origin();
             let before = self.interval(index);
             let (old, new) = self.etw.change_kernel(index, change, origin.at)?;
-            let logged = self.etw.sessions.get(index).map(|s| s.kernel.in_words().0);
+            let logged = self.etw.sessions.get(index).map(|s| s.kernel.simulated_text());
             let logged = logged.filter(|words| !words.is_empty());
             let logged = logged.unwrap_or_else(|| "nothing".to_owned());
             let what = format!("session \"{name}\" logs of the kernel from now on {logged}");

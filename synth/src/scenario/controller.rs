@@ -2,7 +2,8 @@
 
 use etl_control::controller::{
     Action as Command, CommandLine, KERNEL_SESSION, Keywords, LineError, ProviderRef, ProviderSpec,
-    Session, Tool, kernel_groups, parse_provider_file, tracelog_changes, tracelog_groups,
+    Session, Tool, TracelogChanges, kernel_groups, parse_provider_file, tracelog_changes,
+    tracelog_groups,
 };
 use etl_format::constants::LogFileMode;
 use etl_schema::providers::KERNEL_TRACE;
@@ -135,13 +136,13 @@ impl Controller<'_> {
             Command::Start(session) => self.start(session)?,
             Command::Update(session) => self.update(session)?,
             Command::Enable { session, providers, kernel } => {
-                let (added, removed) = tracelog_changes(kernel);
+                let TracelogChanges { added, removed, .. } = tracelog_changes(kernel);
                 let change = KernelChange { added, removed, ..KernelChange::default() };
                 let requests = providers.iter().map(|p| Ok(Request::Enable(enable(p)?)));
                 self.request(session, change, requests)?;
             }
             Command::Disable { session, providers, kernel } => {
-                let (added, removed) = tracelog_changes(kernel);
+                let TracelogChanges { added, removed, .. } = tracelog_changes(kernel);
                 let removed = added.with(removed);
                 let change = KernelChange { removed, ..KernelChange::default() };
                 let requests = providers.iter().map(|p| Ok(Request::Disable(enable(p)?.provider)));
@@ -423,7 +424,7 @@ fn kernel(tool: Tool, session: &Session) -> Result<KernelFlags, String> {
         // It adds some flags to those of the kernel's session.
         tracelog_groups(&session.kernel)
     } else {
-        tracelog_changes(&session.kernel).0
+        tracelog_changes(&session.kernel).added
     };
     for provider in session.providers.iter().filter(|p| is_kernel(p)) {
         // The kernel's flags as a number.

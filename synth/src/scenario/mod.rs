@@ -93,6 +93,12 @@ impl<'a> Script<'a> {
     }
 
     /// Replaces the seed of the script.
+    ///
+    /// ```
+    /// let scenario = etl_synth::Script::new("a.kdl", r#"scenario "a" seed=3"#).seed(7).parse()?;
+    /// assert_eq!(scenario.seed, 7);
+    /// # Ok::<(), etl_synth::ScriptErrors>(())
+    /// ```
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
@@ -100,6 +106,13 @@ impl<'a> Script<'a> {
     }
 
     /// Reads included scripts with `include`. Without it nothing can be included.
+    ///
+    /// ```
+    /// let include = |_: &str| Ok(r#"process "Included.exe""#.to_owned());
+    /// let script = etl_synth::Script::new("a.kdl", r#"include "part.kdl""#).include(&include);
+    /// assert_eq!(script.parse()?.processes[0].name, "Included.exe");
+    /// # Ok::<(), etl_synth::ScriptErrors>(())
+    /// ```
     #[must_use]
     pub fn include(mut self, include: Include<'a>) -> Self {
         self.include = include;
@@ -120,7 +133,7 @@ impl<'a> Script<'a> {
     pub fn parse(&self) -> Result<Scenario, ScriptErrors> {
         let name = self.name;
         let mut reader = Reader::new(self);
-        let mut scenario = Scenario::new(name.rsplit(['/', '\\']).next().unwrap_or(name));
+        let mut scenario = Scenario::new(etl_format::file_name(name));
         if let Some(stem) = scenario.name.strip_suffix(".kdl") {
             scenario.name = stem.to_owned();
         }

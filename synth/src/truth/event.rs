@@ -12,6 +12,12 @@ use serde::Serialize;
 use crate::time::Nanos;
 
 /// What a session did with an event.
+///
+/// ```
+/// use etl_synth::truth::EventOutcome;
+///
+/// assert_eq!(EventOutcome::ClaimedByOtherSession.to_string(), "claimed_by_other_session");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -50,6 +56,13 @@ impl fmt::Display for EventOutcome {
 }
 
 /// The record format of an event.
+///
+/// ```
+/// use etl_synth::truth::RecordFormat;
+///
+/// assert_eq!(RecordFormat::PerfInfo(0x0f2e).hook(), Some(0x0f2e));
+/// assert_eq!(RecordFormat::Event.hook(), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordFormat {
     /// An EVENT record: manifest, TraceLogging and EventSource events.

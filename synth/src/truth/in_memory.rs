@@ -56,6 +56,19 @@ pub struct KnownEvent {
 }
 
 impl KnownEvent {
+    /// The value of the first field with this name.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&OwnedValue> {
+        let (_, value) = self.fields.iter().find(|(field, _)| field == name)?;
+        Some(value)
+    }
+
+    /// The value of the first field with this name, if it is an unsigned number.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.field(name)?.as_u64()
+    }
+
     fn new(e: &RaisedEvent<'_>) -> Self {
         let names = e.schema.fields.iter().map(|f| f.name.to_string());
         KnownEvent {
@@ -138,6 +151,25 @@ impl KnownCode {
 }
 
 /// Keeps everything that it observes. Sessions are identified by their index.
+///
+/// ```
+/// use etl_synth::truth::InMemoryTruth;
+/// use etl_synth::{Script, Simulation};
+///
+/// let script = r#"
+///     process "App.exe" { clr "core"; at "1.5s" { gc 2 } }
+///     at "1s" { session "clr" file="clr.etl" { enable "runtime" keywords="GC" level=4 } }
+///     at "2s" { stop "clr" }
+/// "#;
+/// let scenario = Script::new("gc", script).parse()?;
+/// let mut truth = InMemoryTruth::default();
+/// Simulation::new(&scenario).observer(&mut truth).run_in_memory()?;
+/// let start = truth.recorded(0).find(|event| event.name.starts_with("GCStart"));
+/// let start = start.ok_or("a collection starts")?;
+/// assert_eq!(start.number("Depth"), Some(2));
+/// assert_eq!(truth.sessions[0].events_recorded, truth.recorded(0).count() as u64);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct InMemoryTruth {

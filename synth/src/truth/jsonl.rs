@@ -20,6 +20,18 @@ use crate::time::Nanos;
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Writes a JSON object per line.
+///
+/// ```
+/// use etl_synth::truth::JsonlWriter;
+/// use etl_synth::{Script, Simulation};
+///
+/// let scenario = Script::new("empty", "process \"App.exe\"").parse()?;
+/// let mut lines = JsonlWriter::new(Vec::new());
+/// Simulation::new(&scenario).observer(&mut lines).run_in_memory()?;
+/// let text = String::from_utf8(lines.into_inner())?;
+/// assert!(text.lines().all(|line| line.starts_with('{')) && text.contains("App.exe"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct JsonlWriter<W> {
     out: W,
@@ -216,13 +228,12 @@ fn enable_line<'a>(session: &'a str, plan: &'a EnablePlan, at: Nanos, filetime: 
 }
 
 fn kernel_line<'a>(session: &'a str, flags: &'a KernelFlags, at: Nanos) -> Line<'a> {
-    let named = |simulated: bool| flags.names().filter(move |n| n.1 == simulated).map(|n| n.0);
     Line::Kernel {
         session,
         at_ns: at,
         group_masks: flags.groups.0.iter().map(|word| hex((*word).into())).collect(),
-        flags: named(true).collect(),
-        flags_not_simulated: named(false).collect(),
+        flags: flags.simulated().collect(),
+        flags_not_simulated: flags.not_simulated().collect(),
         stack_events: flags.stacks().map(KernelEvent::name).collect(),
         stack_events_not_simulated: &flags.other_stacks,
     }

@@ -141,6 +141,13 @@ pub struct SessionReport {
 }
 
 /// The Win32 error code with which ETW refuses a request, as the tools print it.
+///
+/// ```
+/// use etl_synth::truth::RefusalCode;
+///
+/// let code = RefusalCode::AlreadyExists;
+/// assert_eq!((code.number(), code.name()), (183, "ERROR_ALREADY_EXISTS"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RefusalCode {

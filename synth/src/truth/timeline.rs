@@ -10,6 +10,22 @@ use crate::model::Fault;
 use crate::time::{Nanos, format_duration};
 
 /// Writes a line for each fact. Consecutive events of one name and process share a line.
+///
+/// ```
+/// use etl_synth::truth::Timeline;
+/// use etl_synth::{Script, Simulation};
+///
+/// let script = r#"
+///     at "1s" { session "kernel" file="kernel.etl" { kernel "processes" } }
+///     at "2s" { stop "kernel" }
+/// "#;
+/// let scenario = Script::new("kernel", script).parse()?;
+/// let mut timeline = Timeline::new(Vec::new());
+/// Simulation::new(&scenario).observer(&mut timeline).run_in_memory()?;
+/// let text = String::from_utf8(timeline.into_inner())?;
+/// assert!(text.lines().any(|line| line.contains("kernel.etl")));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Timeline<W> {
     out: W,
@@ -139,7 +155,7 @@ impl<W: Write> Observer for Timeline<W> {
                 Ok(())
             }
             Fact::KernelFlags { session, flags, at } => {
-                let (_, unsimulated) = flags.in_words();
+                let unsimulated = flags.not_simulated_text();
                 if unsimulated.is_empty() {
                     return Ok(());
                 }

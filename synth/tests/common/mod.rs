@@ -13,5 +13,5 @@ pub fn run(script: &str) -> (InMemoryTruth, Files) {
     let scenario = Script::new("script", script).parse().unwrap_or_else(|e| panic!("{e:#?}"));
     let (mut files, mut truth) = (MemoryFileSystem::default(), InMemoryTruth::default());
     Simulation::new(&scenario).observer(&mut truth).run(&mut files).unwrap();
-    (truth, files.into_files().into_iter().collect())
+    (truth, files.into_files().into_iter().map(|file| (file.name, file.bytes)).collect())
 }

@@ -16,7 +16,7 @@ fn run(lines: &[&str]) -> (Vec<i32>, Vec<String>, InMemoryTruth) {
     let (mut files, mut truth) = (MemoryFileSystem::default(), InMemoryTruth::default());
     Simulation::new(&scenario).observer(&mut truth).run(&mut files).unwrap();
     let codes = truth.commands.iter().map(|c| c.exit_code).collect();
-    let names = files.into_files().into_iter().map(|(name, _)| name).collect();
+    let names = files.into_files().into_iter().map(|file| file.name).collect();
     (codes, names, truth)
 }
 

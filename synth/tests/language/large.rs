@@ -25,9 +25,9 @@ fn outcomes(bytes: usize) -> ([EventOutcome; 2], [u32; 2]) {
     let [event] = &truth.events[..] else { panic!("{} events", truth.events.len()) };
     let outcome = |session| event.outcomes.iter().find(|(s, _)| *s == session).unwrap().1;
     let mut files = files.into_files();
-    files.retain(|(name, _)| name.ends_with(".etl"));
+    files.retain(|file| file.name.ends_with(".etl"));
     let lost = |at: usize| {
-        Trace::open(&files[at].1[..], &Options::default()).unwrap().header().events_lost
+        Trace::open(&files[at].bytes[..], &Options::default()).unwrap().header().events_lost
     };
     ([outcome(0), outcome(1)], [lost(0), lost(1)])
 }

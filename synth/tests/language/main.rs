@@ -14,7 +14,7 @@ use std::fmt::Write;
 
 use etl_format::read::{Options, Order, Trace};
 use etl_synth::truth::JsonlWriter;
-use etl_synth::{MemoryFileSystem, Script, ScriptErrors, Simulation};
+use etl_synth::{MemoryFileSystem, Script, ScriptErrors, SimulatedFile, Simulation};
 
 /// The files that a script can include here.
 fn included(file: &str) -> std::io::Result<String> {
@@ -74,7 +74,7 @@ fn outcome(script: &str, set: &[(&str, &str)]) -> Result<String, String> {
     let (mut files, mut truth) = (MemoryFileSystem::default(), JsonlWriter::new(Vec::new()));
     Simulation::new(&scenario).observer(&mut truth).run(&mut files).map_err(|e| e.to_string())?;
     let mut out = String::from_utf8(truth.into_inner()).unwrap();
-    for (name, bytes) in files.into_files() {
+    for SimulatedFile { name, bytes } in files.into_files() {
         writeln!(out, "file {name} of {} bytes", bytes.len()).unwrap();
         if let Ok(trace) = Trace::open(&bytes[..], &Options::default()) {
             let header = trace.header();

@@ -1,7 +1,7 @@
 //! Events of providers that Windows ships: their bytes, defaults, layouts and filters.
 
 use etl_format::read::{Options, Order, Trace};
-use etl_synth::{MemoryFileSystem, Simulation};
+use etl_synth::{MemoryFileSystem, SimulatedFile, Simulation};
 
 use super::{outcome, parse};
 
@@ -11,7 +11,7 @@ fn recorded(script: &str, provider: &str) -> Vec<(String, u16, u64, Vec<u8>)> {
     let mut files = MemoryFileSystem::default();
     Simulation::new(&scenario).run(&mut files).unwrap();
     let mut out = Vec::new();
-    for (name, bytes) in files.into_files() {
+    for SimulatedFile { name, bytes } in files.into_files() {
         let mut trace = Trace::open(&bytes[..], &Options::default()).unwrap();
         let mut records = trace.records(Order::File).unwrap();
         while let Some(record) = records.next_record().unwrap() {

@@ -1,19 +1,16 @@
 //! Traces of any records, written and read again.
 
-use std::io::Cursor;
-
 use arbitrary::{Result, Unstructured};
 use etl_format::Guid;
 use etl_format::compress::Effort;
 use etl_format::constants::{
-    CompressionFormat, EventFlags, EventProperties, ExtendedType, LogFileMode, MessageFlags,
-    PointerSize,
+    CompressionFormat, EventFlags, ExtendedType, LogFileMode, MessageFlags, PointerSize,
 };
 use etl_format::read::{Mode, Options, Order, OrderCheck, Trace};
 use etl_format::write::record::{
     Event, EventDescriptor, Extended, Full, Instance, Message, MessageMarker, PerfInfo, System,
 };
-use etl_format::write::{BufferCompressor, File, FileHeader, Session, SessionConfig};
+use etl_format::write::{BufferCompressor, FileHeader, Session, SessionConfig};
 
 use super::{format, mutate};
 
@@ -64,10 +61,9 @@ pub fn trace(u: &mut Unstructured<'_>) -> Result<(Vec<u8>, u64)> {
     header.set_log_version();
     let processors = header.processors as u16;
     let mut config = SessionConfig::new(header);
-    let medium = File::new(Cursor::new(Vec::new()));
     config.compressor =
         packing.map(|format| BufferCompressor::new(format, Effort::Fast).expect("a known format"));
-    let mut session = Session::create(medium, config).expect("a session that can be");
+    let mut session = Session::create(Vec::new(), config).expect("a session that can be");
     let mut written = 0;
     for _ in 0..u.int_in_range(0..=24)? {
         let processor = u.int_in_range(0..=processors - 1)?;
@@ -79,7 +75,7 @@ pub fn trace(u: &mut Unstructured<'_>) -> Result<(Vec<u8>, u64)> {
     }
     let (file, summary) = session.close(u.arbitrary()?).expect("memory takes everything");
     assert_eq!(summary.events_written, written);
-    Ok((file.into_inner().into_inner(), written))
+    Ok((file, written))
 }
 
 fn guid(u: &mut Unstructured<'_>) -> Result<Guid> {
@@ -113,7 +109,7 @@ fn extended<'n, 'u: 'n>(u: &mut Unstructured<'u>, addresses: &'n [u64]) -> Resul
 
 fn record(
     u: &mut Unstructured<'_>,
-    session: &mut Session<File<Cursor<Vec<u8>>>>,
+    session: &mut Session<Vec<u8>>,
     processor: u16,
 ) -> Result<etl_format::Result<()>> {
     let pointer_size = if u.arbitrary()? { PointerSize::P8 } else { PointerSize::P4 };
@@ -130,94 +126,60 @@ fn record(
         (0..u.int_in_range(0..=3)?).map(|_| extended(u, &numbers)).collect::<Result<_>>()?;
     let len = if u.ratio(1, 50)? { 3000 } else { u.int_in_range(0..=80)? };
     let payload = u.bytes(len.min(u.len()))?;
-    let full = Full {
-        pointer_size,
-        opcode: hook as u8,
-        level: version,
-        version: version.into(),
-        thread_id,
-        process_id,
-        timestamp,
-        class,
-        kernel_time,
-        user_time,
-        payload,
-    };
+    let full = Full::new(class, hook as u8, timestamp)
+        .pointer_size(pointer_size)
+        .version(version.into())
+        .level(version)
+        .process(process_id, thread_id)
+        .cpu_times(kernel_time, user_time)
+        .payload(payload);
     Ok(match kind {
         0 => session.write(
             processor,
-            &System {
-                pointer_size,
-                version: version.into(),
-                hook,
-                thread_id,
-                process_id,
-                timestamp,
-                cpu_times: Some((kernel_time, user_time)),
-                payload,
-            },
+            &System::new(hook, timestamp)
+                .pointer_size(pointer_size)
+                .version(version.into())
+                .process(process_id, thread_id)
+                .cpu_times(kernel_time, user_time)
+                .payload(payload),
         ),
         1 => session.write(
             processor,
-            &System {
-                pointer_size,
-                version: version.into(),
-                hook,
-                thread_id,
-                process_id,
-                timestamp,
-                cpu_times: None,
-                payload,
-            },
+            &System::new(hook, timestamp)
+                .pointer_size(pointer_size)
+                .version(version.into())
+                .process(process_id, thread_id)
+                .compact()
+                .payload(payload),
         ),
-        2 => session.write(
-            processor,
-            &PerfInfo {
-                pointer_size,
-                version,
-                hook,
-                timestamp,
-                pebs_index: (version > 3).then_some(numbers[0]),
-                counters: &numbers[..usize::from(version % 4)],
-                payload,
-            },
-        ),
+        2 => {
+            let mut sample = PerfInfo::new(hook, timestamp)
+                .pointer_size(pointer_size)
+                .version(version)
+                .counters(&numbers[..usize::from(version % 4)])
+                .payload(payload);
+            if version > 3 {
+                sample = sample.pebs_index(numbers[0]);
+            }
+            session.write(processor, &sample)
+        }
         3 => session.write(processor, &full),
-        4 => session.write(
-            processor,
-            &Instance {
-                full,
-                instance_id: thread_id,
-                parent_instance_id: process_id,
-                parent_class: class,
-            },
-        ),
+        4 => session.write(processor, &Instance::new(full, thread_id).parent(class, process_id)),
         5 => session.write(
             processor,
-            &Message {
-                marker: if version > 2 { MessageMarker::Kind } else { MessageMarker::Wpp },
-                number: hook,
-                flags: MessageFlags(u16::from(numbers[0] as u8) | MessageFlags::TIMESTAMP.0),
-                sequence: thread_id,
-                component_id: process_id,
-                guid: class,
-                timestamp,
-                thread_id,
-                process_id,
-                payload,
-            },
+            &Message::new(class, hook, timestamp)
+                .marker(if version > 2 { MessageMarker::Kind } else { MessageMarker::Wpp })
+                .sequence(thread_id)
+                .component(process_id)
+                .process(process_id, thread_id)
+                .flags(MessageFlags(u16::from(numbers[0] as u8) | MessageFlags::TIMESTAMP.0))
+                .payload(payload),
         ),
         _ => session.write(
             processor,
-            &Event {
-                pointer_size,
-                flags: EventFlags(u16::from(numbers[1] as u8) & 0x7c),
-                properties: EventProperties(0),
-                thread_id,
-                process_id,
-                timestamp,
-                provider: class,
-                descriptor: EventDescriptor {
+            &Event::new(
+                class,
+                EventDescriptor {
                     id: if kind == 6 { hook & 0xff } else { 0xfffe },
                     version,
                     level: version,
@@ -225,12 +187,14 @@ fn record(
                     keyword: numbers[2],
                     ..EventDescriptor::default()
                 },
-                kernel_time,
-                user_time,
-                activity: Guid::ZERO,
-                extended: &items,
-                payload,
-            },
+                timestamp,
+            )
+            .pointer_size(pointer_size)
+            .flags(EventFlags(u16::from(numbers[1] as u8) & 0x7c))
+            .process(process_id, thread_id)
+            .cpu_times(kernel_time, user_time)
+            .extended(&items)
+            .payload(payload),
         ),
     })
 }

@@ -4,15 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::Cursor;
 use std::path::Path;
 
 use etl_format::compress::{Effort, compress};
 use etl_format::constants::{CompressionFormat, ExtendedType};
-use etl_format::read::{Options, Order, Trace};
+use etl_format::read::{Options, Order, RawItem, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
+use etl_format::write::BufferCompressor;
 use etl_format::write::record::Raw;
-use etl_format::write::{BufferCompressor, File};
 use etl_schema::sources::eventsource::Chunk;
 use etl_schema::tables::TABLES;
 use etl_synth::truth::JsonlWriter;
@@ -124,8 +123,7 @@ impl Material {
             let compressor = packing.map(|format| -> BufferCompressor {
                 BufferCompressor::new(format, Effort::Default).expect("a known format")
             });
-            let medium = File::new(Cursor::new(Vec::new()));
-            let Ok(mut relog) = Relogger::start(plan, medium, compressor) else { continue };
+            let Ok(mut relog) = Relogger::start(plan, Vec::new(), compressor) else { continue };
             for (processor, bytes, timestamp) in kept.iter().skip(1) {
                 let raw = Raw { bytes, timestamp: *timestamp };
                 // A record that is too long for the small buffers is left out.
@@ -133,7 +131,7 @@ impl Material {
             }
             let (file, _) = relog.finish(&[]).expect("memory takes everything");
             let form = if packing.is_some() { "packed" } else { "plain" };
-            self.traces.push((format!("{name}-{form}"), file.into_inner().into_inner()));
+            self.traces.push((format!("{name}-{form}"), file));
         }
     }
 
@@ -267,7 +265,7 @@ impl Material {
             let mut records = reader.records(Order::File).expect("a slice");
             while let Ok(Some(record)) = records.next_record() {
                 let mut items = record.extended();
-                while let Some((kind, data)) = items.next_raw() {
+                while let Some(RawItem { kind, data }) = items.next_raw() {
                     if wanted.is_none_or(|w| w == kind) {
                         out.push(data.to_vec());
                     }
@@ -374,7 +372,8 @@ fn recorded(name: &str, script: &str, corpus: &Path) -> (Vec<(String, Vec<u8>)>,
     let scenario = Script::new(name, script).include(&include).parse().expect("a sound script");
     let (mut files, mut truth) = (MemoryFileSystem::default(), JsonlWriter::new(Vec::new()));
     Simulation::new(&scenario).observer(&mut truth).run(&mut files).expect("a scenario that runs");
-    (files.into_files(), truth.into_inner())
+    let files = files.into_files().into_iter().map(|file| (file.name, file.bytes)).collect();
+    (files, truth.into_inner())
 }
 
 /// The first lines of each kind, so that a truth is short.

@@ -1,7 +1,5 @@
 //! Targets for operations on whole traces.
 
-use std::io::Cursor;
-
 use etl_events::Subject;
 use etl_format::compress::Effort;
 use etl_format::constants::CompressionFormat;
@@ -9,7 +7,7 @@ use etl_format::read::{Limits, Mode, Options, Order, OrderCheck, Trace};
 use etl_format::rewrite::merge::Merger;
 use etl_format::rewrite::repack::Repacker;
 use etl_format::rewrite::repair::Repairer;
-use etl_format::write::{BufferCompressor, File};
+use etl_format::write::BufferCompressor;
 use etl_schema::testing::snapshot::Snapshot;
 use etl_tools::diff::{Differ, Ignore};
 use etl_tools::scrub::{Action, Category, Mask, Policy, Scrubber};
@@ -32,13 +30,8 @@ fn open(data: &[u8]) -> Option<Trace<&[u8]>> {
     Trace::open(data, &options()).ok()
 }
 
-fn medium() -> File<Cursor<Vec<u8>>> {
-    File::new(Cursor::new(Vec::new()))
-}
-
 /// Checks that a written trace is valid, and counts its records.
-fn sound(file: File<Cursor<Vec<u8>>>) -> u64 {
-    let bytes = file.into_inner().into_inner();
+fn sound(bytes: Vec<u8>) -> u64 {
     let strict =
         Options { mode: Mode::Strict, order_check: OrderCheck::Scan, ..Options::default() };
     let mut trace = Trace::open(bytes.as_slice(), &strict).expect("what a tool writes is a trace");
@@ -67,7 +60,7 @@ pub(super) fn merge(data: &[u8]) {
         .transpose()
         .expect("a known format");
     let merger = Merger::new().options(options()).compress(compressor);
-    match merger.run(inputs, medium()) {
+    match merger.run(inputs, Vec::new()) {
         Ok((file, report)) => assert!(sound(file) > report.records()),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
@@ -80,7 +73,7 @@ pub(super) fn slice(data: &[u8]) {
         record.timestamp() % 2 == 0 || subject.processes().any(|p| p % 4 == 1)
     };
     let slicer = Slicer::new().keep_state(!data.len().is_multiple_of(3));
-    match slicer.run(&mut trace, select, medium()) {
+    match slicer.run(&mut trace, select, Vec::new()) {
         Ok((file, summary)) => assert!(sound(file) >= summary.selected),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
@@ -95,7 +88,7 @@ pub(super) fn scrub(data: &[u8]) {
         }
     }
     let scrubber = Scrubber::new(Mask::new(b"salt")).policy(policy).secrets(["jane", "App"]);
-    match scrubber.run(&mut trace, medium()) {
+    match scrubber.run(&mut trace, Vec::new()) {
         Ok((file, summary)) => assert!(sound(file) >= summary.records),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
@@ -127,7 +120,7 @@ pub(super) fn diff(data: &[u8]) {
 }
 
 pub(super) fn repair(data: &[u8]) {
-    match Repairer::new().options(options()).run(data, medium()) {
+    match Repairer::new().options(options()).run(data, Vec::new()) {
         Ok((file, report)) => {
             assert!(sound(file) > 0);
             for damage in &report.damage {

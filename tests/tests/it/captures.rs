@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use etl_export::pcapng::{Interfaces, PacketOptions, PacketWriter, Written};
-use std::io::Cursor;
 
 use etl_format::Guid;
-use etl_format::constants::{EventFlags, EventProperties, FILETIME_UNIX_EPOCH, PointerSize};
+use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{Options, Order, Trace};
 use etl_format::write::record::{Event, EventDescriptor};
-use etl_format::write::{File, FileHeader, Session, SessionConfig};
+use etl_format::write::{FileHeader, Session, SessionConfig};
 use etl_schema::encode::OwnedValue;
 use etl_schema::store::SchemaStore;
 use etl_synth::truth::EventOutcome;
@@ -251,31 +250,18 @@ fn trace_of(provider: &str, events: &[(u16, u64, Vec<u8>)]) -> Vec<u8> {
         ..FileHeader::new()
     };
     let config = SessionConfig::new(header);
-    let mut session = Session::create(File::new(Cursor::new(Vec::new())), config).unwrap();
+    let mut session = Session::in_memory(config).unwrap();
     for (number, (id, keyword, payload)) in events.iter().enumerate() {
-        let event = Event {
-            pointer_size: PointerSize::P8,
-            flags: EventFlags(0),
-            properties: EventProperties(0),
-            thread_id: 8,
-            process_id: 4,
-            timestamp: 2_000 + number as i64,
-            provider: provider.parse::<Guid>().unwrap(),
-            descriptor: EventDescriptor {
-                id: *id,
-                level: 4,
-                keyword: *keyword,
-                ..EventDescriptor::default()
-            },
-            kernel_time: 0,
-            user_time: 0,
-            activity: Guid::ZERO,
-            extended: &[],
-            payload,
-        };
+        let event = Event::new(
+            provider.parse::<Guid>().unwrap(),
+            EventDescriptor { id: *id, level: 4, keyword: *keyword, ..EventDescriptor::default() },
+            2_000 + number as i64,
+        )
+        .process(4, 8)
+        .payload(payload);
         session.write(0, &event).unwrap();
     }
-    session.close(None).unwrap().0.into_inner().into_inner()
+    session.finish().unwrap()
 }
 
 /// Numbers, texts and bytes with their length, as payloads have them.

@@ -30,8 +30,8 @@ fn compared(script: &str, definition: &str, reader: &str) -> (Vec<Value>, Vec<Va
     let (mut files, mut truth) = (MemoryFileSystem::default(), InMemoryTruth::default());
     Simulation::new(&scenario).observer(&mut truth).run(&mut files).unwrap();
     let directory = tempfile::tempdir().unwrap();
-    for (name, bytes) in files.into_files() {
-        std::fs::write(directory.path().join(name), bytes).unwrap();
+    for file in files.into_files() {
+        std::fs::write(directory.path().join(file.name), file.bytes).unwrap();
     }
     let recorded = |(_, outcome): &(usize, EventOutcome)| *outcome == EventOutcome::Recorded;
     let of_provider = truth.events.iter().filter(|e| e.outcomes.iter().any(recorded));

@@ -2,38 +2,23 @@
 //! readers.
 
 use std::cell::RefCell;
-use std::io::Cursor;
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use etl_events::Subject;
 use etl_format::Guid;
 use etl_format::compress::Effort;
-use etl_format::constants::{
-    ClockType, CompressionFormat, EventFlags, EventProperties, LogFileMode, PointerSize,
-};
+use etl_format::constants::{ClockType, CompressionFormat, LogFileMode};
 use etl_format::read::{Options, Order, Trace};
 use etl_format::rewrite::merge::{Allow, Merger};
 use etl_format::rewrite::repack::Repacker;
 use etl_format::rewrite::repair::Repairer;
 use etl_format::write::record::{Event, EventDescriptor};
-use etl_format::write::{
-    BufferCompressor, File, FileHeader, Resume, Session, SessionConfig, Style,
-};
+use etl_format::write::{BufferCompressor, FileHeader, Resume, Session, SessionConfig, Style};
 use etl_test_support::{needs, trace};
 use etl_tests::foreign;
 use etl_tools::scrub::{Lengths, Mask, Policy, Scrubber};
 use etl_tools::slice::Slicer;
-
-type Memory = File<Cursor<Vec<u8>>>;
-
-fn memory() -> Memory {
-    File::new(Cursor::new(Vec::new()))
-}
-
-fn bytes(file: Memory) -> Vec<u8> {
-    file.into_inner().into_inner()
-}
 
 fn compressor() -> BufferCompressor {
     BufferCompressor::new(CompressionFormat::XPRESS, Effort::Default).unwrap()
@@ -104,8 +89,8 @@ fn outputs(file: &[u8]) -> Vec<(String, Vec<u8>)> {
                 record.timestamp().wrapping_sub(start) % 3 != 1
             };
             let slicer = Slicer::new().keep_state(keep_state).compression(compression);
-            let cut = slicer.run(&mut open(), select, memory()).unwrap().0;
-            add(if keep_state { "sliced" } else { "cut" }, bytes(cut));
+            let cut = slicer.run(&mut open(), select, Vec::new()).unwrap().0;
+            add(if keep_state { "sliced" } else { "cut" }, cut);
         }
         for lengths in [Lengths::Keep, Lengths::Free] {
             let scrubber = Scrubber::new(Mask::new(b"salt"))
@@ -113,18 +98,18 @@ fn outputs(file: &[u8]) -> Vec<(String, Vec<u8>)> {
                 .secrets(["windows"])
                 .lengths(lengths)
                 .compression(compression);
-            let made = scrubber.run(&mut open(), memory()).unwrap().0;
-            add(&format!("scrubbed-{lengths:?}"), bytes(made));
+            let made = scrubber.run(&mut open(), Vec::new()).unwrap().0;
+            add(&format!("scrubbed-{lengths:?}"), made);
         }
         let merger = || Merger::new().allow(Allow::ALL).compress(compressor());
-        let (one, _) = merger().run(vec![file], memory()).unwrap();
-        let one = bytes(one);
-        let (two, _) = merger().run(vec![file, &one], memory()).unwrap();
+        let (one, _) = merger().run(vec![file], Vec::new()).unwrap();
+        let one = one;
+        let (two, _) = merger().run(vec![file, &one], Vec::new()).unwrap();
         add("merged", one);
-        add("merged-twice", bytes(two));
+        add("merged-twice", two);
         let broken = &file[..file.len() - file.len() / 3];
-        let (repaired, _) = Repairer::new().compress(compressor()).run(broken, memory()).unwrap();
-        add("repaired", bytes(repaired));
+        let (repaired, _) = Repairer::new().compress(compressor()).run(broken, Vec::new()).unwrap();
+        add("repaired", repaired);
         let mut repacked = Vec::new();
         let repacker = compressor().map_or_else(Repacker::decompress, Repacker::compress);
         repacker.run(file, &mut repacked).unwrap();
@@ -148,21 +133,13 @@ fn other_readers_read_operations_on_a_compressed_trace() {
 }
 
 fn event(number: u32, timestamp: i64, payload: &[u8]) -> Event<'_> {
-    Event {
-        pointer_size: PointerSize::P8,
-        flags: EventFlags(0),
-        properties: EventProperties(0),
-        thread_id: number,
-        process_id: 4,
+    Event::new(
+        Guid::new(1, 2, 3, [4; 8]),
+        EventDescriptor { id: 1, ..EventDescriptor::default() },
         timestamp,
-        provider: Guid::new(1, 2, 3, [4; 8]),
-        descriptor: EventDescriptor { id: 1, ..EventDescriptor::default() },
-        kernel_time: 0,
-        user_time: 0,
-        activity: Guid::ZERO,
-        extended: &[],
-        payload,
-    }
+    )
+    .process(4, number)
+    .payload(payload)
 }
 
 /// The files of a session of some mode; several for NEWFILE.
@@ -189,8 +166,8 @@ fn session(mode: LogFileMode, clock: u32, style: Style) -> Vec<Vec<u8>> {
     if mode.has(LogFileMode::COMPRESSED) {
         config.compressor = Some(compressor());
     }
-    let begin = |config: SessionConfig| Session::create(memory(), config).unwrap();
-    let feed = |session: &mut Session<Memory>, from: u32| {
+    let begin = |config: SessionConfig| Session::in_memory(config).unwrap();
+    let feed = |session: &mut Session<Vec<u8>>, from: u32| {
         for number in from..from + 60 {
             let payload = vec![7; 40 + (number as usize * 37) % 700];
             let record = event(number, 2_000 + i64::from(number) * 20, &payload);
@@ -202,11 +179,11 @@ fn session(mode: LogFileMode, clock: u32, style: Style) -> Vec<Vec<u8>> {
     let files: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
     let done = Rc::clone(&files);
     session.set_next_file(Box::new(move |medium, _| {
-        done.borrow_mut().push(bytes(std::mem::replace(medium, memory())));
+        done.borrow_mut().push(std::mem::replace(medium, Vec::new()));
         Ok(())
     }));
     feed(&mut session, 0);
-    let mut last = bytes(session.close(None).unwrap().0);
+    let mut last = session.close(None).unwrap().0;
     if mode.has(LogFileMode::APPEND) {
         let trace = Trace::open(&last[..], &Options::default()).unwrap();
         let resume = Resume {
@@ -216,10 +193,9 @@ fn session(mode: LogFileMode, clock: u32, style: Style) -> Vec<Vec<u8>> {
             last_flush: 2_000 + 60 * 20,
         };
         config.header.events_lost = trace.header().events_lost;
-        let medium = File::new(Cursor::new(last));
-        let mut session = Session::append(medium, config, resume).unwrap();
+        let mut session = Session::append(last, config, resume).unwrap();
         feed(&mut session, 60);
-        last = bytes(session.close(None).unwrap().0);
+        last = session.close(None).unwrap().0;
     }
     let mut files = files.take();
     files.push(last);

@@ -1,14 +1,12 @@
 //! What `etlkit export` writes, read by others, against the truth of a simulated machine.
 
 use std::collections::BTreeMap;
-use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use etl_format::constants::hook;
 use etl_format::read::{Options, Order, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
-use etl_format::write::File;
 use etl_test_support::{needs, node_packages, root};
 use etl_tests::foreign;
 use etlkit::run_captured;
@@ -204,7 +202,7 @@ fn pprof_files_without_an_interval_count_samples() {
     let file = std::fs::read(&recorded.traces[0]).unwrap();
     let mut trace = Trace::open(file.as_slice(), &Options::salvage()).unwrap();
     let plan = RelogPlan::copying(&mut trace).unwrap();
-    let mut relog = Relogger::start(plan, File::new(Cursor::new(Vec::new())), None).unwrap();
+    let mut relog = Relogger::start(plan, Vec::new(), None).unwrap();
     let mut records = trace.records(Order::Time).unwrap();
     let states_interval = |hook| (hook::SET_INTERVAL..=hook::COLLECTION_END).contains(&hook);
     while let Some(record) = records.next_record().unwrap() {
@@ -213,7 +211,7 @@ fn pprof_files_without_an_interval_count_samples() {
         }
     }
     let copy = recorded.folder.path().join("copy.etl");
-    let bytes = relog.finish(&[]).unwrap().0.into_inner().into_inner();
+    let bytes = relog.finish(&[]).unwrap().0;
     std::fs::write(&copy, bytes).unwrap();
     recorded.traces = vec![copy];
     let read = read_pprof(&recorded.export(&["pprof"]));

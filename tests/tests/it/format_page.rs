@@ -1,6 +1,7 @@
 //! Runs the Python reader of docs/format.md on real and simulated traces, and compares each record
 //! with those of `etl-format`.
 
+use etl_synth::SimulatedFile;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -91,7 +92,9 @@ fn python_reader_of_the_page_reads_simulated_traces() {
         let text = std::fs::read_to_string(corpus.join(format!("{name}.kdl"))).unwrap();
         let include = |file: &str| std::fs::read_to_string(corpus.join(file));
         let scenario = Script::new(name, &text).include(&include).parse().unwrap();
-        for (file, bytes) in etl_synth::Simulation::new(&scenario).run_in_memory().unwrap() {
+        for SimulatedFile { name: file, bytes } in
+            etl_synth::Simulation::new(&scenario).run_in_memory().unwrap()
+        {
             if !file.ends_with(".etl") {
                 continue;
             }

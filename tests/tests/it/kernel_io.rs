@@ -156,7 +156,8 @@ fn simulated_disk_file_and_network_events_are_like_those_of_a_real_trace() {
     let scenario = Script::new("io", SCRIPT).parse().unwrap_or_else(|e| panic!("{e:#?}"));
     let mut files = MemoryFileSystem::default();
     Simulation::new(&scenario).run(&mut files).unwrap();
-    let files: BTreeMap<_, _> = files.into_files().into_iter().collect();
+    let files = files.into_files().into_iter().map(|file| (file.name, file.bytes));
+    let files: BTreeMap<_, _> = files.collect();
     let simulated = check(&records(&files["k.etl"]));
     // The real trace has no TCP connection that begins or ends.
     let hooks: BTreeSet<u16> = real.iter().map(|(hook, ..)| *hook).collect();

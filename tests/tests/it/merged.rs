@@ -1,7 +1,5 @@
 //! Splits a real merged trace and merges it again; compresses and decompresses real traces.
 
-use std::io::Cursor;
-
 use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode};
 use etl_format::cursor::Bytes;
@@ -10,7 +8,7 @@ use etl_format::rewrite::merge::{Allow, Merger, Relation};
 use etl_format::rewrite::repack::Repacker;
 use etl_format::rewrite::repair::Repairer;
 use etl_format::write::record::Raw;
-use etl_format::write::{BufferCompressor, File, Session, SessionConfig, fill};
+use etl_format::write::{BufferCompressor, Session, SessionConfig, fill};
 use etl_test_support::{all_traces, needs, trace};
 use etl_tests::foreign;
 
@@ -42,7 +40,7 @@ fn session(file: &[u8], which: usize, faster: i64) -> Vec<u8> {
     header.perf_freq *= faster;
     let end = header.end_time;
     let config = SessionConfig::new(header);
-    let mut session = Session::create(File::new(Cursor::new(Vec::new())), config).unwrap();
+    let mut session = Session::in_memory(config).unwrap();
     let mut records = trace.records(Order::Time).unwrap();
     let mut bytes = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
@@ -59,7 +57,7 @@ fn session(file: &[u8], which: usize, faster: i64) -> Vec<u8> {
         let raw = Raw { bytes: &bytes, timestamp: Some(timestamp(record.timestamp())) };
         session.write(record.processor(), &raw).unwrap();
     }
-    session.close(Some(end)).unwrap().0.into_inner().into_inner()
+    session.close(Some(end)).unwrap().0
 }
 
 /// FILETIME, processor and bytes of every record after the header event, in time order. Records of
@@ -103,8 +101,8 @@ fn stream(file: &[u8], timestamps: bool) -> Vec<(i64, u16, Vec<u8>)> {
 
 fn merged(inputs: &[Vec<u8>], merger: Merger<'_>) -> (Vec<u8>, Vec<Relation>) {
     let inputs = inputs.iter().map(Vec::as_slice).collect();
-    let (file, report) = merger.run(inputs, File::new(Cursor::new(Vec::new()))).unwrap();
-    (file.into_inner().into_inner(), report.inputs.iter().map(|i| i.relation).collect())
+    let (file, report) = merger.run(inputs, Vec::new()).unwrap();
+    (file, report.inputs.iter().map(|i| i.relation).collect())
 }
 
 /// The report without file offsets, which change when a trace is written again.
@@ -175,7 +173,7 @@ fn merge_of_different_machines_keeps_every_record() {
         }
     }
     let slices = || inputs.iter().map(Vec::as_slice).collect::<Vec<&[u8]>>();
-    assert!(Merger::new().run(slices(), File::new(Cursor::new(Vec::new()))).is_err());
+    assert!(Merger::new().run(slices(), Vec::new()).is_err());
     let (file, _) = merged(&inputs, Merger::new().allow(Allow::ALL));
     assert_eq!(stream(&file, false).len(), records_of_merge(records, &inputs, &file));
     let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("merged-all.etl");
@@ -244,9 +242,7 @@ fn repair_keeps_the_intact_records_of_a_damaged_trace() {
     file[0x2_0000..0x3_0000].fill(0xcc);
     file.truncate(0x5_8000);
     fill(&mut file, 0x5_9000);
-    let (sound, report) =
-        Repairer::new().run(&file[..], File::new(Cursor::new(Vec::new()))).unwrap();
-    let sound = sound.into_inner().into_inner();
+    let (sound, report) = Repairer::new().run(&file[..], Vec::new()).unwrap();
     assert!(!report.was_intact() && !report.damage.is_empty());
     let left = stream(&sound, true);
     assert!(

@@ -6,9 +6,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use etl_analysis::pdb::{FunctionTable, PdbId, PdbKind, SymbolPaths, functions};
+use etl_analysis::symbols::Function;
 use etl_format::Guid;
 use etl_schema::encode::OwnedValue;
-use etl_symbols::{Function, FunctionTable, PdbId, PdbKind, SymbolPaths, functions};
 use etl_synth::Script;
 use etl_synth::truth::EventOutcome;
 use etl_test_support::{needs, node_packages, program, root};
@@ -200,7 +201,10 @@ fn functions_and_lines_of_all_offsets_are_those_of_dwarf() {
     let found = functions(&program.path("app.pdb"), &offsets).unwrap();
     for (offset, functions) in offsets.iter().zip(found) {
         let Some(expected) = expected.get(offset) else { continue };
-        let line = |function: &Function| (function.name.to_string(), function.line.unwrap().into());
+        let line = |function: &Function| {
+            let source = function.source.as_ref().unwrap();
+            (function.name.to_string(), source.line.into())
+        };
         let functions: Vec<Named> = functions.iter().map(line).collect();
         assert_eq!(functions, *expected, "{offset:#x}");
     }

@@ -110,11 +110,11 @@ fn simulated(text: &str, directory: Option<&Path>) -> Vec<(String, Vec<u8>)> {
     let scenario = script.parse().unwrap_or_else(|e| panic!("{e:#?}"));
     let mut files = MemoryFileSystem::default();
     Simulation::new(&scenario).run(&mut files).unwrap();
-    files.into_files().into_iter().collect()
+    files.into_files().into_iter().map(|file| (file.name, file.bytes)).collect()
 }
 
 pub fn of_corpus(name: &str) -> Vec<(String, Vec<u8>)> {
-    simulated(corpus::scripts().find(|(known, _)| *known == name).unwrap().1, None)
+    simulated(corpus::scripts().find(|script| script.name == name).unwrap().text, None)
 }
 
 pub fn file<'f>(files: &'f [(String, Vec<u8>)], name: &str) -> &'f [u8] {
@@ -197,7 +197,7 @@ fn both_drivers_see_the_same_packets() {
 /// The packets of the packet monitor with their times, with or without another session beside it.
 #[test]
 fn another_session_does_not_change_the_packets() {
-    let (_, script) = corpus::scripts().find(|(name, _)| *name == "packets").unwrap();
+    let script = corpus::scripts().find(|script| script.name == "packets").unwrap().text;
     let lines = script.lines().filter(|line| !line.contains("NetTrace"));
     let without = lines.chain(["at \"3s\" { stop \"PktMon\" }"]).collect::<Vec<_>>().join("\n");
     let seen = |files: &[(String, Vec<u8>)]| -> Vec<_> {

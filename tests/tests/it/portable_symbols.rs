@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use etl_analysis::pdb::{PdbId, PdbKind, SymbolPaths, source_lines};
+use etl_analysis::profile::IlPoint;
 use etl_format::Guid;
 use etl_schema::encode::OwnedValue;
-use etl_symbols::{PdbId, PdbKind, SymbolPaths, source_lines};
 use etl_synth::Script;
 use etl_synth::truth::KnownEvent;
 use etl_test_support::needs;
@@ -23,7 +24,7 @@ struct Judged {
     path: PathBuf,
     guid: Guid,
     /// By metadata token and IL offset.
-    points: BTreeMap<(u32, u32), Line>,
+    points: BTreeMap<IlPoint, Line>,
 }
 
 impl Judged {
@@ -34,7 +35,7 @@ impl Judged {
         let number = |value: &Value| value.as_u64().unwrap() as u32;
         let point = |value: Value| {
             let line = value[2].as_str().map(|file| (file.to_owned(), number(&value[3])));
-            ((number(&value[0]), number(&value[1])), line)
+            (IlPoint { token: number(&value[0]), offset: number(&value[1]) }, line)
         };
         Judged { path, guid, points: values.map(point).collect() }
     }
@@ -44,7 +45,7 @@ impl Judged {
 #[test]
 fn source_lines_are_those_of_another_reader() {
     let judged = Judged::new();
-    let points: Vec<(u32, u32)> =
+    let points: Vec<IlPoint> =
         judged.points.iter().filter(|(_, line)| line.is_some()).map(|(at, _)| *at).collect();
     assert!(points.len() > 10_000, "{}", points.len());
     let found = source_lines(&judged.path, &points).unwrap();
@@ -53,12 +54,16 @@ fn source_lines_are_those_of_another_reader() {
         assert_eq!(&found, &judged.points[at], "{at:x?}");
     }
     // Between two points, the line is that of the first.
-    let (token, offset) = points[1];
-    assert!(!judged.points.contains_key(&(token, offset + 1)));
+    let after = IlPoint { offset: points[1].offset + 1, ..points[1] };
+    assert!(!judged.points.contains_key(&after));
     let between = source_lines(&judged.path, &points[1..2]).unwrap();
-    assert_eq!(source_lines(&judged.path, &[(token, offset + 1)]).unwrap(), between);
+    assert_eq!(source_lines(&judged.path, &[after]).unwrap(), between);
     // No method, and a token of a type.
-    let none = source_lines(&judged.path, &[(0x06ff_ffff, 0), (0x0200_0002, 0)]).unwrap();
+    let none = source_lines(
+        &judged.path,
+        &[0x06ff_ffff, 0x0200_0002].map(|token| IlPoint { token, offset: 0 }),
+    )
+    .unwrap();
     assert_eq!(none, [None, None]);
 }
 
@@ -82,7 +87,7 @@ fn damaged_portable_pdbs_are_errors() {
     let pdb = std::fs::read(&judged.path).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("damaged.pdb");
-    let points: Vec<(u32, u32)> = judged.points.keys().copied().step_by(97).collect();
+    let points: Vec<IlPoint> = judged.points.keys().copied().step_by(97).collect();
     let mut random = 0x2545_f491_4f6c_dd1du64;
     let mut next = |below: usize| {
         random ^= random << 13;
@@ -165,7 +170,7 @@ fn sampled_methods_have_their_lines() {
         }
         let token = tokens[row["method"].as_str().unwrap()];
         // Without a map from native code to IL, that of the method.
-        let expected = judged.points.get(&(token, 0)).cloned().flatten();
+        let expected = judged.points.get(&IlPoint { token, offset: 0 }).cloned().flatten();
         let found = row["file"]
             .as_str()
             .map(|file| (file.to_owned(), u32::try_from(row["line"].as_u64().unwrap()).unwrap()));

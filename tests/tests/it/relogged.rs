@@ -1,11 +1,9 @@
 //! Copies real traces record by record.
 
-use std::io::Cursor;
 use std::path::Path;
 
 use etl_format::read::{Options, Order, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
-use etl_format::write::File;
 use etl_test_support::{all_traces, needs};
 
 /// Every record in time order: its bytes, its timestamp, and its processor.
@@ -22,12 +20,12 @@ fn records(file: &[u8]) -> Vec<(Vec<u8>, i64, u16)> {
 fn relogged(file: &[u8]) -> Vec<u8> {
     let mut trace = Trace::open(file, &Options::salvage()).unwrap();
     let plan = RelogPlan::copying(&mut trace).unwrap();
-    let mut relog = Relogger::start(plan, File::new(Cursor::new(Vec::new())), None).unwrap();
+    let mut relog = Relogger::start(plan, Vec::new(), None).unwrap();
     let mut records = trace.records(Order::Time).unwrap();
     while let Some(record) = records.next_record().unwrap() {
         relog.copy(&record).unwrap();
     }
-    relog.finish(&[]).unwrap().0.into_inner().into_inner()
+    relog.finish(&[]).unwrap().0
 }
 
 fn check(path: &Path) {

@@ -102,7 +102,8 @@ pub fn simulate(name: &str, script: String, scenario: Scenario) -> Simulated {
     done.unwrap_or_else(|e| panic!("{name}: {e}"));
     let Both(truth, jsonl) = both;
     let is_trace = |(name, _): &(String, Vec<u8>)| name.ends_with(".etl");
-    let (traces, texts): (Vec<_>, Vec<_>) = files.into_files().into_iter().partition(is_trace);
+    let files = files.into_files().into_iter().map(|file| (file.name, file.bytes));
+    let (traces, texts): (Vec<_>, Vec<_>) = files.partition(is_trace);
     let truth_file = ("truth.jsonl".to_owned(), jsonl.into_inner());
     Simulated {
         name: name.to_owned(),

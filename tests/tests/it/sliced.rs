@@ -1,7 +1,6 @@
 //! Slices real traces: addresses resolve and events decode as in the whole trace.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io::Cursor;
 use std::path::Path;
 
 use etl_analysis::MachineBuilder;
@@ -9,7 +8,6 @@ use etl_analysis::address::Tallies;
 use etl_analysis::files::Timeline;
 use etl_events::Subject;
 use etl_format::read::{ExtendedItem, Options, Order, Record, Trace};
-use etl_format::write::File;
 use etl_schema::render;
 use etl_schema::store::SchemaStore;
 use etl_schema::views::{clr, kernel};
@@ -25,9 +23,8 @@ fn cut(file: &[u8], select: Select) -> Vec<u8> {
 
 fn cut_with(file: &[u8], select: Select, keep_state: bool) -> Vec<u8> {
     let mut trace = Trace::open(file, &Options::salvage()).unwrap();
-    let medium = File::new(Cursor::new(Vec::new()));
-    let made = Slicer::new().keep_state(keep_state).run(&mut trace, select, medium);
-    made.unwrap().0.into_inner().into_inner()
+    let made = Slicer::new().keep_state(keep_state).run(&mut trace, select, Vec::new());
+    made.unwrap().0
 }
 
 fn for_each(file: &[u8], mut f: impl FnMut(&Record<'_>)) {

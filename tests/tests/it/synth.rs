@@ -26,8 +26,8 @@ fn judge(file: &[u8]) -> Report {
 /// The traces of a scenario, without what describes them.
 fn traces(scenario: &Scenario) -> Vec<(String, Vec<u8>)> {
     let mut files = etl_synth::Simulation::new(scenario).run_in_memory().unwrap();
-    files.retain(|(name, _)| name.ends_with(".etl"));
-    files
+    files.retain(|file| file.name.ends_with(".etl"));
+    files.into_iter().map(|file| (file.name, file.bytes)).collect()
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn verify_explains_missing_rundown_of_the_documented_mask() {
     let files = etl_synth::Simulation::new(&script("recipe.kdl", &[("rundown", "0xB8")]))
         .run_in_memory()
         .unwrap();
-    let report = judge(&files[0].1);
+    let report = judge(&files[0].bytes);
     assert_eq!(report.verdict, Verdict::Incomplete);
     let text = report.text();
     assert!(text.contains("rundown.none") && text.contains(":0x138:0x5"), "{text}");
@@ -80,7 +80,7 @@ fn threads_run_loaded_code_only() {
         for seed in [1, 2] {
             let scenario = Scenario { seed, ..script(script_name, &[]) };
             let files = etl_synth::Simulation::new(&scenario).run_in_memory().unwrap();
-            let bytes = &files.iter().find(|(name, _)| name == file).unwrap().1;
+            let bytes = &files.iter().find(|simulated| simulated.name == file).unwrap().bytes;
             let text = judge(bytes).text();
             assert!(!text.contains("symbols."), "{script_name}, seed {seed}: {text}");
         }

@@ -30,9 +30,8 @@ fn run(scenario: &Scenario) -> (Vec<(String, Vec<u8>)>, InMemoryTruth) {
         .observer(&mut truth)
         .run(&mut files)
         .unwrap_or_else(|e| panic!("{}: {e}", scenario.name));
-    let mut files = files.into_files();
-    files.retain(|(name, _)| !name.ends_with(".expected.json"));
-    (files, truth)
+    let files = files.into_files().into_iter().map(|file| (file.name, file.bytes));
+    (files.filter(|(name, _)| !name.ends_with(".expected.json")).collect(), truth)
 }
 
 /// Timestamps of the events that the truth says are in a file, by processor, in order.

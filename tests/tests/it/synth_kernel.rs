@@ -80,7 +80,7 @@ fn decoded(file: &[u8]) -> Vec<Decoded> {
 fn files(scenario: &Scenario) -> (BTreeMap<String, Vec<u8>>, InMemoryTruth) {
     let (mut files, mut truth) = (MemoryFileSystem::default(), InMemoryTruth::default());
     etl_synth::Simulation::new(scenario).observer(&mut truth).run(&mut files).unwrap();
-    let files = files.into_files().into_iter();
+    let files = files.into_files().into_iter().map(|file| (file.name, file.bytes));
     (files.filter(|(name, _)| name.ends_with(".etl")).collect(), truth)
 }
 

@@ -125,7 +125,7 @@ fn raised(build: u32, events: &[Real]) -> Vec<(Guid, u16, Vec<u8>)> {
     let scenario = Script::new("real.kdl", &script).parse().unwrap_or_else(|e| panic!("{e:#?}"));
     let mut files = MemoryFileSystem::default();
     Simulation::new(&scenario).run(&mut files).unwrap();
-    let (_, bytes) = files.into_files().into_iter().next().unwrap();
+    let bytes = files.into_files().remove(0).bytes;
     let mut trace = Trace::open(&bytes[..], &Options::default()).unwrap();
     let mut records = trace.records(Order::File).unwrap();
     let mut out = Vec::new();

@@ -1,20 +1,17 @@
 //! Compares written traces with real files, and reads them with other projects' readers.
 
-use std::io::Cursor;
 use std::path::PathBuf;
 
 use etl_format::Guid;
 use etl_format::compress::Effort;
 use etl_format::constants::{
-    CompressionFormat, EventFlags, EventProperties, LogFileMode, MessageFlags, PointerSize,
-    RecordKind,
+    CompressionFormat, LogFileMode, MessageFlags, PointerSize, RecordKind,
 };
 use etl_format::read::{BufferEntry, BufferHeader, FileHeader, Options, Order, Trace};
 use etl_format::write::record::{
-    Event, EventDescriptor, Extended, Full, Instance, Message, MessageMarker, PerfInfo, Raw,
-    Record, System,
+    Event, EventDescriptor, Extended, Full, Instance, Message, PerfInfo, Raw, Record, System,
 };
-use etl_format::write::{BufferCompressor, File, Session, SessionConfig, Style};
+use etl_format::write::{BufferCompressor, Session, SessionConfig, Style};
 use etl_test_support::{all_traces, needs};
 use etl_tests::{foreign, reencode};
 
@@ -52,7 +49,8 @@ fn writer_restores_the_bytes_of_kernel_written_traces() {
                 assert_eq!(out.len() - start, record.bytes().len());
                 let mut items = record.extended();
                 let mut end = start + 0x50;
-                while let Some((_, data)) = items.next_raw() {
+                while let Some(item) = items.next_raw() {
+                    let data = item.data;
                     end += 8 + data.len().next_multiple_of(8);
                     undefined.push(end - (data.len().next_multiple_of(8) - data.len())..end);
                 }
@@ -111,10 +109,9 @@ fn relog(file: &[u8], format: Option<CompressionFormat>) -> Vec<u8> {
     let mut config = SessionConfig::new(header);
     config.style = Style::Relogger { now: end };
     config.logger_id = 0;
-    let medium = File::new(Cursor::new(Vec::new()));
     config.compressor =
         format.map(|format| BufferCompressor::new(format, Effort::Default).unwrap());
-    let mut session = Session::create(medium, config).unwrap();
+    let mut session = Session::in_memory(config).unwrap();
     let mut records = trace.records(Order::Time).unwrap();
     let mut bytes = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
@@ -126,7 +123,7 @@ fn relog(file: &[u8], format: Option<CompressionFormat>) -> Vec<u8> {
         let raw = Raw { bytes: &bytes, timestamp: Some(record.timestamp()) };
         session.write(record.processor(), &raw).unwrap();
     }
-    session.close(Some(end)).unwrap().0.into_inner().into_inner()
+    session.close(Some(end)).unwrap().0
 }
 
 fn scratch(name: &str) -> PathBuf {
@@ -225,7 +222,7 @@ fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
         ..FileHeader::new()
     };
     let config = SessionConfig::new(header);
-    let mut session = Session::create(File::new(Cursor::new(Vec::new())), config).unwrap();
+    let mut session = Session::in_memory(config).unwrap();
     let class =
         Guid::new(0xe13c0d23, 0xccbc, 0x4e12, [0x93, 0x1b, 0xd9, 0xcc, 0x2e, 0xee, 0x27, 1]);
     let payload = [0x11; 64];
@@ -243,99 +240,58 @@ fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
         let pointer_size = if wide { PointerSize::P8 } else { PointerSize::P4 };
         let (timestamp, thread_id, process_id) = (2_000 + round * 3, 8, 4);
         let payload = &payload[..round as usize % 64];
-        let full = Full {
-            pointer_size,
-            opcode: 1,
-            level: 4,
-            version: 2,
-            thread_id,
-            process_id,
-            timestamp,
-            class,
-            kernel_time: 0,
-            user_time: 0,
-            payload,
-        };
+        let full = Full::new(class, 1, timestamp)
+            .pointer_size(pointer_size)
+            .version(2)
+            .level(4)
+            .process(process_id, thread_id)
+            .payload(payload);
         let (version, hook) = (2, 0x0301);
         let mut bytes = Vec::new();
         match kind {
-            RecordKind::SYSTEM32 | RecordKind::SYSTEM64 => System {
-                pointer_size,
-                version,
-                hook,
-                thread_id,
-                process_id,
-                timestamp,
-                cpu_times: Some((0, 0)),
-                payload,
-            }
-            .encode(&mut bytes),
-            RecordKind::COMPACT32 | RecordKind::COMPACT64 => System {
-                pointer_size,
-                version,
-                hook,
-                thread_id,
-                process_id,
-                timestamp,
-                cpu_times: None,
-                payload,
-            }
-            .encode(&mut bytes),
-            RecordKind::PERFINFO32 | RecordKind::PERFINFO64 => PerfInfo {
-                pointer_size,
-                version: 2,
-                hook: 0x0f2e,
-                timestamp,
-                pebs_index: None,
-                counters: &[],
-                payload,
-            }
-            .encode(&mut bytes),
+            RecordKind::SYSTEM32 | RecordKind::SYSTEM64 => System::new(hook, timestamp)
+                .pointer_size(pointer_size)
+                .version(version)
+                .process(process_id, thread_id)
+                .payload(payload)
+                .encode(&mut bytes),
+            RecordKind::COMPACT32 | RecordKind::COMPACT64 => System::new(hook, timestamp)
+                .pointer_size(pointer_size)
+                .version(version)
+                .process(process_id, thread_id)
+                .compact()
+                .payload(payload)
+                .encode(&mut bytes),
+            RecordKind::PERFINFO32 | RecordKind::PERFINFO64 => PerfInfo::new(0x0f2e, timestamp)
+                .pointer_size(pointer_size)
+                .payload(payload)
+                .encode(&mut bytes),
             RecordKind::FULL32 | RecordKind::FULL64 => full.encode(&mut bytes),
             RecordKind::INSTANCE32 | RecordKind::INSTANCE64 => {
-                Instance { full, instance_id: 1, parent_instance_id: 2, parent_class: class }
-                    .encode(&mut bytes)
+                Instance::new(full, 1).parent(class, 2).encode(&mut bytes)
             }
-            RecordKind::MESSAGE => Message {
-                marker: MessageMarker::Wpp,
-                number: 10,
-                flags: MessageFlags(0x2b),
-                sequence: 1,
-                component_id: 0,
-                guid: class,
+            RecordKind::MESSAGE => Message::new(class, 10, timestamp)
+                .sequence(1)
+                .process(process_id, thread_id)
+                .flags(MessageFlags(0x2b))
+                .payload(payload)
+                .encode(&mut bytes),
+            _ => Event::new(
+                class,
+                EventDescriptor { id: 1, version: 2, level: 4, ..EventDescriptor::default() },
                 timestamp,
-                thread_id,
-                process_id,
-                payload,
-            }
-            .encode(&mut bytes),
-            _ => Event {
-                pointer_size,
-                flags: EventFlags(0),
-                properties: EventProperties(0),
-                thread_id,
-                process_id,
-                timestamp,
-                provider: class,
-                descriptor: EventDescriptor {
-                    id: 1,
-                    version: 2,
-                    level: 4,
-                    ..EventDescriptor::default()
-                },
-                kernel_time: 0,
-                user_time: 0,
-                activity: Guid::ZERO,
-                extended: if round % 2 == 0 {
-                    &[]
-                } else {
-                    &[
-                        Extended::RelatedActivity(Guid::ZERO),
-                        Extended::Stack64 { match_id: 0, addresses: &[1, 2, 3] },
-                    ]
-                },
-                payload,
-            }
+            )
+            .pointer_size(pointer_size)
+            .process(process_id, thread_id)
+            .extended(if round % 2 == 0 {
+                &[]
+            } else {
+                &[
+                    Extended::RelatedActivity(Guid::ZERO),
+                    Extended::Stack64 { match_id: 0, addresses: &[1, 2, 3] },
+                ]
+            })
+            .payload(payload)
             .encode(&mut bytes),
         }
         .unwrap();
@@ -344,7 +300,7 @@ fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
             .unwrap();
     }
     let (file, summary) = session.close(None).unwrap();
-    (file.into_inner().into_inner(), summary.events_written)
+    (file, summary.events_written)
 }
 
 #[needs(python)]

@@ -1,11 +1,8 @@
 //! The trace that the examples read if none is named.
 
-use std::io::Cursor;
-
-use etl_format::Guid;
-use etl_format::constants::{EventFlags, EventProperties, PointerSize};
+use etl_format::constants::{EventFlags, PointerSize};
 use etl_format::write::record::Event;
-use etl_format::write::{File, FileHeader, Session, SessionConfig};
+use etl_format::write::{FileHeader, Session};
 use etl_schema::encode::PayloadBuilder;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::tables::Registry;
@@ -22,8 +19,7 @@ pub fn trace() -> Outcome<Vec<u8>> {
         start_time: 132_000_000_000_000_000,
         ..FileHeader::new()
     };
-    let file = File::new(Cursor::new(Vec::new()));
-    let mut session = Session::create(file, SessionConfig::new(header))?;
+    let mut session = Session::in_memory(header)?;
     let (module, method, collection) = (described(152, 2)?, described(143, 2)?, described(1, 2)?);
     for process in [100, 200] {
         let payload = PayloadBuilder::new(module)
@@ -51,8 +47,7 @@ pub fn trace() -> Outcome<Vec<u8>> {
             session.write(0, &event(collection, process, timestamp, &payload))?;
         }
     }
-    let (file, _) = session.close(None)?;
-    Ok(file.into_inner().into_inner())
+    Ok(session.finish()?)
 }
 
 /// An event of the runtime in the tables.
@@ -64,19 +59,8 @@ fn described(id: u16, version: u8) -> Outcome<&'static EventSchema> {
 
 /// An event of a process.
 fn event<'a>(of: &EventSchema, process_id: u32, timestamp: i64, payload: &'a [u8]) -> Event<'a> {
-    Event {
-        pointer_size: PointerSize::P8,
-        flags: EventFlags(0x40),
-        properties: EventProperties(0),
-        thread_id: 8,
-        process_id,
-        timestamp,
-        provider: CLR_RUNTIME,
-        descriptor: of.descriptor(),
-        kernel_time: 0,
-        user_time: 0,
-        activity: Guid::ZERO,
-        extended: &[],
-        payload,
-    }
+    Event::new(CLR_RUNTIME, of.descriptor(), timestamp)
+        .flags(EventFlags(0x40))
+        .process(process_id, 8)
+        .payload(payload)
 }

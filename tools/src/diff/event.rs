@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use etl_format::clock::iso_utc;
 use etl_format::constants::{ExtendedType, PointerSize};
-use etl_format::read::{ExtendedItem, Header, Record};
+use etl_format::read::{ExtendedItem, Header, RawItem, Record};
 use etl_format::{Clock, Guid};
 use etl_schema::providers;
 use etl_schema::render::Renderer;
@@ -353,7 +353,7 @@ impl Parts {
         let ignore = current.ignore;
         let mut items = record.extended();
         let mut typed = record.extended();
-        while let Some((kind, data)) = items.next_raw() {
+        while let Some(RawItem { kind, data }) = items.next_raw() {
             match typed.next() {
                 Some(ExtendedItem::Stack(stack)) => {
                     if !ignore.addresses {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use etl_format::constants::{ExtendedType, PointerSize};
 use etl_format::cursor::Bytes;
-use etl_format::read::{EventHeader, Record};
+use etl_format::read::{EventHeader, RawItem, Record};
 use etl_schema::store::SchemaStore;
 
 use super::fields::{RecordScrubber, ValueKind};
@@ -107,7 +107,7 @@ impl RecordScrubber<'_> {
         layout.extend(record.timestamp_range());
         let mut items = record.extended();
         let (mut at, mut more) = (EventHeader::SIZE, record.is_event());
-        while more && let Some((kind, data)) = items.next_raw() {
+        while more && let Some(RawItem { kind, data }) = items.next_raw() {
             let total = record.bytes().u16_at(at).map_or(8, usize::from);
             layout.push(at..at + 8);
             if let Some(item) = bytes.get_mut(at + 8..at + 8 + data.len()) {

@@ -1,12 +1,10 @@
 //! Small traces made by the writer.
 
-use std::io::Cursor;
-
 use etl_format::Guid;
-use etl_format::constants::{EventFlags, EventProperties, PointerSize};
+use etl_format::constants::EventFlags;
 use etl_format::read::{Options, Trace};
 use etl_format::write::record::{Event, EventDescriptor, Extended, System};
-use etl_format::write::{File, FileHeader, Session, SessionConfig};
+use etl_format::write::{FileHeader, Session, SessionConfig};
 
 pub const PROVIDER: Guid = Guid::new(0x1234_5678, 1, 2, [3; 8]);
 
@@ -69,47 +67,34 @@ pub fn trace(events: &[Made]) -> Vec<u8> {
 pub fn trace_of(header: FileHeader, events: &[Made]) -> Vec<u8> {
     let end_time = header.end_time;
     let config = SessionConfig::new(header);
-    let mut session = Session::create(File::new(Cursor::new(Vec::new())), config).unwrap();
+    let mut session = Session::in_memory(config).unwrap();
     for made in events {
         if let Some(hook) = made.hook {
-            let record = System {
-                pointer_size: PointerSize::P8,
-                version: 2,
-                hook,
-                thread_id: made.thread,
-                process_id: made.process,
-                timestamp: made.timestamp,
-                cpu_times: Some((0, 0)),
-                payload: &made.payload,
-            };
+            let record = System::new(hook, made.timestamp)
+                .process(made.process, made.thread)
+                .payload(&made.payload);
             session.write(made.processor, &record).unwrap();
             continue;
         }
         let stack = [Extended::Stack64 { match_id: 0, addresses: &made.stack }];
-        let record = Event {
-            pointer_size: PointerSize::P8,
-            flags: EventFlags(0x40),
-            properties: EventProperties(0),
-            thread_id: made.thread,
-            process_id: made.process,
-            timestamp: made.timestamp,
-            provider: made.provider,
-            descriptor: EventDescriptor {
+        let record = Event::new(
+            made.provider,
+            EventDescriptor {
                 id: made.id,
                 version: made.version,
                 level: 4,
                 keyword: made.keyword,
                 ..EventDescriptor::default()
             },
-            kernel_time: 0,
-            user_time: 0,
-            activity: Guid::ZERO,
-            extended: if made.stack.is_empty() { &[] } else { &stack },
-            payload: &made.payload,
-        };
+            made.timestamp,
+        )
+        .flags(EventFlags(0x40))
+        .process(made.process, made.thread)
+        .extended(if made.stack.is_empty() { &[] } else { &stack })
+        .payload(&made.payload);
         session.write(made.processor, &record).unwrap();
     }
-    session.close(Some(end_time)).unwrap().0.into_inner().into_inner()
+    session.close(Some(end_time)).unwrap().0
 }
 
 pub fn open(bytes: &[u8]) -> Trace<&[u8]> {

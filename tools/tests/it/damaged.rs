@@ -1,11 +1,8 @@
 //! Damaged traces: every operation ends, does not panic, and writes a readable trace.
 
-use std::io::Cursor;
-
 use crate::common::{Made, trace};
 use etl_format::Guid;
 use etl_format::read::{self, Order, Trace};
-use etl_format::write::File;
 use etl_tools::diff::Differ;
 use etl_tools::scrub::{Action, Category, Lengths, Mask, Policy, Scrubber};
 use etl_tools::slice::Slicer;
@@ -74,15 +71,14 @@ proptest! {
         let lengths = if file.len().is_multiple_of(2) { Lengths::Keep } else { Lengths::Free };
         let scrubber =
             Scrubber::new(Mask::new(b"salt")).policy(policy).secrets(["jane"]).lengths(lengths);
-        let output = || File::new(Cursor::new(Vec::new()));
         // Reading or writing may fail; whatever was written is a trace.
-        if let Ok((out, summary)) = scrubber.run(&mut trace, output()) {
-            let records = count(out.into_inner().get_ref());
+        if let Ok((out, summary)) = scrubber.run(&mut trace, Vec::new()) {
+            let records = count(&out);
             prop_assert!(records >= summary.records);
         }
-        let kept = Slicer::new().run(&mut trace, |r, _| r.timestamp() % 2 == 0, output());
+        let kept = Slicer::new().run(&mut trace, |r, _| r.timestamp() % 2 == 0, Vec::new());
         if let Ok((out, summary)) = kept {
-            prop_assert!(count(out.into_inner().get_ref()) >= summary.selected);
+            prop_assert!(count(&out) >= summary.selected);
         }
         let mut other = open(&file).unwrap();
         let mut differences = 0u64;

@@ -1,12 +1,9 @@
 //! Slices of traces: selected events, their stacks, and the state that they need.
 
-use std::io::Cursor;
-
 use crate::common::{Made, header, open, trace, trace_of};
 use etl_events::Subject;
 use etl_format::Guid;
 use etl_format::read::{Order, Record};
-use etl_format::write::File;
 use etl_tools::slice::{KeepReason, Slicer, Summary};
 use proptest::prelude::*;
 
@@ -15,10 +12,8 @@ fn cut(
     select: impl FnMut(&Record<'_>, &Subject) -> bool,
     keep_state: bool,
 ) -> (Vec<u8>, Summary) {
-    let output = File::new(Cursor::new(Vec::new()));
-    let made = Slicer::new().keep_state(keep_state).run(&mut open(file), select, output);
-    let (output, summary) = made.unwrap();
-    (output.into_inner().into_inner(), summary)
+    let slicer = Slicer::new().keep_state(keep_state);
+    slicer.run(&mut open(file), select, Vec::new()).unwrap()
 }
 
 /// Timestamps of all records but the header event.

@@ -22,6 +22,16 @@ pub struct Coverage {
     pub entry_points: Tally,
 }
 
+/// A row of [`Coverage`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CoverageRow {
+    /// Where the addresses come from.
+    pub origin: &'static str,
+    /// What they resolve to.
+    pub tally: Tally,
+}
+
 impl Coverage {
     pub(super) fn new(
         [clr_stacks, extended_stacks, kernel_stacks, samples, exceptions, entry_points]: Tallies,
@@ -29,21 +39,28 @@ impl Coverage {
         Coverage { clr_stacks, extended_stacks, kernel_stacks, samples, exceptions, entry_points }
     }
 
-    /// The tables with their names.
+    /// The tallies with the names of their origins.
+    ///
+    /// ```
+    /// use etl_verify::Coverage;
+    ///
+    /// let origins = Coverage::default().rows().map(|row| row.origin);
+    /// assert_eq!(origins[3], "samples");
+    /// ```
     #[must_use]
-    pub fn rows(&self) -> [(&'static str, Tally); 6] {
+    pub fn rows(&self) -> [CoverageRow; 6] {
         [
-            ("CLR stacks", self.clr_stacks),
-            ("extended stacks", self.extended_stacks),
-            ("kernel stacks", self.kernel_stacks),
-            ("samples", self.samples),
-            ("exceptions", self.exceptions),
-            ("entry points", self.entry_points),
+            CoverageRow { origin: "CLR stacks", tally: self.clr_stacks },
+            CoverageRow { origin: "extended stacks", tally: self.extended_stacks },
+            CoverageRow { origin: "kernel stacks", tally: self.kernel_stacks },
+            CoverageRow { origin: "samples", tally: self.samples },
+            CoverageRow { origin: "exceptions", tally: self.exceptions },
+            CoverageRow { origin: "entry points", tally: self.entry_points },
         ]
     }
 
     /// The rows with addresses.
-    pub(super) fn filled(&self) -> impl Iterator<Item = (&'static str, Tally)> {
-        self.rows().into_iter().filter(|(_, t)| t.frames > 0)
+    pub(super) fn filled(&self) -> impl Iterator<Item = CoverageRow> {
+        self.rows().into_iter().filter(|row| row.tally.frames > 0)
     }
 }

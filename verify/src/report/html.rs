@@ -7,7 +7,7 @@ use etl_analysis::address::Tally;
 use etl_format::FileTime;
 
 use super::words::{INFERRED, duration, resolved, time_of_day};
-use super::{Coverage, EnabledReport, Report, SessionKind, Severity, Verdict};
+use super::{Coverage, CoverageRow, EnabledReport, Report, SessionKind, Severity, Verdict};
 use crate::finding::Outcome;
 use crate::rules::Rule;
 use crate::share::percent;

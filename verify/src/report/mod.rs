@@ -28,7 +28,7 @@ use crate::rules::{EXAMPLE_FILE, RULES, Rule, Subject, more_buffers};
 use timeline::Timeline;
 use verdict::{LossSpans, ProcessVerdicts, Scope};
 
-pub use coverage::Coverage;
+pub use coverage::{Coverage, CoverageRow};
 pub use machine::MachineReport;
 pub use process::{CauseReport, ClrReport, ProcessReport, RundownReport};
 #[cfg(feature = "schema")]
@@ -109,16 +109,17 @@ impl RuleReport {
     }
 }
 
-/// The report on a trace: a verdict, findings, and what was found out about the trace.
+/// The report on a trace: a verdict, findings, and what was found out about the trace. A trace
+/// that could not be read has an [`error`](Report::error) and no times.
 ///
 /// ```
-/// use etl_verify::{Outcome, Verdict, Verifier};
+/// use etl_verify::{Outcome, SessionKind, Verdict, Verifier};
 ///
 /// # let trace = etl_schema::testing::snapshot::example();
 /// // `trace` has the bytes of an `.etl` file.
 /// let report = Verifier::new().verify(trace.as_slice(), "app.etl")?;
 /// assert_eq!(report.verdict, Verdict::Complete);
-/// assert_eq!(report.sessions.len(), 2, "the session, and the events of the CLR");
+/// assert_eq!(report.sessions[0].kind, SessionKind::Session);
 /// assert_eq!(report.coverage.samples.frames, 0, "the trace has no samples");
 ///
 /// let rule = report.rules.iter().find(|rule| rule.rule == "file.damaged");
@@ -126,7 +127,7 @@ impl RuleReport {
 /// # Ok::<(), etl_verify::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(description = "The report."))]
 #[non_exhaustive]
 pub struct Report {
     /// [`SCHEMA_VERSION`].
@@ -145,11 +146,11 @@ pub struct Report {
     pub has_baseline: bool,
     /// The machine; null if no header event is known.
     pub machine: Option<MachineReport>,
-    /// When the session started, as UTC; empty if the trace could not be read.
+    /// When the session started, as UTC.
     #[serde(serialize_with = "text_of_time")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub start_time: Option<FileTime>,
-    /// The time of the last record, as UTC; empty if the trace could not be read.
+    /// The time of the last record, as UTC.
     #[serde(serialize_with = "text_of_time")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub end_time: Option<FileTime>,

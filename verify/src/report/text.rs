@@ -8,7 +8,9 @@ use std::fmt::Write;
 use askama::Template;
 
 use super::words::{INFERRED, NOT_CHECKED, duration, resolved};
-use super::{Coverage, EnabledReport, ProcessReport, Report, RundownReport, Severity, Verdict};
+use super::{
+    Coverage, CoverageRow, EnabledReport, ProcessReport, Report, RundownReport, Severity, Verdict,
+};
 use crate::checks::enablement::EnablementSource;
 use crate::rules::{RULES, Rule};
 use crate::wrap::{printable, wrap};
@@ -122,7 +124,7 @@ fn table(indent: &str, coverage: &Coverage) -> String {
         format!("{name:<18}{a:>8}{b:>11}{c:>10}{d:>11}{e:>11}{f:>10}\n")
     };
     let mut out = String::new();
-    for (name, t) in coverage.filled() {
+    for CoverageRow { origin: name, tally: t } in coverage.filled() {
         if out.is_empty() {
             let columns = ["stacks", "frames", "managed", "image", "unresolved", "resolved"];
             out.push_str(&row("addresses", columns));

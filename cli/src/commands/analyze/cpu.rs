@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use etl_analysis::profile::{
-    Detail, Focus, Measure, Profile, ProfileOptions, Root, SampleCollector, Total, Weight,
+    Detail, Focus, IlMaps, Measure, Profile, ProfileOptions, Root, SampleCollector, Total, Weight,
 };
 
 use super::{ReportArgs, report, span_facts};
@@ -66,8 +66,7 @@ pub(crate) struct Args {
     #[arg(long)]
     idle: bool,
     /// Count each source line of a method by itself, where --symbols has lines
-    #[cfg_attr(feature = "symbols", arg(long, requires = "symbols"))]
-    #[cfg_attr(not(feature = "symbols"), arg(skip))]
+    #[arg(long, requires = "symbols")]
     lines: bool,
     #[command(flatten)]
     symbols: SymbolArgs,
@@ -108,18 +107,34 @@ const DURATIONS: [Column; 6] = [
     ("self_percent", "self %"),
 ];
 
+/// A recording that was read, and the profile of its samples.
+struct Profiled {
+    analyzed: Analyzed<(SampleCollector, Option<IlMaps>)>,
+    profile: Profile,
+}
+
+/// Reads files as a recording, and makes the profile of the samples that are selected.
+fn profile(args: &Args, files: &[PathBuf], options: ProfileOptions) -> Result<Profiled, Failure> {
+    let recording = &args.report.recording;
+    let symbols = args.symbols.open()?;
+    let analyzed = recording
+        .analyze_files(files, |range| (SampleCollector::new().within(range), symbols.maps()))?;
+    let options = profile_options(recording, &analyzed, options);
+    let (samples, maps) = &analyzed.observer;
+    let profile = samples.profile(&analyzed.machine, &symbols.apply(options, maps.as_ref()));
+    symbols.note_missing();
+    Ok(Profiled { analyzed, profile })
+}
+
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     if let Some(before) = &args.compare {
         return compare::run(args, before);
     }
     let recording = &args.report.recording;
-    let collector = |range| SampleCollector::new().within(range);
-    let (analyzed, names) = args.symbols.collect(recording, collector)?;
     let by_thread = args.group_by == GroupBy::Thread;
     let options = ProfileOptions::new().by_thread(by_thread).idle(args.idle);
     let options = options.detail(if args.lines { Detail::Lines } else { Detail::Methods });
-    let options = names.apply(profile_options(recording, &analyzed, options));
-    let profile = analyzed.observer.profile(&analyzed.machine, &options);
+    let Profiled { analyzed, profile } = profile(args, &recording.files, options)?;
     let mut report = report("cpu", &analyzed);
     describe(&mut report, &profile, &analyzed);
     let table = if args.tree {

@@ -109,16 +109,13 @@ pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
     for gc in collections.selected().filter(|gc| admits(gc.process)).filter(of_thread) {
         by_process.entry(gc.process).or_default().push(gc);
         let bytes = |bytes: Option<u64>| bytes.map_or(Cell::None, Cell::Bytes);
-        let value = |name: Option<&'static str>, value: u32| {
-            name.map_or_else(|| Cell::Text(value.to_string()), Cell::text)
-        };
         let mut row = process_cells(machine, gc.process).to_vec();
         row.extend([
             Cell::Count(gc.clr.into()),
             Cell::Count(gc.number.into()),
             Cell::Count(gc.generation.into()),
-            value(collections.reason_name(gc.reason), gc.reason),
-            value(collections.type_name(gc.kind), gc.kind),
+            Cell::text(gc.reason.to_string()),
+            Cell::text(gc.kind.to_string()),
             Cell::time(clock, Some(gc.started)),
             gc.ended.map_or(Cell::None, |e| Cell::Duration(duration(clock, gc.started, e))),
             Cell::Count(gc.pauses.into()),
@@ -164,9 +161,8 @@ pub(super) fn gc(args: &ReportArgs) -> Result<Outcome, Failure> {
         let of = |generation: u32| {
             Cell::Count(gcs.iter().filter(|gc| gc.generation == generation).count() as u64)
         };
-        let is_induced = |gc: &&&Collection| {
-            collections.reason_name(gc.reason).is_some_and(|name| name.starts_with("Induced"))
-        };
+        let is_induced =
+            |gc: &&&Collection| gc.reason.name().is_some_and(|name| name.starts_with("Induced"));
         let mut row = process_cells(machine, *process).to_vec();
         row.extend([
             Cell::Count(gcs.len() as u64),

@@ -2,6 +2,7 @@
 
 use etl_analysis::Machine;
 use etl_analysis::behavior::loads::{Load, LoadKind, Loads};
+use etl_format::file_name;
 
 use super::runtime::columns;
 use super::{ReportArgs, process_cells, report, span_facts, ticks};
@@ -36,7 +37,7 @@ pub(super) fn loader(args: &ReportArgs) -> Result<Outcome, Failure> {
     for image in machine.image_lives().filter(|image| has_images && admits(image.process)) {
         let Some(loaded) = image.loaded.filter(is_loaded) else { continue };
         let path = machine.user_path(image.path);
-        let name = path.rsplit(['\\', '/']).next().unwrap_or_default().to_owned();
+        let name = file_name(&path).to_owned();
         let mut row = process_cells(machine, image.process).to_vec();
         row.extend([
             Cell::time(clock, Some(loaded)),
@@ -57,7 +58,7 @@ pub(super) fn loader(args: &ReportArgs) -> Result<Outcome, Failure> {
     for load in loads.list().iter().filter(|load| admits(load.process)).filter(of_thread) {
         let (name, path, native) = match load.kind {
             LoadKind::Module => {
-                let name = load.path.rsplit(['\\', '/']).next().unwrap_or_default();
+                let name = file_name(&load.path);
                 (name, &*load.path, &*load.name)
             }
             LoadKind::Domain | LoadKind::Assembly => (&*load.name, &*load.path, ""),

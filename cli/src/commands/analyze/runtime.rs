@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use etl_analysis::Machine;
 use etl_analysis::behavior::Distribution;
 use etl_analysis::behavior::compilations::Compilations;
 use etl_analysis::behavior::contention::{Contention, StackedContention};
 use etl_analysis::behavior::exceptions::Exceptions;
-use etl_analysis::symbols::Symbol;
-use etl_events::context::FunctionNames;
+use etl_analysis::symbols::{FunctionNames, Symbol};
 use etl_format::TimeRange;
 
 use super::waits::{StackArgs, ensure_stacks};
@@ -16,7 +16,7 @@ use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::recording::{Analyzed, Between};
-use crate::symbols::{Functions, SymbolArgs};
+use crate::symbols::SymbolArgs;
 use crate::table::{Cell, Column, Table};
 
 pub(super) fn columns(own: &[Column]) -> Vec<Column> {
@@ -131,12 +131,17 @@ pub(super) struct ExceptionArgs {
 }
 
 /// What is at an address: a method of .NET, or a function of an image.
-fn label(symbol: Option<Symbol<'_>>, functions: Option<&dyn FunctionNames>) -> String {
+fn label(
+    machine: &Machine,
+    symbol: Option<Symbol<'_>>,
+    functions: Option<&dyn FunctionNames>,
+) -> String {
     match symbol {
         Some(symbol @ Symbol::Method(_)) => symbol.to_string(),
         Some(symbol @ Symbol::Image(image)) => {
-            let function = functions.and_then(|functions| functions.function(&image));
-            format!("{}!{}", symbol.file_name(), function.as_ref().map_or("?", |(name, _)| name))
+            let function = functions.and_then(|functions| functions.function(machine, &image));
+            let name = function.as_ref().map_or("?", |function| &function.name);
+            format!("{}!{name}", symbol.file_name())
         }
         _ => "?".to_owned(),
     }
@@ -151,7 +156,7 @@ pub(super) fn exceptions(args: &ExceptionArgs) -> Result<Outcome, Failure> {
         args.recording.analyze(|span| Between::new(span, Exceptions::new()).threads(threads))?;
     let (machine, exceptions) = (&analyzed.machine, &analyzed.observer.observer);
     let selected = &analyzed.selected;
-    let (clock, symbols, functions) = (machine.clock(), machine.symbols(), pdbs.functions(machine));
+    let (clock, symbols) = (machine.clock(), machine.symbols());
     let own = [
         ("count", "count"),
         ("type", "type"),
@@ -167,7 +172,7 @@ pub(super) fn exceptions(args: &ExceptionArgs) -> Result<Outcome, Failure> {
     for thrown in admitted {
         let pid = machine.processes().get(thrown.process).map_or(u32::MAX, |p| p.pid());
         let symbol = symbols.at(pid, thrown.address, thrown.first);
-        let method = label(symbol, functions.as_ref().map(|functions| functions as _));
+        let method = label(machine, symbol, pdbs.functions());
         let key = (thrown.process, &*thrown.exception, method);
         let (first, last, message) = (thrown.first, thrown.last, &*thrown.message);
         let row = rows.entry(key).or_insert(ThrownIn { count: 0, first, last, message });
@@ -193,7 +198,7 @@ pub(super) fn exceptions(args: &ExceptionArgs) -> Result<Outcome, Failure> {
         ]);
         table.rows.push(row);
     }
-    functions.iter().for_each(Functions::note_missing);
+    pdbs.note_missing();
     let mut report = report("exceptions", &analyzed);
     report.facts.extend(span_facts(machine));
     report.facts.push(("count", Cell::Count(total)));
@@ -296,10 +301,8 @@ fn lock_waits<O>(args: &ReportArgs, analyzed: &Analyzed<O>, contention: &Content
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use etl_analysis::symbols::{Image, Symbol};
-    use etl_events::context::FunctionNames;
+    use etl_analysis::symbols::{FunctionNames, FunctionOffset, Image, Symbol};
+    use etl_analysis::{Analysis, Machine, Recording};
 
     use super::label;
 
@@ -307,8 +310,9 @@ mod tests {
     struct Named;
 
     impl FunctionNames for Named {
-        fn function(&self, image: &Image<'_>) -> Option<(Arc<str>, u32)> {
-            (image.offset >= 0x100).then(|| ("Cart::add".into(), 4))
+        fn function(&self, _: &Machine, image: &Image<'_>) -> Option<FunctionOffset> {
+            let is_inside = image.offset >= 0x100;
+            is_inside.then(|| FunctionOffset { name: "Cart::add".into(), offset: 4 })
         }
     }
 
@@ -323,9 +327,11 @@ mod tests {
             pdb: None,
         };
         let of = |offset| Some(Symbol::Image(image(offset)));
-        assert_eq!(label(of(0x104), Some(&Named)), "a+b.dll!Cart::add");
-        assert_eq!(label(of(4), Some(&Named)), "a+b.dll!?");
-        assert_eq!(label(of(0x104), None), "a+b.dll!?");
-        assert_eq!(label(None, Some(&Named)), "?");
+        let mut recording = Recording::open([] as [(&[u8], &str); 0]).unwrap();
+        let machine = Analysis::new().run(&mut recording, &mut ()).unwrap();
+        assert_eq!(label(&machine, of(0x104), Some(&Named)), "a+b.dll!Cart::add");
+        assert_eq!(label(&machine, of(4), Some(&Named)), "a+b.dll!?");
+        assert_eq!(label(&machine, of(0x104), None), "a+b.dll!?");
+        assert_eq!(label(&machine, None, Some(&Named)), "?");
     }
 }

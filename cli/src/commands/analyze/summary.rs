@@ -8,8 +8,8 @@ use etl_analysis::behavior::hardware::Hardware;
 use etl_analysis::behavior::io::{Io, Operation};
 use etl_analysis::behavior::network::Network;
 use etl_analysis::behavior::presence::{Presence, Subject};
-use etl_analysis::profile::{Profile, ProfileOptions, SampleCollector, Weight};
-use etl_analysis::{Machine, loss::LossKind};
+use etl_analysis::profile::{IlMaps, Profile, ProfileOptions, SampleCollector, Weight};
+use etl_analysis::{Machine, loss::LossKind, observers};
 use etl_format::read::{FileHeader, Part};
 
 use super::{
@@ -43,14 +43,27 @@ struct Row {
 /// Rows by index of the process.
 type Rows = BTreeMap<Option<usize>, Row>;
 
-type Parts = (Network, Exceptions);
+observers! {
+    /// What happens at the selected time, and is complete without what happened before and after.
+    struct Parts {
+        network: Network,
+        exceptions: Exceptions,
+    }
+}
 
-/// What happens at the selected time, with what is known of it before and after: intervals of
-/// samples, names of files, suspensions for collections.
-type Costs = (SampleCollector, (Io, Collections));
-
-/// The hardware, and what can be analysed, are those of the whole recording.
-type Whole = ((Hardware, Presence), (Costs, Between<Parts>));
+observers! {
+    /// What is summarized. Samples, input and output, and collections need what happened before and
+    /// after the selected time: intervals of samples, names of files, suspensions.
+    struct Observers {
+        hardware: Hardware,
+        presence: Presence,
+        samples: SampleCollector,
+        io: Io,
+        collections: Collections,
+        parts: Between<Parts>,
+        maps: Option<IlMaps>,
+    }
+}
 
 /// Arguments of `etlkit analyze summary`.
 #[derive(Debug, clap::Args)]
@@ -65,20 +78,24 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
     let symbols = args.symbols.open()?;
     let args = args.report.of_any_thread()?;
     let analyzed = args.recording.analyze(|range| {
-        let parts: Parts = (Network::new(), Exceptions::new());
-        let io = (Io::new().within(range), Collections::new().within(range));
-        let costs = (SampleCollector::new().within(range), io);
-        let machine = (Hardware::new(), Presence::default());
-        let whole: Whole = (machine, (costs, Between::new(range, parts)));
-        (whole, symbols.maps())
+        let parts = Parts { network: Network::new(), exceptions: Exceptions::new() };
+        Observers {
+            hardware: Hardware::new(),
+            presence: Presence::default(),
+            samples: SampleCollector::new().within(range),
+            io: Io::new().within(range),
+            collections: Collections::new().within(range),
+            parts: Between::new(range, parts),
+            maps: symbols.maps(),
+        }
     })?;
     let machine = &analyzed.machine;
-    let (((hardware, presence), ((samples, (io, collections)), parts)), maps) = &analyzed.observer;
-    let (network, exceptions) = &parts.observer;
+    let Observers { hardware, presence, samples, io, collections, parts, maps } =
+        &analyzed.observer;
+    let Parts { network, exceptions } = &parts.observer;
     let options = profile_options(&args.recording, &analyzed, ProfileOptions::new());
-    let names = symbols.names(machine, maps, |maps| samples.wanted_code(machine, maps));
-    let options = names.apply(options);
-    let profile = samples.profile(machine, &options);
+    let profile = samples.profile(machine, &symbols.apply(options, maps.as_ref()));
+    symbols.note_missing();
     let mut rows = Rows::new();
     for root in profile.roots() {
         let weight = profile.nodes().get(root.first).map(|node| node.inclusive);

@@ -208,8 +208,8 @@ impl StackArgs {
         let options = options.by_thread(self.group_by == Some(GroupBy::Thread));
         let options = profile_options(recording, &analyzed, options);
         let (machine, costs) = (&analyzed.machine, costs(&mut analyzed.observer));
-        let names = symbols.names(machine, &maps, |maps| costs.wanted_code(machine, maps));
-        let profile = costs.profile(machine, &names.apply(options));
+        let profile = costs.profile(machine, &symbols.apply(options, maps.as_ref()));
+        symbols.note_missing();
         Ok((analyzed, profile))
     }
 

@@ -10,7 +10,7 @@ use clap::Subcommand;
 use etl_synth::corpus_lock::{Checksum, CorpusLock, Outputs};
 use etl_synth::model::{Expectation, Scenario};
 use etl_synth::truth::JsonlWriter;
-use etl_synth::{MemoryFileSystem, Simulation};
+use etl_synth::{MemoryFileSystem, SimulatedFile, Simulation};
 use serde_json::{Value, json};
 
 use self::lock::Lock;
@@ -180,10 +180,12 @@ fn outputs(script: &Script) -> Result<Outputs, Failure> {
         .run(&mut files)
         .map_err(|e| Failure::new(name.as_str(), e.to_string()))?;
     let mut files = files.into_files();
-    files.push(("truth.jsonl".to_owned(), truth.into_inner()));
-    let checksum =
-        |(file, bytes): (String, Vec<u8>)| (format!("{name}/{file}"), Checksum::of(&bytes));
-    Ok(files.into_iter().map(checksum).collect())
+    files.push(SimulatedFile { name: "truth.jsonl".to_owned(), bytes: truth.into_inner() });
+    let mut outputs = Outputs::new();
+    for file in files {
+        outputs.insert(format!("{name}/{}", file.name), Checksum::of(&file.bytes));
+    }
+    Ok(outputs)
 }
 
 fn check(corpus: &Corpus, update: bool, names: &[String]) -> Result<Outcome, Failure> {

@@ -73,7 +73,10 @@ impl Corpus {
         let mut found: Vec<Script> = match self {
             Corpus::Directory(directory) => in_directory(directory)?,
             Corpus::BuiltIn => corpus::scripts()
-                .map(|(name, text)| Script { name: name.to_owned(), source: Source::Text(text) })
+                .map(|script| Script {
+                    name: script.name.to_owned(),
+                    source: Source::Text(script.text),
+                })
                 .collect(),
         };
         found.sort_by(|a, b| a.name.cmp(&b.name));

@@ -8,7 +8,6 @@ use etl_schema::store::SchemaStore;
 
 use super::printer::Session;
 use crate::input::Input;
-use crate::symbols::Functions;
 
 /// What one or several traces of one machine say as a whole.
 pub(super) struct Before {
@@ -67,11 +66,10 @@ impl Before {
 /// The names for rows of one of the traces of a machine.
 pub(super) fn context<'m>(
     machine: Option<&'m Machine>,
-    functions: Option<&'m Functions<'m>>,
     file: usize,
-    session: &Session<'_>,
+    session: &'m Session<'_>,
 ) -> Option<Context<'m>> {
     let (args, context) = (session.args, Context::new(machine?).file(file));
-    let functions = functions.map(|functions| functions as _);
-    Some(context.raw_paths(args.raw_paths).symbols(args.resolve).functions(functions))
+    let context = context.raw_paths(args.raw_paths).symbols(args.resolve);
+    Some(context.functions(session.symbols.functions()))
 }

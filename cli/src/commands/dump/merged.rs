@@ -18,7 +18,6 @@ use crate::error::Failure;
 use crate::input::{self, Input};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::symbols::Functions;
 
 /// A trace with its next row, which is formatted before it is known when it is printed.
 struct Next<'s, S: Source> {
@@ -109,15 +108,9 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
     }
     let before_of = |group: usize| befores.get(group).and_then(Option::as_ref);
     let machine_of = |group: usize| before_of(group).and_then(Before::machine);
-    let functions: Vec<_> = (0..befores.len())
-        .map(|group| machine_of(group).and_then(|machine| session.symbols.functions(machine)))
-        .collect();
-    let functions_of = |group: usize| functions.get(group).and_then(Option::as_ref);
     let contexts: Vec<_> = together
         .iter()
-        .map(|&(group, file)| {
-            context::context(machine_of(group), functions_of(group), file, session)
-        })
+        .map(|&(group, file)| context::context(machine_of(group), file, session))
         .collect();
     let mut traces = Vec::new();
     for (input, &(group, _)) in inputs.iter_mut().zip(&together) {
@@ -161,7 +154,7 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
         waiting.extend(time.map(|time| Reverse((time, at))));
     }
     out.flush()?;
-    functions.iter().flatten().for_each(Functions::note_missing);
+    session.symbols.note_missing();
     let mut outcome = Outcome::Success;
     for (next, name) in rows.iter_mut().zip(&names) {
         next.printer.finish()?;

@@ -26,7 +26,7 @@ use crate::missing::Selection;
 use crate::missing_header;
 use crate::progress::Progress;
 use crate::schemas::SchemaArgs;
-use crate::symbols::{Functions, SymbolArgs};
+use crate::symbols::SymbolArgs;
 use crate::threads::ThreadArgs;
 use crate::trace_files;
 
@@ -217,11 +217,10 @@ fn print(session: &Session<'_>, path: &Path, several: bool) -> Result<Outcome, F
     dump.processes = args.filter.processes(&mut input)?;
     let before = Before::of([&mut input], session);
     let machine = before.as_ref().and_then(Before::machine);
-    let functions = machine.and_then(|machine| session.symbols.functions(machine));
-    dump.context = context::context(machine, functions.as_ref(), 0, session);
+    dump.context = context::context(machine, 0, session);
     dump.schemas = before.as_ref().and_then(|before| before.schemas(0));
     let outcome = dump.any_order(&mut input, &options, before.as_ref());
-    functions.iter().for_each(Functions::note_missing);
+    session.symbols.note_missing();
     outcome
 }
 

@@ -51,11 +51,10 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let analyzed =
         args.recording.analyze(|range| (Collector::new(store).within(range), symbols.maps()))?;
     let (collector, maps) = &analyzed.observer;
-    let machine = &analyzed.machine;
-    let names = symbols.names(machine, maps, |maps| collector.samples().wanted_code(machine, maps));
     let options = profile_options(&args.recording, &analyzed, ProfileOptions::new());
-    let options = names.apply(options.idle(args.idle));
+    let options = symbols.apply(options.idle(args.idle), maps.as_ref());
     let profile = FirefoxProfile::new(collector, &analyzed.machine, options);
+    symbols.note_missing();
     if profile.is_empty() {
         let names = analyzed.names.join(", ");
         return Err(Failure::new(names, "no CPU sample and no marker is selected").hint(
@@ -68,7 +67,11 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let is_gzip = Path::new(&name).extension().is_some_and(|end| end.eq_ignore_ascii_case("gz"));
     let title = title(&analyzed.names);
     let failed = |error| Failure::io(&name, &error);
-    let written = profile.write(&title, is_gzip, sink.file()).map_err(failed)?;
+    let written = if is_gzip {
+        profile.write_gzip(&title, sink.file()).map_err(failed)?
+    } else {
+        profile.write(&title, sink.file()).map_err(failed)?
+    };
     sink.file().flush().map_err(failed)?;
     let report = format!(
         "{name}: {}, {}, {}\n",

@@ -62,10 +62,10 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
             };
             (Perfetto::new(out, spool, store, selection).idle(args.idle), symbols.maps())
         })?;
-    let code =
-        symbols.names(&machine, &maps, |maps| perfetto.samples().wanted_code(&machine, maps));
-    let options = code.apply(ProfileOptions::new());
-    let written = perfetto.finish(&machine, options).map_err(failed)?;
+    let options = symbols.apply(ProfileOptions::new(), maps.as_ref());
+    let written = perfetto.finish(&machine, options);
+    symbols.note_missing();
+    let written = written.map_err(failed)?;
     if written.is_empty() {
         let name = names.join(", ");
         let message = "nothing that Perfetto shows is selected: no sample, context switch, \

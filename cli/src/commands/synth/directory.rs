@@ -201,7 +201,7 @@ impl FileSystem for Directory {
             self.files.push(name.to_owned());
         }
         // The session writes whole buffers: no further buffering is needed.
-        Ok(Box::new(etl_format::write::File::new(file)))
+        Ok(Box::new(etl_format::write::TraceFile::new(file)))
     }
 
     fn open(&mut self, name: &str) -> io::Result<Box<dyn ReadSeek>> {

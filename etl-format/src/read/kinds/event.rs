@@ -7,6 +7,26 @@ use crate::cursor::Bytes;
 use crate::headers::EventDescriptor;
 
 /// Header of an EVENT record (0x50 bytes).
+///
+/// ```
+/// use etl_format::Guid;
+/// use etl_format::read::{Options, Order, Trace};
+/// use etl_format::write::record::{Event, EventDescriptor};
+/// use etl_format::write::{FileHeader, Session};
+///
+/// let mut session = Session::in_memory(FileHeader::new())?;
+/// let descriptor = EventDescriptor { id: 7, level: 4, ..EventDescriptor::default() };
+/// let provider = Guid::new(1, 2, 3, [4; 8]);
+/// let activity = Guid::new(5, 6, 7, [8; 8]);
+/// session.write(0, &Event::new(provider, descriptor, 2_000).activity(activity))?;
+/// let bytes = session.finish()?;
+/// let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
+/// let mut records = trace.records(Order::Time)?;
+/// records.next_record()?; // The header event.
+/// let header = records.next_record()?.and_then(|record| record.event());
+/// assert_eq!(header.map(|header| header.activity), Some(activity));
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventHeader {
     /// Flags as stored.

@@ -15,6 +15,27 @@ pub(crate) use perfinfo::payload_at as perfinfo_payload_at;
 pub use system::SystemHeader;
 
 /// The decoded header of a record.
+///
+/// ```
+/// use etl_format::constants::hook;
+/// use etl_format::read::{Header, Options, Order, Trace};
+/// use etl_format::write::record::PerfInfo;
+/// use etl_format::write::{FileHeader, Session};
+///
+/// let mut session = Session::in_memory(FileHeader::new())?;
+/// session.write(0, &PerfInfo::new(hook::SAMPLE, 2_000).counters(&[100, 200]))?;
+/// let bytes = session.finish()?;
+/// let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
+/// let mut records = trace.records(Order::Time)?;
+/// let mut sums = Vec::new();
+/// while let Some(record) = records.next_record()? {
+///     if let Header::PerfInfo(header) = record.header() {
+///         sums.push(header.counters().sum::<u64>());
+///     }
+/// }
+/// assert_eq!(sums, [300]);
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Header<'a> {

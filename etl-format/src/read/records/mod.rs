@@ -69,6 +69,20 @@ const NO_RUN: usize = usize::MAX;
 /// are in memory, and more where buffers overlap in time; in file order one.
 ///
 /// A record borrows from its buffer, so records are lent one at a time; this is no `Iterator`.
+///
+/// ```
+/// use etl_format::read::{Options, Order, Trace};
+/// # use etl_format::write::{FileHeader, Session};
+/// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
+///
+/// let mut trace = Trace::open(bytes.as_slice(), &Options::salvage())?;
+/// let mut records = trace.records(Order::Time)?;
+/// while let Some(record) = records.next_record()? {
+///     assert!(record.is_kernel(), "only the header event is in this trace");
+/// }
+/// assert_eq!((records.count(), records.damage().len()), (1, 0));
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Records<S: Source> {
     source: S,
@@ -262,6 +276,20 @@ impl<S: Source> Records<S> {
 
     /// The timestamp of the record that [`Records::next_record`] will return, or `None` at the end
     /// of the trace: for merging several traces.
+    ///
+    /// ```
+    /// use etl_format::read::{Options, Order, Trace};
+    /// # use etl_format::write::{FileHeader, Session};
+    /// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
+    ///
+    /// let mut trace = Trace::open(bytes.as_slice(), &Options::default())?;
+    /// let mut records = trace.records(Order::Time)?;
+    /// // The record stays the next one: several traces can be merged by it.
+    /// let timestamp = records.next_timestamp()?;
+    /// assert_eq!(records.next_record()?.map(|record| record.timestamp()), timestamp);
+    /// assert_eq!(records.next_timestamp()?, None);
+    /// # Ok::<(), etl_format::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Records::next_record`].

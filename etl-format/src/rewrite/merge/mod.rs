@@ -30,18 +30,22 @@
 //! [`Merger::max_memory`] bounds it for any number of inputs.
 //!
 //! ```
-//! use std::io::Cursor;
+//! use etl_format::constants::hook;
 //! use etl_format::rewrite::merge::Merger;
-//! use etl_format::write::File;
+//! use etl_format::write::record::PerfInfo;
+//! use etl_format::write::{FileHeader, Session};
 //!
-//! # fn main() -> etl_format::Result<()> {
-//! # let (kernel, clr): (&[u8], &[u8]) = (&[], &[]);
-//! # if kernel.is_empty() { return Ok(()); }
-//! let out = File::new(Cursor::new(Vec::new()));
-//! let (file, report) = Merger::new().run(vec![kernel, clr], out)?;
-//! println!("{} records in {} bytes", report.records(), file.into_inner().into_inner().len());
-//! # Ok(())
-//! # }
+//! let mut traces = Vec::new();
+//! for timestamp in [3_000, 2_000] {
+//!     let mut session = Session::in_memory(FileHeader::starting_at(132_000_000_000_000_000))?;
+//!     session.write(0, &PerfInfo::new(hook::SAMPLE, timestamp))?;
+//!     traces.push(session.finish()?);
+//! }
+//! let inputs = vec![traces[0].as_slice(), traces[1].as_slice()];
+//! let (merged, report) = Merger::new().run(inputs, Vec::new())?;
+//! assert_eq!((report.records(), report.inputs.len()), (2, 2));
+//! assert!(!merged.is_empty());
+//! # Ok::<(), etl_format::Error>(())
 //! ```
 
 mod clocks;

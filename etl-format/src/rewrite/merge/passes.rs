@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, Write};
 use crate::error::{Error, ErrorKind, Result};
 use crate::read::{FileSource, Mode, Options, Source};
 use crate::rewrite::callback::Callback;
-use crate::write::{File, Output};
+use crate::write::{Output, TraceFile};
 
 use super::inputs::Input;
 use super::{MergeReport, MergedInput, Merger, Plan};
@@ -74,7 +74,7 @@ impl Merger<'_> {
         base: usize,
         temporary: &mut dyn FnMut() -> io::Result<F>,
     ) -> Result<(FileSource<F>, Vec<MergedInput>)> {
-        let file = File::new(temporary()?);
+        let file = TraceFile::new(temporary()?);
         let merged = self.passes(inputs, plan, file, temporary);
         let (file, done) = merged.map_err(|e| moved(e, |index| base + index))?;
         Ok((FileSource::new(file.into_inner())?, done.inputs))

@@ -2,7 +2,7 @@
 
 use crate::constants::{ExtendedType, RecordKind, hook};
 use crate::cursor::Bytes;
-use crate::read::{Record, timestamp_offset};
+use crate::read::{RawItem, Record, timestamp_offset};
 use crate::write::put::overwrite;
 
 use super::Relation;
@@ -46,7 +46,7 @@ fn counter_distance(record: &Record<'_>) -> Option<usize> {
     let mut items = record.extended();
     loop {
         let at = items.position();
-        let (kind, data) = items.next_raw()?;
+        let RawItem { kind, data } = items.next_raw()?;
         if kind == ExtendedType::QPC_DELTA && data.len() >= 8 {
             return Some(at + 8);
         }

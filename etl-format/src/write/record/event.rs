@@ -20,40 +20,194 @@ use crate::write::put::{marker, sized};
 /// | 06 | u16 properties | 38 | u32 kernel time |
 /// | 08 | u32 thread | 3c | u32 user time |
 /// | 0c | u32 process | 40 | activity GUID |
+///
+/// ```
+/// use etl_format::Guid;
+/// use etl_format::write::record::{Event, EventDescriptor, Record};
+///
+/// let descriptor = EventDescriptor { id: 7, level: 4, ..EventDescriptor::default() };
+/// let event = Event::new(Guid::new(1, 2, 3, [4; 8]), descriptor, 2_000)
+///     .process(4, 8)
+///     .related_activity(Guid::new(5, 6, 7, [8; 8]))
+///     .stack(&[0x7ff6_0000_1000, 0x7ff6_0000_2000])
+///     .payload(b"\x2a\0\0\0");
+/// let mut bytes = Vec::new();
+/// event.encode(&mut bytes)?;
+/// assert_eq!(bytes.len(), 0x50 + 24 + 32 + 4, "header, two extended items, payload");
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
     /// Width of pointers in the payload.
-    pub pointer_size: PointerSize,
+    pointer_size: PointerSize,
     /// Flags besides [`EventFlags::EXTENDED_INFO`], which is set just when there are items.
-    pub flags: EventFlags,
+    flags: EventFlags,
     /// Properties; 0 on disk so far.
-    pub properties: EventProperties,
+    properties: EventProperties,
     /// Thread.
-    pub thread_id: u32,
+    thread_id: u32,
     /// Process.
-    pub process_id: u32,
+    process_id: u32,
     /// Raw timestamp.
-    pub timestamp: i64,
+    timestamp: i64,
     /// Provider.
-    pub provider: Guid,
+    provider: Guid,
     /// Id, version and so on.
-    pub descriptor: EventDescriptor,
+    descriptor: EventDescriptor,
     /// Kernel time in timer ticks, or the low half of the processor time of a private session.
-    pub kernel_time: u32,
+    kernel_time: u32,
     /// User time in timer ticks, or the high half of the processor time.
-    pub user_time: u32,
+    user_time: u32,
     /// Activity, or zero.
-    pub activity: Guid,
-    /// Extended items, in the order in which they are written.
-    pub extended: &'a [Extended<'a>],
+    activity: Guid,
+    /// The activity from which the activity of this event was started.
+    related_activity: Option<Guid>,
+    /// Name and traits of the provider, with their leading size.
+    provider_traits: Option<&'a [u8]>,
+    /// TraceLogging metadata, with its leading size.
+    metadata: Option<&'a [u8]>,
+    /// The call stack: 64-bit addresses, innermost first.
+    stack: Option<&'a [u64]>,
+    /// More extended items, in the order in which they are written.
+    extended: &'a [Extended<'a>],
     /// The bytes after the extended items.
-    pub payload: &'a [u8],
+    payload: &'a [u8],
+}
+
+impl<'a> Event<'a> {
+    /// An event of a provider, with a raw timestamp. Pointers have 64 bits, and everything else is
+    /// 0 or empty.
+    #[must_use]
+    pub fn new(provider: Guid, descriptor: EventDescriptor, timestamp: i64) -> Self {
+        Event {
+            pointer_size: PointerSize::P8,
+            flags: EventFlags(0),
+            properties: EventProperties(0),
+            thread_id: 0,
+            process_id: 0,
+            timestamp,
+            provider,
+            descriptor,
+            kernel_time: 0,
+            user_time: 0,
+            activity: Guid::ZERO,
+            related_activity: None,
+            provider_traits: None,
+            metadata: None,
+            stack: None,
+            extended: &[],
+            payload: &[],
+        }
+    }
+
+    /// Sets process and thread.
+    #[must_use]
+    pub fn process(mut self, process_id: u32, thread_id: u32) -> Self {
+        self.process_id = process_id;
+        self.thread_id = thread_id;
+        self
+    }
+
+    /// Sets the width of pointers in the payload.
+    #[must_use]
+    pub fn pointer_size(mut self, pointer_size: PointerSize) -> Self {
+        self.pointer_size = pointer_size;
+        self
+    }
+
+    /// Sets the flags. [`EventFlags::EXTENDED_INFO`] is ignored: it is written if there are
+    /// extended items.
+    #[must_use]
+    pub fn flags(mut self, flags: EventFlags) -> Self {
+        self.flags = flags;
+        self
+    }
+
+    /// Sets the properties, which are 0 in all known traces.
+    #[must_use]
+    pub fn properties(mut self, properties: EventProperties) -> Self {
+        self.properties = properties;
+        self
+    }
+
+    /// Sets the CPU times in timer ticks. In a private session they are the low and the high half
+    /// of the processor time.
+    #[must_use]
+    pub fn cpu_times(mut self, kernel_time: u32, user_time: u32) -> Self {
+        self.kernel_time = kernel_time;
+        self.user_time = user_time;
+        self
+    }
+
+    /// Sets the activity.
+    #[must_use]
+    pub fn activity(mut self, activity: Guid) -> Self {
+        self.activity = activity;
+        self
+    }
+
+    /// Sets the activity from which the activity of this event was started.
+    #[must_use]
+    pub fn related_activity(mut self, activity: Guid) -> Self {
+        self.related_activity = Some(activity);
+        self
+    }
+
+    /// Sets the name and the traits of a TraceLogging provider, which start with their size.
+    #[must_use]
+    pub fn provider_traits(mut self, traits: &'a [u8]) -> Self {
+        self.provider_traits = Some(traits);
+        self
+    }
+
+    /// Sets the TraceLogging metadata, which starts with its size.
+    #[must_use]
+    pub fn metadata(mut self, metadata: &'a [u8]) -> Self {
+        self.metadata = Some(metadata);
+        self
+    }
+
+    /// Sets the call stack: 64-bit addresses, innermost first. For a stack of 32-bit addresses or
+    /// one half of a stack, see [`Event::extended`].
+    #[must_use]
+    pub fn stack(mut self, addresses: &'a [u64]) -> Self {
+        self.stack = Some(addresses);
+        self
+    }
+
+    /// Sets more extended items. They are written after the items that the other methods set: the
+    /// related activity, the provider's traits, the metadata and the stack, in this order.
+    #[must_use]
+    pub fn extended(mut self, items: &'a [Extended<'a>]) -> Self {
+        self.extended = items;
+        self
+    }
+
+    /// Sets the bytes after the extended items.
+    #[must_use]
+    pub fn payload(mut self, payload: &'a [u8]) -> Self {
+        self.payload = payload;
+        self
+    }
+
+    /// All extended items, in the order in which they are written.
+    fn items(&self) -> impl Iterator<Item = Extended<'a>> {
+        let related_activity = self.related_activity.map(Extended::RelatedActivity);
+        let provider_traits = self.provider_traits.map(Extended::ProviderTraits);
+        let metadata = self.metadata.map(Extended::Schema);
+        let stack = self.stack.map(|addresses| Extended::Stack64 { match_id: 0, addresses });
+        let single = [related_activity, provider_traits, metadata, stack];
+        single.into_iter().flatten().chain(self.extended.iter().copied())
+    }
 }
 
 impl Record for Event<'_> {
     fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
-        let rest = self.flags.0 & !EventFlags::EXTENDED_INFO.0;
-        let flags = if self.extended.is_empty() { 0 } else { EventFlags::EXTENDED_INFO.0 } | rest;
+        let mut items = self.items().peekable();
+        let mut flags = self.flags.0 & !EventFlags::EXTENDED_INFO.0;
+        if items.peek().is_some() {
+            flags |= EventFlags::EXTENDED_INFO.0;
+        }
         let kind = self.pointer_size.choose(RecordKind::EVENT32, RecordKind::EVENT64);
         let d = &self.descriptor;
         // One append: a separate append for each field would check the capacity each time.
@@ -74,7 +228,6 @@ impl Record for Event<'_> {
         head[0x40..].copy_from_slice(&self.activity.to_bytes());
         sized(out, 0, |out| {
             out.extend_from_slice(&head);
-            let mut items = self.extended.iter().peekable();
             while let Some(item) = items.next() {
                 item.encode(items.peek().is_some(), out)?;
             }

@@ -18,33 +18,107 @@ use crate::write::put::{marker, sized};
 /// | 05 | u8 level | 28 | u32 kernel time |
 /// | 06 | u16 version | 2c | u32 user time |
 /// | 08 | u32 thread | 30 | payload |
+///
+/// ```
+/// use etl_format::Guid;
+/// use etl_format::write::record::{Full, Record};
+///
+/// let event = Full::new(Guid::new(1, 2, 3, [4; 8]), 10, 2_000).version(2).process(4, 8);
+/// let mut bytes = Vec::new();
+/// event.encode(&mut bytes)?;
+/// assert_eq!((bytes.len(), bytes[4]), (0x30, 10), "the opcode is the fifth byte");
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Full<'a> {
     /// Width of pointers in the payload.
-    pub pointer_size: PointerSize,
+    pub(super) pointer_size: PointerSize,
     /// Opcode ("type") of the event within its class.
-    pub opcode: u8,
+    opcode: u8,
     /// Level.
-    pub level: u8,
+    level: u8,
     /// Version of the payload.
-    pub version: u16,
+    version: u16,
     /// Thread; all ones when not known.
-    pub thread_id: u32,
+    thread_id: u32,
     /// Process.
-    pub process_id: u32,
+    process_id: u32,
     /// Raw timestamp.
-    pub timestamp: i64,
+    pub(super) timestamp: i64,
     /// Class of the event.
-    pub class: Guid,
+    class: Guid,
     /// Kernel time in timer ticks.
-    pub kernel_time: u32,
+    kernel_time: u32,
     /// User time in timer ticks.
-    pub user_time: u32,
+    user_time: u32,
     /// The bytes after the header.
-    pub payload: &'a [u8],
+    pub(super) payload: &'a [u8],
 }
 
-impl Full<'_> {
+impl<'a> Full<'a> {
+    /// An event of a class, with a raw timestamp. Pointers have 64 bits, and everything else is 0
+    /// or empty.
+    #[must_use]
+    pub fn new(class: Guid, opcode: u8, timestamp: i64) -> Self {
+        Full {
+            pointer_size: PointerSize::P8,
+            opcode,
+            level: 0,
+            version: 0,
+            thread_id: 0,
+            process_id: 0,
+            timestamp,
+            class,
+            kernel_time: 0,
+            user_time: 0,
+            payload: &[],
+        }
+    }
+
+    /// Sets the width of pointers in the payload.
+    #[must_use]
+    pub fn pointer_size(mut self, pointer_size: PointerSize) -> Self {
+        self.pointer_size = pointer_size;
+        self
+    }
+
+    /// Sets the level.
+    #[must_use]
+    pub fn level(mut self, level: u8) -> Self {
+        self.level = level;
+        self
+    }
+
+    /// Sets the version of the payload.
+    #[must_use]
+    pub fn version(mut self, version: u16) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// Sets process and thread. A thread id with all bits set means that the thread is not known.
+    #[must_use]
+    pub fn process(mut self, process_id: u32, thread_id: u32) -> Self {
+        self.process_id = process_id;
+        self.thread_id = thread_id;
+        self
+    }
+
+    /// Sets the CPU times of the thread, in timer ticks.
+    #[must_use]
+    pub fn cpu_times(mut self, kernel_time: u32, user_time: u32) -> Self {
+        self.kernel_time = kernel_time;
+        self.user_time = user_time;
+        self
+    }
+
+    /// Sets the bytes after the header.
+    #[must_use]
+    pub fn payload(mut self, payload: &'a [u8]) -> Self {
+        self.payload = payload;
+        self
+    }
+
     /// Everything before the payload; the size is stated later.
     pub(super) fn head(&self, kind: RecordKind, out: &mut Vec<u8>) -> Result<()> {
         out.write_u16::<LE>(0)?;

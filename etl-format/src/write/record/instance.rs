@@ -10,16 +10,44 @@ use crate::write::put::sized;
 
 /// `EVENT_INSTANCE_GUID_HEADER`: the head of a FULL record, then at 0x30 the instance, at 0x34 its
 /// parent, at 0x38 the parent's class, at 0x48 the payload.
+///
+/// ```
+/// use etl_format::Guid;
+/// use etl_format::write::record::{Full, Instance, Record};
+///
+/// let class = Guid::new(1, 2, 3, [4; 8]);
+/// let event = Instance::new(Full::new(class, 1, 2_000).process(4, 8), 7).parent(class, 6);
+/// let mut bytes = Vec::new();
+/// event.encode(&mut bytes)?;
+/// assert_eq!((bytes.len(), bytes[0x30], bytes[0x34]), (0x48, 7, 6));
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Instance<'a> {
     /// The part that is as in a FULL record, with the payload.
-    pub full: Full<'a>,
+    full: Full<'a>,
     /// Instance id.
-    pub instance_id: u32,
+    instance_id: u32,
     /// Instance id of the parent.
-    pub parent_instance_id: u32,
+    parent_instance_id: u32,
     /// Class of the parent.
-    pub parent_class: Guid,
+    parent_class: Guid,
+}
+
+impl<'a> Instance<'a> {
+    /// An event of an instance, with header and payload of `full`, without parent.
+    #[must_use]
+    pub fn new(full: Full<'a>, instance_id: u32) -> Self {
+        Instance { full, instance_id, parent_instance_id: 0, parent_class: Guid::ZERO }
+    }
+
+    /// Sets the parent: its class and its instance id.
+    #[must_use]
+    pub fn parent(mut self, class: Guid, instance_id: u32) -> Self {
+        self.parent_class = class;
+        self.parent_instance_id = instance_id;
+        self
+    }
 }
 
 impl Record for Instance<'_> {

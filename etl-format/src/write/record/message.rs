@@ -24,28 +24,106 @@ pub enum MessageMarker {
 ///
 /// Only the fields that `flags` announce are written, in the order SEQUENCE, COMPONENT_ID or else
 /// GUID, TIMESTAMP or PERFORMANCE_TIMESTAMP, SYSTEMINFO.
+///
+/// ```
+/// use etl_format::Guid;
+/// use etl_format::write::record::{Message, Record};
+///
+/// let guid = Guid::new(1, 2, 3, [4; 8]);
+/// let message = Message::new(guid, 10, 2_000).process(4, 8).payload(b"text");
+/// let mut bytes = Vec::new();
+/// message.encode(&mut bytes)?;
+/// assert_eq!(bytes.len(), 8 + 16 + 8 + 8 + 4, "head, GUID, timestamp, ids, payload");
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     /// The form of the marker.
-    pub marker: MessageMarker,
+    marker: MessageMarker,
     /// Number of the message within its GUID.
-    pub number: u16,
+    number: u16,
     /// Which optional fields there are.
-    pub flags: MessageFlags,
+    flags: MessageFlags,
     /// Sequence number.
-    pub sequence: u32,
+    sequence: u32,
     /// Component.
-    pub component_id: u32,
-    /// GUID of the message's source file; not written beside a component.
-    pub guid: Guid,
+    component_id: u32,
+    /// GUID of the message's source file; not written if there is a component.
+    guid: Guid,
     /// Raw timestamp.
-    pub timestamp: i64,
+    timestamp: i64,
     /// Thread.
-    pub thread_id: u32,
+    thread_id: u32,
     /// Process.
-    pub process_id: u32,
+    process_id: u32,
     /// The arguments.
-    pub payload: &'a [u8],
+    payload: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// A message of a source file, with its number and a raw timestamp.
+    #[must_use]
+    pub fn new(guid: Guid, number: u16, timestamp: i64) -> Self {
+        Message {
+            marker: MessageMarker::Wpp,
+            number,
+            flags: MessageFlags::GUID | MessageFlags::TIMESTAMP,
+            sequence: 0,
+            component_id: 0,
+            guid,
+            timestamp,
+            thread_id: 0,
+            process_id: 0,
+            payload: &[],
+        }
+    }
+
+    /// Sets the form of the marker.
+    #[must_use]
+    pub fn marker(mut self, marker: MessageMarker) -> Self {
+        self.marker = marker;
+        self
+    }
+
+    /// Adds a sequence number.
+    #[must_use]
+    pub fn sequence(mut self, sequence: u32) -> Self {
+        self.flags = self.flags | MessageFlags::SEQUENCE;
+        self.sequence = sequence;
+        self
+    }
+
+    /// Adds a component, which is written instead of the GUID.
+    #[must_use]
+    pub fn component(mut self, component_id: u32) -> Self {
+        self.flags = self.flags | MessageFlags::COMPONENT_ID;
+        self.component_id = component_id;
+        self
+    }
+
+    /// Adds process and thread.
+    #[must_use]
+    pub fn process(mut self, process_id: u32, thread_id: u32) -> Self {
+        self.flags = self.flags | MessageFlags::SYSTEMINFO;
+        self.process_id = process_id;
+        self.thread_id = thread_id;
+        self
+    }
+
+    /// Replaces the flags, which the other methods set: only fields that these flags announce are
+    /// written.
+    #[must_use]
+    pub fn flags(mut self, flags: MessageFlags) -> Self {
+        self.flags = flags;
+        self
+    }
+
+    /// Sets the arguments.
+    #[must_use]
+    pub fn payload(mut self, payload: &'a [u8]) -> Self {
+        self.payload = payload;
+        self
+    }
 }
 
 impl Record for Message<'_> {

@@ -3,28 +3,91 @@
 use byteorder::{LE, WriteBytesExt};
 
 use super::Record;
-use crate::constants::{PointerSize, RecordKind};
+use crate::constants::{PointerSize, RecordKind, SYSTEM_TRACE_VERSION};
 use crate::error::Result;
 use crate::write::put::{marker, sized, unwritable};
 
 /// `PERFINFO_TRACE_HEADER`: u16 version word, marker, u16 size, u16 hook, i64 timestamp; then a
 /// PEBS index, then counters, then the payload.
+///
+/// ```
+/// use etl_format::constants::hook;
+/// use etl_format::write::record::{PerfInfo, Record};
+///
+/// let sample = PerfInfo::new(hook::SAMPLE, 2_000).payload(&[0; 16]);
+/// let mut bytes = Vec::new();
+/// sample.counters(&[100, 200]).encode(&mut bytes)?;
+/// assert_eq!(bytes.len(), 0x10 + 2 * 8 + 16);
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct PerfInfo<'a> {
     /// Width of pointers in the payload.
-    pub pointer_size: PointerSize,
+    pointer_size: PointerSize,
     /// Version of the payload.
-    pub version: u8,
+    version: u8,
     /// Group in the high byte, type (opcode) in the low one.
-    pub hook: u16,
+    hook: u16,
     /// Raw timestamp.
-    pub timestamp: i64,
+    timestamp: i64,
     /// Index of a precise-sampling record (bit 15 of the version word).
-    pub pebs_index: Option<u64>,
+    pebs_index: Option<u64>,
     /// The processor's counters, up to 7 (bits 8 to 10 of the version word).
-    pub counters: &'a [u64],
+    counters: &'a [u64],
     /// The bytes after the counters.
-    pub payload: &'a [u8],
+    payload: &'a [u8],
+}
+
+impl<'a> PerfInfo<'a> {
+    /// A kernel event with a hook (group in the high byte, type in the low one) and a raw
+    /// timestamp. Pointers have 64 bits, the version is 2; counters and payload are empty.
+    #[must_use]
+    pub fn new(hook: u16, timestamp: i64) -> Self {
+        PerfInfo {
+            pointer_size: PointerSize::P8,
+            version: SYSTEM_TRACE_VERSION,
+            hook,
+            timestamp,
+            pebs_index: None,
+            counters: &[],
+            payload: &[],
+        }
+    }
+
+    /// Sets the width of pointers in the payload.
+    #[must_use]
+    pub fn pointer_size(mut self, pointer_size: PointerSize) -> Self {
+        self.pointer_size = pointer_size;
+        self
+    }
+
+    /// Sets the version of the payload.
+    #[must_use]
+    pub fn version(mut self, version: u8) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// Sets the index of a precise-sampling record.
+    #[must_use]
+    pub fn pebs_index(mut self, index: u64) -> Self {
+        self.pebs_index = Some(index);
+        self
+    }
+
+    /// Sets the processor's counters, at most 7.
+    #[must_use]
+    pub fn counters(mut self, counters: &'a [u64]) -> Self {
+        self.counters = counters;
+        self
+    }
+
+    /// Sets the bytes after the counters.
+    #[must_use]
+    pub fn payload(mut self, payload: &'a [u8]) -> Self {
+        self.payload = payload;
+        self
+    }
 }
 
 impl Record for PerfInfo<'_> {

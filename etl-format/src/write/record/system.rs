@@ -3,7 +3,7 @@
 use byteorder::{LE, WriteBytesExt};
 
 use super::Record;
-use crate::constants::{PointerSize, RecordKind};
+use crate::constants::{PointerSize, RecordKind, SYSTEM_TRACE_VERSION};
 use crate::error::Result;
 use crate::write::put::{marker, sized};
 
@@ -16,24 +16,97 @@ use crate::write::put::{marker, sized};
 /// | 04 | u16 size | 18 | u32 kernel time |
 /// | 06 | u16 hook | 1c | u32 user time |
 /// | 08 | u32 thread | 20 | payload |
+///
+/// ```
+/// use etl_format::write::record::{Record, System};
+///
+/// let event = System::new(0x0301, 2_000).process(4, 8);
+/// let mut bytes = Vec::new();
+/// event.encode(&mut bytes)?;
+/// assert_eq!(bytes.len(), 0x20);
+/// event.compact().encode(&mut bytes)?;
+/// assert_eq!(bytes.len(), 0x20 + 0x18, "a COMPACT record has no CPU times");
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct System<'a> {
     /// Width of pointers in the payload.
-    pub pointer_size: PointerSize,
+    pointer_size: PointerSize,
     /// Version of the payload in the low byte; the high byte is 0 on disk.
-    pub version: u16,
+    version: u16,
     /// Group in the high byte, type (opcode) in the low one.
-    pub hook: u16,
+    hook: u16,
     /// Thread.
-    pub thread_id: u32,
+    thread_id: u32,
     /// Process.
-    pub process_id: u32,
+    process_id: u32,
     /// Raw timestamp.
-    pub timestamp: i64,
+    timestamp: i64,
     /// Kernel and user time in timer ticks; `None` makes this a COMPACT record.
-    pub cpu_times: Option<(u32, u32)>,
+    cpu_times: Option<(u32, u32)>,
     /// The bytes after the header.
-    pub payload: &'a [u8],
+    payload: &'a [u8],
+}
+
+impl<'a> System<'a> {
+    /// A kernel event with a hook (group in the high byte, type in the low one) and a raw
+    /// timestamp. Pointers have 64 bits, the version is 2, and everything else is 0 or empty.
+    #[must_use]
+    pub fn new(hook: u16, timestamp: i64) -> Self {
+        System {
+            pointer_size: PointerSize::P8,
+            version: SYSTEM_TRACE_VERSION.into(),
+            hook,
+            thread_id: 0,
+            process_id: 0,
+            timestamp,
+            cpu_times: Some((0, 0)),
+            payload: &[],
+        }
+    }
+
+    /// Sets the width of pointers in the payload.
+    #[must_use]
+    pub fn pointer_size(mut self, pointer_size: PointerSize) -> Self {
+        self.pointer_size = pointer_size;
+        self
+    }
+
+    /// Sets the version of the payload: the low byte. The high byte is 0 in all known traces.
+    #[must_use]
+    pub fn version(mut self, version: u16) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// Sets process and thread.
+    #[must_use]
+    pub fn process(mut self, process_id: u32, thread_id: u32) -> Self {
+        self.process_id = process_id;
+        self.thread_id = thread_id;
+        self
+    }
+
+    /// Sets the CPU times of the thread, in timer ticks.
+    #[must_use]
+    pub fn cpu_times(mut self, kernel_time: u32, user_time: u32) -> Self {
+        self.cpu_times = Some((kernel_time, user_time));
+        self
+    }
+
+    /// Removes the CPU times: writes a COMPACT record.
+    #[must_use]
+    pub fn compact(mut self) -> Self {
+        self.cpu_times = None;
+        self
+    }
+
+    /// Sets the bytes after the header.
+    #[must_use]
+    pub fn payload(mut self, payload: &'a [u8]) -> Self {
+        self.payload = payload;
+        self
+    }
 }
 
 impl Record for System<'_> {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Guid;
-use crate::constants::{EventFlags, EventProperties, ExtendedType, MessageFlags, PointerSize};
+use crate::constants::{ExtendedType, MessageFlags, PointerSize};
 
 fn hex(record: &impl Record) -> String {
     let mut out = Vec::new();
@@ -14,63 +14,38 @@ const TIMESTAMP: i64 = 0x1122_3344_5566_7788;
 const CLASS: Guid = Guid::new(0x03020100, 0x0504, 0x0706, [8, 9, 10, 11, 12, 13, 14, 15]);
 
 fn full(payload: &[u8]) -> Full<'_> {
-    Full {
-        pointer_size: PointerSize::P8,
-        opcode: 0x21,
-        level: 4,
-        version: 2,
-        thread_id: 0xa0a1,
-        process_id: 0xb0b1,
-        timestamp: TIMESTAMP,
-        class: CLASS,
-        kernel_time: 5,
-        user_time: 6,
-        payload,
-    }
+    Full::new(CLASS, 0x21, TIMESTAMP)
+        .version(2)
+        .level(4)
+        .process(0xb0b1, 0xa0a1)
+        .cpu_times(5, 6)
+        .payload(payload)
 }
 
 #[test]
 fn encode_writes_kernel_records() {
-    let system = System {
-        pointer_size: PointerSize::P4,
-        version: 2,
-        hook: 0x0301,
-        thread_id: 7,
-        process_id: 9,
-        timestamp: TIMESTAMP,
-        cpu_times: Some((0xc, 0xd)),
-        payload: &[0xee],
-    };
+    let system = System::new(0x0301, TIMESTAMP)
+        .pointer_size(PointerSize::P4)
+        .process(9, 7)
+        .cpu_times(0xc, 0xd)
+        .payload(&[0xee]);
     assert_eq!(
         hex(&system),
         "020001c021000103 0700000009000000 8877665544332211 0c0000000d000000 ee".replace(' ', "")
     );
-    let compact = System {
-        pointer_size: PointerSize::P8,
-        hook: 0x0524,
-        cpu_times: None,
-        payload: &[],
-        ..system
-    };
+    let compact = System::new(0x0524, TIMESTAMP).process(9, 7).compact();
     assert_eq!(
         hex(&compact),
         "020004c018002405 0700000009000000 8877665544332211".replace(' ', "")
     );
-    let perf = PerfInfo {
-        pointer_size: PointerSize::P8,
-        version: 2,
-        hook: 0x0f2e,
-        timestamp: TIMESTAMP,
-        pebs_index: Some(3),
-        counters: &[1, 2],
-        payload: &[0xaa, 0xbb],
-    };
+    let perf =
+        PerfInfo::new(0x0f2e, TIMESTAMP).pebs_index(3).counters(&[1, 2]).payload(&[0xaa, 0xbb]);
     assert_eq!(
         hex(&perf),
         "028211c02a002e0f 8877665544332211 0300000000000000 0100000000000000 0200000000000000 aabb"
             .replace(' ', "")
     );
-    assert!(PerfInfo { counters: &[0; 8], ..perf }.encode(&mut Vec::new()).is_err());
+    assert!(perf.counters(&[0; 8]).encode(&mut Vec::new()).is_err());
 }
 
 #[test]
@@ -79,12 +54,8 @@ fn encode_writes_classic_records() {
                 0500000006000000"
         .replace(' ', "");
     assert_eq!(hex(&full(&[1])), format!("310014c0{head}01"));
-    let instance = Instance {
-        full: Full { pointer_size: PointerSize::P4, ..full(&[1, 2]) },
-        instance_id: 0x11,
-        parent_instance_id: 0x22,
-        parent_class: CLASS,
-    };
+    let instance =
+        Instance::new(full(&[1, 2]).pointer_size(PointerSize::P4), 0x11).parent(CLASS, 0x22);
     assert_eq!(
         hex(&instance),
         format!("4a000bc0{head}1100000022000000000102030405060708090a0b0c0d0e0f0102")
@@ -93,31 +64,25 @@ fn encode_writes_classic_records() {
 
 #[test]
 fn message_encodes_the_announced_fields() {
-    let message = Message {
-        marker: MessageMarker::Wpp,
-        number: 10,
-        flags: MessageFlags(0x2b),
-        sequence: 0x51,
-        component_id: 0xc0,
-        guid: CLASS,
-        timestamp: TIMESTAMP,
-        thread_id: 1,
-        process_id: 2,
-        payload: &[0xff],
-    };
+    let message = Message::new(CLASS, 10, TIMESTAMP)
+        .sequence(0x51)
+        .component(0xc0)
+        .process(2, 1)
+        .flags(MessageFlags(0x2b))
+        .payload(&[0xff]);
     assert_eq!(
         hex(&message),
         "2d0000900a002b00 51000000 000102030405060708090a0b0c0d0e0f 8877665544332211 \
          0100000002000000 ff"
             .replace(' ', "")
     );
-    let component = Message { flags: MessageFlags(0x46), marker: MessageMarker::Kind, ..message };
+    let component = message.flags(MessageFlags(0x46)).marker(MessageMarker::Kind);
     assert_eq!(hex(&component), "0d000fc00a004600c0000000ff");
     assert_eq!(component.timestamp(), None);
     for bits in 0..=0xff_u16 {
         let flags = MessageFlags(bits);
         let mut out = Vec::new();
-        Message { flags, ..message }.encode(&mut out).unwrap();
+        message.flags(flags).encode(&mut out).unwrap();
         let fields = [(1, 4), (0x20, 8)].map(|(f, n)| if bits & f != 0 { n } else { 0 });
         let id = if bits & 4 != 0 { 4 } else { usize::from(bits & 2 != 0) * 16 };
         let timestamp = if bits & 0x18 != 0 { 8 } else { 0 };
@@ -128,15 +93,9 @@ fn message_encodes_the_announced_fields() {
 
 #[test]
 fn event_rounds_and_links_extended_items() {
-    let event = Event {
-        pointer_size: PointerSize::P8,
-        flags: EventFlags(0),
-        properties: EventProperties(0),
-        thread_id: 1,
-        process_id: 2,
-        timestamp: TIMESTAMP,
-        provider: CLASS,
-        descriptor: EventDescriptor {
+    let event = Event::new(
+        CLASS,
+        EventDescriptor {
             id: 0x0a0b,
             version: 1,
             channel: 11,
@@ -145,15 +104,15 @@ fn event_rounds_and_links_extended_items() {
             task: 0x0c0d,
             keyword: 0x8000_0000_0000_0001,
         },
-        kernel_time: 3,
-        user_time: 4,
-        activity: Guid::ZERO,
-        extended: &[
-            Extended::ProviderTraits(&[3, 0, 0]),
-            Extended::Stack32 { match_id: 9, addresses: &[0x77] },
-        ],
-        payload: &[0xab],
-    };
+        TIMESTAMP,
+    )
+    .process(2, 1)
+    .cpu_times(3, 4)
+    .extended(&[
+        Extended::ProviderTraits(&[3, 0, 0]),
+        Extended::Stack32 { match_id: 9, addresses: &[0x77] },
+    ])
+    .payload(&[0xab]);
     assert_eq!(
         hex(&event),
         "790013c001000000 0100000002000000 8877665544332211 000102030405060708090a0b0c0d0e0f \
@@ -161,7 +120,7 @@ fn event_rounds_and_links_extended_items() {
          10000c0001000300 0300000000000000 18000500 00000c00 0900000000000000 77000000 00000000 ab"
             .replace(' ', "")
     );
-    let plain = Event { extended: &[], ..event };
+    let plain = event.extended(&[]);
     assert_eq!(hex(&plain).get(8..12), Some("0000"));
 }
 

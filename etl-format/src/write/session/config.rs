@@ -1,6 +1,6 @@
 //! The configuration of a session writer.
 
-use crate::constants::{LogFileMode, PROCESSOR_INDEX_MASK, SYSTEM_TRACE_VERSION};
+use crate::constants::{LogFileMode, PROCESSOR_INDEX_MASK};
 use crate::error::Result;
 use crate::headers::FileHeader;
 use crate::write::BufferCompressor;
@@ -24,6 +24,20 @@ pub enum Style {
 }
 
 /// The configuration of a session.
+///
+/// A [`FileHeader`] becomes the configuration of a session as the kernel runs it.
+///
+/// ```
+/// use etl_format::write::{FileHeader, Session, SessionConfig};
+///
+/// let header = FileHeader { processors: 4, ..FileHeader::new() };
+/// // All buffers are flushed once a second of the 10 MHz clock.
+/// let mut config = SessionConfig::new(header);
+/// config.flush_ticks = 10_000_000;
+/// let session = Session::in_memory(config)?;
+/// assert_eq!(session.summary().files, 1);
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct SessionConfig {
     /// The header event while the session runs. Its mode, sizes and processors apply to the
@@ -42,6 +56,12 @@ pub struct SessionConfig {
     pub compressor: Option<BufferCompressor>,
     /// Records after the header event in buffer 0, each aligned.
     extras: Vec<u8>,
+}
+
+impl From<FileHeader> for SessionConfig {
+    fn from(header: FileHeader) -> Self {
+        SessionConfig::new(header)
+    }
 }
 
 impl SessionConfig {
@@ -68,17 +88,12 @@ impl SessionConfig {
     /// # Errors
     /// As [`Record::encode`].
     pub fn add_header_group(&mut self, hook: u16, payload: &[u8]) -> Result<()> {
-        let FileHeader { pointer_size, thread_id, process_id, timestamp, .. } = self.header;
-        self.add_header_record(&System {
-            pointer_size,
-            version: SYSTEM_TRACE_VERSION.into(),
-            hook,
-            thread_id,
-            process_id,
-            timestamp,
-            cpu_times: Some((0, 0)),
-            payload,
-        })
+        let header = &self.header;
+        let record = System::new(hook, header.timestamp)
+            .pointer_size(header.pointer_size)
+            .process(header.process_id, header.thread_id)
+            .payload(payload);
+        self.add_header_record(&record)
     }
 
     pub(super) fn extras(&self) -> &[u8] {

@@ -10,12 +10,14 @@ pub use config::{SessionConfig, Style};
 
 use core::fmt;
 use std::collections::VecDeque;
+use std::fs::File;
+use std::path::Path;
 
 use crate::constants::{BUFFER_HEADER_SIZE, BufferFlags, LogFileMode};
 use crate::error::Result;
 use crate::headers::BufferHeader;
 
-use super::output::Output;
+use super::output::{Output, TraceFile};
 use super::packing::Packing;
 use super::put::{align, unwritable};
 use super::record::Record;
@@ -68,6 +70,20 @@ pub struct SessionSummary {
 /// is marked, and those that other threads compress ([`super::BufferCompressor::with_threads`]).
 ///
 /// Records of a processor are to be given in time order; nothing is sorted here.
+///
+/// ```
+/// use etl_format::constants::hook;
+/// use etl_format::write::record::PerfInfo;
+/// use etl_format::write::{FileHeader, Session};
+///
+/// let mut session = Session::in_memory(FileHeader { processors: 2, ..FileHeader::new() })?;
+/// session.write(0, &PerfInfo::new(hook::SAMPLE, 2_000).payload(&[0; 16]))?;
+/// session.lose_events(1, 3)?;
+/// let (bytes, summary) = session.close(None)?;
+/// assert_eq!((summary.events_written, summary.events_lost), (1, 3));
+/// assert_eq!(bytes.len(), 2 * 0x1_0000, "two buffers of 64 KiB");
+/// # Ok::<(), etl_format::Error>(())
+/// ```
 pub struct Session<O: Output> {
     config: SessionConfig,
     output: O,
@@ -113,6 +129,39 @@ pub struct Resume {
     pub last_flush: i64,
 }
 
+impl Session<Vec<u8>> {
+    /// Begins a trace in memory, which [`Session::finish`] returns.
+    ///
+    /// # Errors
+    /// As [`Session::create`].
+    pub fn in_memory(config: impl Into<SessionConfig>) -> Result<Self> {
+        Session::create(Vec::new(), config)
+    }
+}
+
+impl Session<TraceFile<File>> {
+    /// Begins a trace in a new file, or overwrites an existing file.
+    ///
+    /// ```
+    /// use etl_format::read::{Options, Trace};
+    /// use etl_format::write::{FileHeader, Session};
+    ///
+    /// let path = std::env::temp_dir().join(format!("etl-format-{}.etl", std::process::id()));
+    /// Session::create_file(&path, FileHeader::new())?.finish()?;
+    /// let trace = Trace::open_path(&path, &Options::default())?;
+    /// assert!(trace.header().is_closed());
+    /// # drop(trace);
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), etl_format::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Session::create`], and when the file cannot be created.
+    pub fn create_file(path: impl AsRef<Path>, config: impl Into<SessionConfig>) -> Result<Self> {
+        Session::create(TraceFile::new(File::create(path)?), config)
+    }
+}
+
 impl<O: Output> Session<O> {
     /// Begins a trace: writes buffer 0 with the header as it is in `config`.
     ///
@@ -120,8 +169,8 @@ impl<O: Output> Session<O> {
     /// [`crate::ErrorKind::Unwritable`] when the settings are not possible together (a buffer size
     /// that is no multiple of 1 KB, a circular file without a maximum, ...), and errors of the
     /// output.
-    pub fn create(output: O, config: SessionConfig) -> Result<Self> {
-        Self::start(output, config, None)
+    pub fn create(output: O, config: impl Into<SessionConfig>) -> Result<Self> {
+        Self::start(output, config.into(), None)
     }
 
     /// Continues an existing file: buffers are appended, and closing the session writes the header
@@ -432,6 +481,16 @@ impl<O: Output> Session<O> {
     #[must_use]
     pub fn is_compressed(&self) -> bool {
         self.packing.is_some()
+    }
+
+    /// Ends the session at the time of its latest record or flush, and returns the output. See
+    /// [`Session::close`] for another end time, or for what was written and lost.
+    ///
+    /// # Errors
+    /// Errors of the output.
+    pub fn finish(self) -> Result<O> {
+        let (output, _) = self.close(None)?;
+        Ok(output)
     }
 
     /// Ends the session: writes what is left, marks the last buffer, and completes the header.

@@ -73,7 +73,7 @@ fn choose(names: &[String], wanted: Option<&str>) -> Result<usize, Error> {
         files.filter(|(_, n)| !n.is_empty() && !n.ends_with('/') && !n.starts_with("__MACOSX/"))
     };
     let is_trace = |name: &str| name.to_ascii_lowercase().ends_with(".etl");
-    let last = |name: &str| name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
+    let last = |name: &str| etl_format::file_name(name).to_owned();
     let found: Vec<_> = match wanted {
         Some(wanted) => {
             if let Some((at, _)) = files().find(|(_, name)| *name == wanted) {

@@ -7,7 +7,10 @@
 
 use crate::Error;
 use crate::decode::ansi_text;
-use crate::model::{Count, EventSchema, Field, Identity, InType, Length, SchemaSource, Text};
+use crate::model::{
+    Count, EventSchema, Field, Identity, InType, Length, Named, SchemaSource, Text,
+};
+use crate::sources::provider_guid;
 use etl_format::Guid;
 use etl_format::cursor::Cursor;
 
@@ -29,14 +32,50 @@ const CONSTANT: u8 = 0x20;
 const VARIABLE: u8 = 0x40;
 const CUSTOM: u8 = 0x60;
 
+impl EventSchema {
+    /// A schema of a TraceLogging event: the names of provider and event, and the fields. The GUID
+    /// of the provider follows from its name ([`provider_guid`](crate::sources::provider_guid)),
+    /// and the level is 5 (verbose), as for events whose code states none.
+    #[must_use]
+    pub fn tracelogging(
+        provider_name: impl Into<Text>,
+        name: impl Into<Text>,
+        fields: Vec<Field>,
+    ) -> Self {
+        let provider_name = provider_name.into();
+        let provider = provider_guid(&provider_name);
+        EventSchema {
+            provider_name,
+            name: name.into(),
+            level: Named::new(5, ""),
+            fields,
+            ..EventSchema::new(provider, Identity::SelfDescribing, SchemaSource::TraceLogging)
+        }
+    }
+}
+
 /// The schema in an `EVENT_SCHEMA_TL` item (its data, without the item's header), and the provider
 /// that its record names.
 ///
 /// A type that is not known takes the rest of the payload as bytes, and the fields after it are
 /// left out: where they start cannot be known.
 ///
+/// ```
+/// use etl_format::Guid;
+/// use etl_schema::sources::tracelogging;
+/// use etl_schema::{EventSchema, Field, Identity, InType, SchemaSource};
+///
+/// let source = SchemaSource::TraceLogging;
+/// let mut schema = EventSchema::new(Guid::ZERO, Identity::SelfDescribing, source);
+/// schema.name = "Started".into();
+/// schema.fields = vec![Field::new("Count", InType::UInt32)];
+/// let metadata = tracelogging::build(&schema)?;
+/// assert_eq!(tracelogging::parse(Guid::ZERO, &metadata)?, schema);
+/// # Ok::<(), etl_schema::Error>(())
+/// ```
+///
 /// # Errors
-/// When the metadata is cut or contradicts itself.
+/// If the metadata is cut or contradicts itself.
 pub fn parse(provider: Guid, metadata: &[u8]) -> Result<EventSchema, Error> {
     let mut c = Cursor::new(metadata);
     let size = c.u16().ok_or_else(|| truncated(&c, "its size"))?;

@@ -25,8 +25,8 @@ struct Found {
 fn record(script: &str) -> BTreeMap<String, Vec<Found>> {
     let scenario = Script::new("overview", script).parse().unwrap_or_else(|e| panic!("{e:#?}"));
     let files = Simulation::new(&scenario).run_in_memory().unwrap();
-    let traces = files.into_iter().filter(|(name, _)| name.ends_with(".etl"));
-    traces.map(|(name, bytes)| (name, events(&bytes))).collect()
+    let traces = files.into_iter().filter(|file| file.name.ends_with(".etl"));
+    traces.map(|file| (file.name, events(&file.bytes))).collect()
 }
 
 fn events(bytes: &[u8]) -> Vec<Found> {

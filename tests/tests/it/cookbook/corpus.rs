@@ -1,12 +1,9 @@
 use etl_format::read::{Options, Order, Trace};
 use etl_schema::providers::CLR_RUNDOWN;
 use etl_schema::store::SchemaStore;
-use etl_synth::model::{
-    Action, AppDomainPlan, AssemblyPlan, ClrPlan, CodeKind, MethodPlan, ModuleKind, ModulePlan,
-    ProcessPlan, Request, Scenario, SessionPlan, Sku,
-};
+use etl_synth::model::{CodeKind, MethodPlan, ProcessPlan, Scenario, SessionPlan};
 use etl_synth::truth::InMemoryTruth;
-use etl_synth::{MemoryFileSystem, SECOND};
+use etl_synth::{SECOND, Simulation};
 
 /// The decoder under test: names of the events that the tables know, in time order.
 fn names(trace: &[u8]) -> Vec<String> {
@@ -23,12 +20,11 @@ fn names(trace: &[u8]) -> Vec<String> {
 
 /// A decoder must find exactly the events that the truth lists as recorded.
 fn check_decoder(scenario: &Scenario) {
-    let (mut files, mut truth) = (MemoryFileSystem::default(), InMemoryTruth::default());
-    etl_synth::Simulation::new(scenario).observer(&mut truth).run(&mut files).unwrap();
-    let (file, bytes) = files.into_files().remove(0);
+    let mut truth = InMemoryTruth::default();
+    let files = Simulation::new(scenario).observer(&mut truth).run_in_memory().unwrap();
     let recorded: Vec<&str> = truth.recorded(0).map(|event| event.name.as_str()).collect();
-    assert!(!recorded.is_empty(), "{file} has events");
-    assert_eq!(names(&bytes), recorded, "{file}");
+    assert!(!recorded.is_empty(), "{} has events", files[0].name);
+    assert_eq!(names(&files[0].bytes), recorded, "{}", files[0].name);
 }
 
 #[test]
@@ -46,16 +42,11 @@ fn decoder_finds_events_of_every_script() {
 #[test]
 fn decoder_finds_modules_of_any_size() {
     for methods in [0, 1, 100, 5_000] {
-        let module = ModulePlan::new("C:\\Shop\\Shop.dll", ModuleKind::Il)
-            .with_methods(MethodPlan::many(methods, CodeKind::Jitted));
-        let assembly = AssemblyPlan::new("Shop").with_module(module);
-        let clr = ClrPlan::new(Sku::Core, [8, 0, 0, 0])
-            .with_domain(AppDomainPlan::new("clrhost").with_assembly(assembly));
         let mut scenario = Scenario::new(format!("{methods} methods"));
-        scenario.process(ProcessPlan::new("Shop.exe").with_clr(clr));
+        let methods = MethodPlan::many(methods, CodeKind::Jitted);
+        scenario.process(ProcessPlan::managed("Shop.exe", methods));
         let session = SessionPlan::new("rundown", "rundown.etl").with(CLR_RUNDOWN, 0x138, 5);
-        scenario.at(SECOND, Action::Start(Box::new(session)));
-        scenario.at(30 * SECOND, Action::Session("rundown".into(), Request::Stop));
+        scenario.start(SECOND, session).stop(30 * SECOND, "rundown");
         check_decoder(&scenario);
     }
 }

@@ -33,8 +33,7 @@ fn methods(trace: &[u8]) -> etl_format::Result<Vec<String>> {
 fn trace() -> Vec<u8> {
     let script = std::fs::read_to_string("cases/attach.kdl").unwrap();
     let scenario = etl_synth::Script::new("attach", &script).parse().unwrap();
-    let (_name, bytes) = etl_synth::Simulation::new(&scenario).run_in_memory().unwrap().remove(0);
-    bytes
+    etl_synth::Simulation::new(&scenario).run_in_memory().unwrap().remove(0).bytes
 }
 
 #[test]

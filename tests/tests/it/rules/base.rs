@@ -46,7 +46,8 @@ at "5.5s" { stop "clr" }
 /// The files of a script, by name.
 pub fn files_of(name: &str, script: &str) -> BTreeMap<String, Vec<u8>> {
     let scenario = Script::new(name, script).parse().unwrap_or_else(|e| panic!("{:#?}", e));
-    etl_synth::Simulation::new(&scenario).run_in_memory().unwrap().into_iter().collect()
+    let files = etl_synth::Simulation::new(&scenario).run_in_memory().unwrap();
+    files.into_iter().map(|file| (file.name, file.bytes)).collect()
 }
 
 fn files(script: &str) -> Vec<Vec<u8>> {

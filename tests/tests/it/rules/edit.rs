@@ -1,11 +1,9 @@
 //! A trace as a list of records that can be changed and written again.
 
-use std::io::Cursor;
-
 use etl_format::cursor::Bytes;
 use etl_format::read::{Options, Order, Trace};
+use etl_format::write::Session;
 use etl_format::write::record::Raw;
-use etl_format::write::{File, Session, SessionConfig};
 use etl_schema::store::SchemaStore;
 
 /// Bytes before the payload of an event without extended items.
@@ -101,14 +99,13 @@ pub fn write(file: &[u8], records: &[Rec]) -> Vec<u8> {
     let trace = Trace::open(file, &Options::default()).unwrap();
     let header = trace.header().clone();
     let end = header.end_time;
-    let medium = File::new(Cursor::new(Vec::new()));
-    let mut session = Session::create(medium, SessionConfig::new(header)).unwrap();
+    let mut session = Session::in_memory(header).unwrap();
     for record in records {
         let size = usize::from(record.size());
         let raw = Raw { bytes: &record.bytes[..size], timestamp: Some(record.timestamp()) };
         session.write(record.processor, &raw).unwrap();
     }
-    session.close(Some(end)).unwrap().0.into_inner().into_inner()
+    session.close(Some(end)).unwrap().0
 }
 
 impl Rec {

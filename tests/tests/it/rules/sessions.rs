@@ -1,13 +1,10 @@
 //! Recordings whose sessions miss what they should list, ask again, or ask for the state of a CLR.
 
-use std::io::Cursor;
-
 use etl_format::Ticks;
-use etl_format::constants::PointerSize;
 use etl_format::read::{Options, Trace};
 use etl_format::rewrite::merge::Merger;
 use etl_format::write::record::Full;
-use etl_format::write::{File, FileHeader, Session, SessionConfig};
+use etl_format::write::{FileHeader, Session};
 use etl_synth::Script;
 use etl_verify::{Enabled, Outcome, Severity, Truth, Verdict, Verifier};
 
@@ -309,26 +306,16 @@ fn record_about_a_loss_is_a_loss_at_its_time() {
     for (opcode, rule) in
         [(32, "file.events-lost"), (33, "file.buffers-lost"), (34, "file.buffers-lost")]
     {
-        let record = |timestamp| Full {
-            pointer_size: PointerSize::P8,
-            opcode,
-            level: 0,
-            version: 0,
-            thread_id: 8,
-            process_id: 4,
-            timestamp,
-            // As wmicore.mof has it.
-            class: "6a399ae0-4bc6-4de9-870b-3657f8947e7e".parse().unwrap(),
-            kernel_time: 0,
-            user_time: 0,
-            payload: &[],
+        let record = |timestamp| {
+            // The class is as in wmicore.mof.
+            Full::new("6a399ae0-4bc6-4de9-870b-3657f8947e7e".parse().unwrap(), opcode, timestamp)
+                .process(4, 8)
         };
         let header = FileHeader { timestamp: 1_000, perf_freq: 10_000_000, ..FileHeader::new() };
-        let file = File::new(Cursor::new(Vec::new()));
-        let mut session = Session::create(file, SessionConfig::new(header)).unwrap();
+        let mut session = Session::in_memory(header).unwrap();
         session.write(0, &record(2_000)).unwrap();
         session.write(0, &record(3_000)).unwrap();
-        let file = session.close(None).unwrap().0.into_inner().into_inner();
+        let file = session.finish().unwrap();
         let report = judge(&[file], Verifier::new());
         let found: Vec<_> = report.findings.iter().filter(|f| f.rule == rule).collect();
         let [found] = found[..] else { panic!("{}", report.text()) };
@@ -451,9 +438,7 @@ fn part_that_is_missing_between_others_is_lost() {
 
     let lost = |parts: Vec<Vec<u8>>| {
         let inputs: Vec<_> = parts.iter().map(Vec::as_slice).collect();
-        let output = File::new(Cursor::new(Vec::new()));
-        let (output, _) = Merger::new().run(inputs, output).unwrap();
-        let merged = output.into_inner().into_inner();
+        let (merged, _) = Merger::new().run(inputs, Vec::new()).unwrap();
         let trace = Trace::open(merged.as_slice(), &Options::default()).unwrap();
         trace.header().buffers_lost
     };

@@ -58,8 +58,8 @@ fn generated_traces_are_similar_to_the_real_ones() {
         let script = Script::new(scenario, &text);
         let parsed = script.parse().unwrap_or_else(|errors| panic!("{errors:#?}"));
         let files = etl_synth::Simulation::new(&parsed).run_in_memory().unwrap();
-        let (_, bytes) = files.iter().find(|(name, _)| name == file).unwrap();
-        let found = figures(bytes);
+        let simulated = files.iter().find(|simulated| simulated.name == *file).unwrap();
+        let found = figures(&simulated.bytes);
         let name = real.rsplit('/').next().unwrap();
         write!(
             page,

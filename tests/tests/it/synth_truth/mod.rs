@@ -434,7 +434,7 @@ fn lost_events_are_counted_in_header_and_truth() {
     let report = &truth.sessions[0];
     assert!(report.events_lost > 100, "{report:?}");
     assert!(report.events_recorded > 50, "{report:?}");
-    let bytes = &files.into_files()[0].1;
+    let bytes = &files.into_files()[0].bytes;
     let trace = Trace::open(&bytes[..], &Options::default()).unwrap();
     assert_eq!(u64::from(trace.header().events_lost), report.events_lost);
     let seen = trace.header().start_time;

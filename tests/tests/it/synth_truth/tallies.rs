@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use etl_format::Guid;
 use etl_schema::encode::OwnedValue;
 use etl_synth::truth::{KnownEvent, SessionReport};
-use etl_verify::{Coverage, Tally, Verifier};
+use etl_verify::{Coverage, CoverageRow, Tally, Verifier};
 
 use super::symbols::{everything, lives, owner};
 use crate::simulated::{Simulated, corpus};
@@ -226,7 +226,10 @@ fn expected(made: &Simulated, file: &str, late: &mut u64) -> Table {
 fn reported(of: impl Iterator<Item = (u32, Coverage)>) -> Table {
     let mut table = Table::new();
     for (pid, coverage) in of {
-        for (name, row) in coverage.rows().into_iter().filter(|(_, row)| row.stacks > 0) {
+        for CoverageRow { origin: name, tally: row, .. } in coverage.rows() {
+            if row.stacks == 0 {
+                continue;
+            }
             let origin = ORIGINS.into_iter().find(|o| *o == name).expect("an origin of the report");
             let (sums, more) = (table.entry((pid, origin)).or_default(), Sums::from(row));
             *sums = sum(*sums, more);

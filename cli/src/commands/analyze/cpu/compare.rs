@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use etl_analysis::profile::{Profile, ProfileOptions, SampleCollector, Weight};
+use etl_analysis::profile::{Profile, ProfileOptions, Weight};
 
-use super::{Args, GroupBy, describe, profile_options, time};
+use super::{Args, GroupBy, describe, profile, time};
 use crate::Outcome;
 use crate::commands::analyze::report;
 use crate::error::Failure;
@@ -46,15 +46,9 @@ pub(super) fn run(args: &Args, before: &Path) -> Result<Outcome, Failure> {
     }
     let recording = &args.report.recording;
     let options = ProfileOptions::new().idle(args.idle);
-    let observer = |range| SampleCollector::new().within(range);
-    let files = [PathBuf::from(before)];
-    let (earlier, names) = args.symbols.collect_files(recording, &files, observer)?;
-    let selected = names.apply(profile_options(recording, &earlier, options.clone()));
-    let profile_before = earlier.observer.profile(&earlier.machine, &selected);
-    let (later, names) = args.symbols.collect(recording, observer)?;
-    let selected = names.apply(profile_options(recording, &later, options));
-    let profile_after = later.observer.profile(&later.machine, &selected);
-    let profiles = [&profile_before, &profile_after];
+    let earlier = profile(args, &[PathBuf::from(before)], options.clone())?;
+    let later = profile(args, &recording.files, options)?;
+    let profiles = [&earlier.profile, &later.profile];
 
     let mut rows = Rows::new();
     for (at, profile) in profiles.into_iter().enumerate() {
@@ -69,12 +63,12 @@ pub(super) fn run(args: &Args, before: &Path) -> Result<Outcome, Failure> {
             }
         }
     }
-    let mut report = report("cpu", &later);
-    describe(&mut report, &profile_after, &later);
+    let mut report = report("cpu", &later.analyzed);
+    describe(&mut report, &later.profile, &later.analyzed);
     facts(&mut report, before, profiles, args.normalize);
     let base = if args.normalize { now } else { all };
     report.tables.push(table(rows, [base, now], profiles, args.group_by));
-    args.report.print(&report, earlier.outcome.max(later.outcome))
+    args.report.print(&report, earlier.analyzed.outcome.max(later.analyzed.outcome))
 }
 
 fn facts(report: &mut TableReport, before: &Path, profiles: [&Profile; 2], normalized: bool) {

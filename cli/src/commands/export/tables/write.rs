@@ -280,7 +280,7 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
     let events = Conditions::new(&args.event, &[], &[])
         .map_err(|error| Failure::new("--event", error.to_string()))?;
     let limits = input.limits();
-    let options = Options::new(name.rsplit(['/', '\\']).next().unwrap_or_default())
+    let options = Options::new(etl_format::file_name(&name))
         .columns(&args.columns)
         .filter(selected)
         .events(events)

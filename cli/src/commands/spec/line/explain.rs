@@ -353,7 +353,7 @@ fn provider(spec: &ProviderSpec, with_events: bool) -> Printed {
         "match_all": spec.all,
         "level": spec.level,
         "properties": spec.properties.0,
-        "property_names": spec.properties.names().0,
+        "property_names": spec.properties.names(),
         "ids": ids(&spec.ids),
         "stack_ids": ids(&spec.stack_ids),
         "processes": spec.scope.processes,

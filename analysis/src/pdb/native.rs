@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,24 +9,15 @@ use elsa::sync::FrozenMap;
 use pdb_addr2line::pdb::{FallibleIterator, Module, ModuleInfo, PDB};
 use pdb_addr2line::{Context, ModuleProvider, TypeFormatter, TypeFormatterFlags};
 
-use crate::error::{Error, Result};
-use crate::source::BoundedFile;
-use crate::validate::Records;
+use super::error::{Error, Reason, Result};
+use super::guard::guarded;
+use super::source::BoundedFile;
+use super::texts::Texts;
+use super::validate::Records;
+use crate::symbols::{Function, FunctionOffset, SourceLine};
 
 /// Longer decorated names are kept as they are.
 const MAX_DECORATED: usize = 2048;
-
-/// A function at an address, and the source line there.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct Function {
-    /// Name with its namespaces and classes, without arguments.
-    pub name: Arc<str>,
-    /// Path of the source file as the compiler knew it.
-    pub file: Option<Arc<str>>,
-    /// Line in the source file, from 1.
-    pub line: Option<u32>,
-}
 
 /// The functions at offsets in an image, from its Windows PDB. Each offset has a list: the function
 /// itself, then the one that was inlined there, and so on; an empty one where no function is.
@@ -74,13 +64,12 @@ impl FunctionTable {
         })
     }
 
-    /// The name of the function at an offset in the image, and the offset in the function; `None`
-    /// where no function is.
+    /// The function at an offset in the image; `None` if there is no function.
     #[must_use]
-    pub fn at(&self, offset: u32) -> Option<(&Arc<str>, u32)> {
+    pub fn at(&self, offset: u32) -> Option<FunctionOffset> {
         let after = self.0.partition_point(|range| range.start <= offset);
         let range = self.0.get(after.checked_sub(1)?).filter(|range| offset < range.end)?;
-        Some((&range.name, offset - range.start))
+        Some(FunctionOffset { name: Arc::clone(&range.name), offset: offset - range.start })
     }
 }
 
@@ -88,17 +77,8 @@ impl FunctionTable {
 fn with_context<T>(path: &Path, read: impl FnOnce(&Context<'_, '_>) -> T) -> Result<T> {
     guarded(path, || {
         let file = File::open(path).and_then(BoundedFile::new);
-        let file = file.map_err(|error| Error::new(path, error.to_string()))?;
-        open(file, read).map_err(|error| Error::new(path, error))
-    })
-}
-
-/// Calls a reader of a file. The readers of PDBs are known to panic where lengths in a file
-/// contradict each other; that is an error of the file as any other is.
-pub(crate) fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
-    // What the reader had is dropped.
-    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
-        Err(Error::new(path, "the PDB is damaged: its parts contradict each other"))
+        let file = file.map_err(|error| Error::io(path, error))?;
+        open(file, read).map_err(|reason| Error::new(path, reason))
     })
 }
 
@@ -136,20 +116,19 @@ impl<'s> ModuleProvider<'s> for Modules<'s> {
     }
 }
 
-fn open<T>(file: BoundedFile, read: impl FnOnce(&Context<'_, '_>) -> T) -> Result<T, String> {
-    let text = |error: pdb_addr2line::pdb::Error| error.to_string();
-    let mut pdb = PDB::open(file).map_err(text)?;
-    let symbols = pdb.global_symbols().map_err(text)?;
-    let debug = pdb.debug_information().map_err(text)?;
-    let types = pdb.type_information().map_err(text)?;
-    let ids = pdb.id_information().map_err(text)?;
-    let map = pdb.address_map().map_err(text)?;
+fn open<T>(file: BoundedFile, read: impl FnOnce(&Context<'_, '_>) -> T) -> Result<T, Reason> {
+    let mut pdb = PDB::open(file).map_err(Reason::malformed)?;
+    let symbols = pdb.global_symbols().map_err(Reason::malformed)?;
+    let debug = pdb.debug_information().map_err(Reason::malformed)?;
+    let types = pdb.type_information().map_err(Reason::malformed)?;
+    let ids = pdb.id_information().map_err(Reason::malformed)?;
+    let map = pdb.address_map().map_err(Reason::malformed)?;
     let strings = pdb.string_table().ok();
-    let sections = pdb.sections().map_err(text)?.unwrap_or_default();
-    let Some(records) = Records::new(&types, &ids).map_err(text)? else {
-        return Err("the PDB is damaged: it states more types than it has".to_owned());
+    let sections = pdb.sections().map_err(Reason::malformed)?.unwrap_or_default();
+    let Some(records) = Records::new(&types, &ids).map_err(Reason::malformed)? else {
+        return Err(Reason::MissingTypes);
     };
-    let list = debug.modules().and_then(|modules| modules.collect()).map_err(text)?;
+    let list = debug.modules().and_then(|modules| modules.collect()).map_err(Reason::malformed)?;
     let modules = Modules {
         pdb: Mutex::new(pdb),
         infos: FrozenMap::new(),
@@ -170,7 +149,7 @@ fn open<T>(file: BoundedFile, read: impl FnOnce(&Context<'_, '_>) -> T) -> Resul
         strings.as_ref(),
         flags,
     )
-    .map_err(text)?;
+    .map_err(Reason::malformed)?;
     let context = Context::new_from_parts(
         &modules,
         &sections,
@@ -180,7 +159,7 @@ fn open<T>(file: BoundedFile, read: impl FnOnce(&Context<'_, '_>) -> T) -> Resul
         &debug,
         formatter.into(),
     )
-    .map_err(|error| error.to_string())?;
+    .map_err(Reason::malformed)?;
     Ok(read(&context))
 }
 
@@ -189,37 +168,24 @@ fn look_up(context: &Context<'_, '_>, offsets: &[u32]) -> Vec<Vec<Function>> {
     let mut out = Vec::with_capacity(offsets.len());
     for &offset in offsets {
         // What is wrong with one function says nothing about the others.
-        let frames = context.find_frames(offset).ok().flatten().map(|found| found.frames);
-        let frames = frames.unwrap_or_default().into_iter().rev();
-        out.push(
-            frames
-                .filter_map(|frame| {
-                    // Code without a name says nothing.
-                    let name = texts.get(&undecorated(frame.function?));
-                    let file =
-                        frame.file.filter(|file| !file.is_empty()).map(|file| texts.get(&file));
-                    let line = frame.line.filter(|&line| file.is_some() && line > 0);
-                    Some(Function { name, file, line })
-                })
-                .collect(),
-        );
+        let found = context.find_frames(offset).ok().flatten();
+        let frames = found.map(|found| found.frames).unwrap_or_default();
+        let mut functions = Vec::with_capacity(frames.len());
+        for frame in frames.into_iter().rev() {
+            // Code without a name says nothing.
+            let Some(name) = frame.function else { continue };
+            let name = texts.get(&undecorated(name));
+            let source = match (frame.file, frame.line) {
+                (Some(file), Some(line)) if !file.is_empty() && line > 0 => {
+                    Some(SourceLine { file: texts.get(&file), line })
+                }
+                _ => None,
+            };
+            functions.push(Function { name, source });
+        }
+        out.push(functions);
     }
     out
-}
-
-/// Texts, each kept once.
-#[derive(Debug, Default)]
-struct Texts(HashSet<Arc<str>>);
-
-impl Texts {
-    fn get(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.0.get(text) {
-            return Arc::clone(known);
-        }
-        let text: Arc<str> = text.into();
-        self.0.insert(Arc::clone(&text));
-        text
-    }
 }
 
 /// The name of a function as its source has it: `?add@Cart@@QEAAXXZ` is `Cart::add`.

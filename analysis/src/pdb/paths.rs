@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use etl_format::Guid;
 use pdb_addr2line::pdb::PDB;
 use symbolic_ppdb::PortablePdb;
 
-use crate::error::{Error, Result};
-use crate::id::PdbId;
-use crate::native::guarded;
-use crate::portable;
-use crate::source::BoundedFile;
+use super::error::{Error, Reason, Result};
+use super::guard::guarded;
+use super::id::PdbId;
+use super::portable;
+use super::source::BoundedFile;
 
 /// How many directories below the given ones are searched.
 const MAX_DEPTH: usize = 8;
@@ -81,10 +81,7 @@ impl SymbolPaths {
         for path in paths {
             for path in parts(path) {
                 let about = fs::metadata(&path);
-                let about = about.map_err(|error| match error.kind() {
-                    ErrorKind::NotFound => Error::new(&path, "there is no such file or directory"),
-                    _ => Error::new(&path, error.to_string()),
-                })?;
+                let about = about.map_err(|error| Error::io(&path, error))?;
                 if about.is_dir() {
                     found.walk(&path, MAX_DEPTH, &mut left)?;
                 } else {
@@ -103,13 +100,12 @@ impl SymbolPaths {
 
     /// Lists the files of a directory, in the order of their names.
     fn walk(&mut self, directory: &Path, depth: usize, left: &mut usize) -> Result<()> {
-        let failed = |error: std::io::Error| Error::new(directory, error.to_string());
+        let failed = |error| Error::io(directory, error);
         let mut below = Vec::new();
         for entry in fs::read_dir(directory).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            *left = left.checked_sub(1).ok_or_else(|| {
-                Error::new(directory, "too many files: name a directory with fewer of them")
-            })?;
+            let after = left.checked_sub(1);
+            *left = after.ok_or_else(|| Error::new(directory, Reason::TooManyFiles))?;
             // A link to a directory may lead back.
             let kind = entry.file_type().map_err(failed)?;
             below.push((entry.path(), kind.is_dir()));
@@ -188,46 +184,51 @@ fn is_pdb(path: &Path) -> bool {
     read.is_ok() && (begin.starts_with(PORTABLE_MAGIC) || begin == WINDOWS_MAGIC)
 }
 
-/// Whether a file is a PDB.
+/// The kind of a file that is this PDB.
 fn check(path: &Path, id: &PdbId) -> Result<PdbKind> {
-    let failed = |error: std::io::Error| Error::new(path, error.to_string());
+    let failed = |error| Error::io(path, error);
     let mut magic = Vec::new();
     File::open(path).map_err(failed)?.take(4).read_to_end(&mut magic).map_err(failed)?;
     if magic == PORTABLE_MAGIC {
         let guid = guarded(path, || portable_guid(path))?;
-        return match guid == id.guid() {
-            true => Ok(PdbKind::Portable),
-            false => Err(other(path, &guid.to_string(), id)),
-        };
+        if guid == id.guid() {
+            return Ok(PdbKind::Portable);
+        }
+        return Err(other(path, guid.to_string(), id));
     }
-    let (guid, age) = guarded(path, || windows_identity(path))?;
-    if (guid, age) == (id.guid(), id.age()) {
+    let file = guarded(path, || windows_identity(path))?;
+    if file.guid == id.guid() && file.age == id.age() {
         return Ok(PdbKind::Windows);
     }
-    Err(other(path, &format!("{guid} age {age}"), id))
+    Err(other(path, format!("{} age {}", file.guid, file.age), id))
 }
 
-fn other(path: &Path, has: &str, id: &PdbId) -> Error {
-    let reason = format!("it is {has}; the recording needs {} age {}", id.guid(), id.age());
-    Error::new(path, reason)
+fn other(path: &Path, found: String, id: &PdbId) -> Error {
+    Error::new(path, Reason::OtherPdb { found, guid: id.guid(), age: id.age() })
 }
 
 fn portable_guid(path: &Path) -> Result<Guid> {
     let bytes = portable::bytes(path)?;
-    let pdb = PortablePdb::parse(&bytes).map_err(|error| Error::new(path, error.to_string()))?;
-    let id = pdb.pdb_id().ok_or_else(|| Error::new(path, "the portable PDB has no identity"))?;
+    let failed = |error| Error::new(path, Reason::malformed(error));
+    let pdb = PortablePdb::parse(&bytes).map_err(failed)?;
+    let id = pdb.pdb_id().ok_or_else(|| Error::new(path, Reason::NoIdentity))?;
     Ok(Guid::from_bytes(id.uuid().to_bytes_le()))
 }
 
-fn windows_identity(path: &Path) -> Result<(Guid, u32)> {
-    let failed = |error: pdb_addr2line::pdb::Error| Error::new(path, error.to_string());
+/// The identity of a Windows PDB.
+struct Identity {
+    guid: Guid,
+    age: u32,
+}
+
+fn windows_identity(path: &Path) -> Result<Identity> {
+    let failed = |error| Error::new(path, Reason::malformed(error));
     let file = File::open(path).and_then(BoundedFile::new);
-    let mut pdb = PDB::open(file.map_err(|error| Error::new(path, error.to_string()))?);
-    let pdb = pdb.as_mut().map_err(|error| Error::new(path, error.to_string()))?;
+    let mut pdb = PDB::open(file.map_err(|error| Error::io(path, error))?).map_err(failed)?;
     let about = pdb.pdb_information().map_err(failed)?;
-    // Tools that change a PDB later count the first age up; the image has the second.
+    // Tools that change a PDB later increment the first age; the image has the second.
     let age = pdb.debug_information().ok().and_then(|debug| debug.age()).unwrap_or(about.age);
-    Ok((Guid::from_bytes(about.guid.to_bytes_le()), age))
+    Ok(Identity { guid: Guid::from_bytes(about.guid.to_bytes_le()), age })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use etl_format::Guid;
+use etl_format::{Guid, file_name};
 
 /// Identity of a PDB, as the image that belongs to it states it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -10,11 +10,6 @@ pub struct PdbId {
     name: String,
     guid: Guid,
     age: u32,
-}
-
-/// The file name of a Windows or Unix path.
-fn file_name(path: &str) -> &str {
-    path.rsplit(['\\', '/']).next().unwrap_or_default()
 }
 
 /// Hexadecimal digits of a GUID, without dashes.
