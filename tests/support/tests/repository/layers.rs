@@ -18,7 +18,7 @@ const CRATES: &[(u8, &str, &str, &[&str])] = &[
     (5, "etl-verify", "verify", &[]),
     (5, "etl-tools", "tools", &[]),
     (5, "etl-export", "export", &[]),
-    (6, "etl-arrow", "arrow", &[]),
+    (6, "etl-tables", "tables", &[]),
     (7, "etlkit", "cli", &[]),
 ];
 
@@ -28,7 +28,7 @@ const NEVER: &[(&str, &str)] = &[
     ("etl-verify", "etl-synth"),
     ("etl-tools", "etl-synth"),
     ("etl-export", "etl-synth"),
-    ("etl-arrow", "etl-synth"),
+    ("etl-tables", "etl-synth"),
     ("etl-analysis", "etl-synth"),
     ("etl-synth", "etl-analysis"),
 ];

@@ -205,6 +205,7 @@ fn modules_use_each_other_in_one_direction() {
         "verify",
         "tools",
         "export",
+        "tables",
         "cli",
     ] {
         for circle in circles(&modules(folder)) {

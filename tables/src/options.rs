@@ -6,7 +6,8 @@ use etl_tools::filter::Filter;
 use etl_tools::rows::Conditions;
 
 use crate::builder::Bounds;
-use crate::column::{Column, Slot};
+use crate::column::Column;
+use crate::schema::Slot;
 use crate::{Error, Result};
 
 /// Which rows and columns of a table are made, and how.

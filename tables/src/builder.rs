@@ -11,7 +11,8 @@ use arrow_buffer::{BooleanBufferBuilder, Buffer, NullBufferBuilder, OffsetBuffer
 use arrow_schema::{ArrowError, SchemaRef};
 use foldhash::HashMap;
 
-use crate::column::{Kind, Slot, schema_of};
+use crate::column::Kind;
+use crate::schema::{Slot, schema_of};
 
 /// Bytes of texts after which a dictionary begins again with the next batch.
 const MAX_WORDS: usize = 16 << 20;

@@ -11,10 +11,10 @@ use etl_verify::Verifier;
 
 use crate::Result;
 use crate::builder::Cell;
+use crate::recorded::Recorded;
 use crate::tables::{
     CONTEXT_SWITCHES, EVENT_STACKS, FINDINGS, FRAMES, GCS, IO, PACKETS, SAMPLES, STACKS, Table,
 };
-use crate::write::Recorded;
 
 use observe::Facts;
 use rows::Rows;

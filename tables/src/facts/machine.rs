@@ -9,8 +9,8 @@ use super::rows::{Rows, admits_process, file_name, time};
 use crate::builder::Cell;
 use crate::events::micros;
 use crate::options::Options;
+use crate::recorded::Before;
 use crate::tables::{IMAGES, LOSSES, METHODS, MODULES, PROCESSES, THREADS, TRACES};
-use crate::write::Before;
 
 /// Id and name of a process by its index.
 pub(super) fn process<'m>(machine: &'m Machine, index: usize) -> [Cell<'m>; 2] {

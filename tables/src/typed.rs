@@ -19,9 +19,10 @@ use etl_tools::header_fields::HeaderFields;
 use foldhash::HashMap;
 
 use crate::builder::{Builder, Cell};
-use crate::column::{Kind, Slot, schema_of};
+use crate::column::Kind;
 use crate::events::{Head, micros};
 use crate::options::Options;
+use crate::schema::{Slot, schema_of};
 use crate::tables::EVENTS;
 use crate::{Error, Result};
 

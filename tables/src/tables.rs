@@ -1,8 +1,6 @@
 //! The tables: which there are, and their columns.
 
-use arrow_schema::SchemaRef;
-
-use crate::column::{Column, Kind, Slot, schema_of};
+use crate::column::{Column, Kind};
 
 mod events;
 mod facts;
@@ -35,6 +33,7 @@ macro_rules! tables {
     };
 }
 
+#[cfg(feature = "arrow")]
 pub(crate) use events::{KEYS as EVENT_KEYS, at as events_at};
 
 tables! {
@@ -58,13 +57,6 @@ tables! {
 }
 
 impl Table {
-    /// Its schema with all columns that are not made on request only.
-    #[must_use]
-    pub fn schema(&self) -> SchemaRef {
-        let columns = self.columns.iter().filter(|column| !column.on_request);
-        schema_of(&columns.map(Slot::from).collect::<Vec<_>>())
-    }
-
     /// The table with a name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Table> {

@@ -6,9 +6,9 @@ use etl_format::Clock;
 use super::Out;
 use crate::Result;
 use crate::builder::{Builder, Cell};
-use crate::column::Slot;
 use crate::events::micros;
 use crate::options::Options;
+use crate::schema::Slot;
 use crate::tables::Table;
 
 /// The tables that are wanted, with their rows so far.

@@ -17,8 +17,8 @@ use etl_analysis::files::Fault;
 use etl_format::read::Source;
 
 use crate::options::Options;
+use crate::recorded::Recorded;
 use crate::tables::{self, EVENTS, Table};
-use crate::write::Recorded;
 use crate::{Error, Result};
 
 use entry::Entry;

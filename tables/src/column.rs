@@ -1,9 +1,5 @@
 //! Columns and tables as data: names, types, units and meanings.
 
-use std::sync::Arc;
-
-use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
-
 /// The version of the tables that this crate documents. It grows when a column changes its meaning
 /// or its type, or goes; a new column does not change it.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -31,21 +27,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The type in Arrow.
-    #[must_use]
-    pub fn data_type(self) -> DataType {
-        match self {
-            Kind::Bool => DataType::Boolean,
-            Kind::Int32 => DataType::Int32,
-            Kind::Int64 => DataType::Int64,
-            Kind::Float64 => DataType::Float64,
-            Kind::Time => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
-            Kind::Text => DataType::Utf8,
-            Kind::Word => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
-            Kind::Bytes => DataType::Binary,
-        }
-    }
-
     /// The type in the words of SQL.
     #[must_use]
     pub const fn sql(self) -> &'static str {
@@ -96,28 +77,4 @@ impl Column {
     pub(crate) const fn on_request(self) -> Self {
         Column { on_request: true, ..self }
     }
-}
-
-/// A column as builders need it, of a fixed table or of the events of one kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Slot {
-    pub name: String,
-    pub kind: Kind,
-    pub nullable: bool,
-}
-
-impl From<&Column> for Slot {
-    fn from(column: &Column) -> Self {
-        let Column { kind, nullable, .. } = *column;
-        Slot { name: column.name.to_owned(), kind, nullable }
-    }
-}
-
-/// The schema of some columns, with the version in its metadata.
-pub(crate) fn schema_of<'s>(slots: impl IntoIterator<Item = &'s Slot>) -> SchemaRef {
-    let field = |slot: &Slot| Field::new(&slot.name, slot.kind.data_type(), slot.nullable);
-    let fields: Vec<Field> = slots.into_iter().map(field).collect();
-    let version = ("etlkit.schema".to_owned(), SCHEMA_VERSION.to_string());
-    let metadata = std::collections::HashMap::from([version]);
-    Arc::new(Schema::new(fields).with_metadata(metadata))
 }

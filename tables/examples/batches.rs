@@ -1,11 +1,11 @@
 //! Prints how many rows each table of a trace has:
-//! `cargo run -p etl-arrow --example batches -- trace.etl [TABLE [COLUMN...]]`.
+//! `cargo run -p etl-tables --example batches -- trace.etl [TABLE [COLUMN...]]`.
 
 use std::fs::File;
 
 use arrow_array::RecordBatchReader;
-use etl_arrow::{Options, Reader, tables};
 use etl_format::read::FileSource;
+use etl_tables::{Options, Reader, tables};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);

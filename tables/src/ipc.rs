@@ -12,7 +12,7 @@ use etl_analysis::files::Fault;
 use etl_format::read::Source;
 
 use crate::options::Options;
-use crate::write::Recorded;
+use crate::recorded::Recorded;
 use crate::{Error, Result};
 
 /// The two forms of Arrow IPC.

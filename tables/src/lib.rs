@@ -6,28 +6,46 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::indexing_slicing, clippy::unreachable)]
 
+#[cfg(feature = "arrow")]
 mod builder;
 mod column;
 #[cfg(feature = "parquet")]
 pub mod dataset;
+#[cfg(feature = "arrow")]
 mod error;
+#[cfg(feature = "arrow")]
 mod events;
+#[cfg(feature = "arrow")]
 mod facts;
+#[cfg(feature = "arrow")]
 pub mod ipc;
+#[cfg(feature = "arrow")]
 mod options;
+#[cfg(feature = "arrow")]
 mod reader;
+#[cfg(feature = "arrow")]
+mod recorded;
+#[cfg(feature = "arrow")]
+mod schema;
+#[cfg(feature = "arrow")]
 mod stack_id;
 pub mod tables;
+#[cfg(feature = "arrow")]
 mod typed;
+#[cfg(feature = "arrow")]
 mod write;
 
 pub use column::{Column, Kind, SCHEMA_VERSION};
+#[cfg(feature = "arrow")]
 pub use error::{Error, Result};
+#[cfg(feature = "arrow")]
 pub use options::Options;
+#[cfg(feature = "arrow")]
 pub use reader::Reader;
+#[cfg(feature = "arrow")]
 pub use typed::TypedTable;
 
 /// The code of the page runs with the documentation tests.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "arrow"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -17,14 +17,14 @@ use etl_analysis::behavior::io::Io;
 use etl_analysis::machine::images::ImageId;
 use etl_analysis::profile::{ProfileOptions, SampleCollector};
 use etl_analysis::{Analysis, Machine, Recording};
-use etl_arrow::tables::{self, Table};
-use etl_arrow::{Kind, Options, Reader, SCHEMA_VERSION};
 use etl_format::constants::{EventFlags, EventProperties, PointerSize};
 use etl_format::read::{FileSource, Options as ReadOptions, Order, OrderCheck, Source, Trace};
 use etl_format::write::record::{Event, EventDescriptor};
 use etl_format::write::{self, FileHeader, Session, SessionConfig};
 use etl_format::{Clock, Guid};
 use etl_schema::store::SchemaStore;
+use etl_tables::tables::{self, Table};
+use etl_tables::{Kind, Options, Reader, SCHEMA_VERSION};
 use etl_test_support::{needs, trace, traces};
 use etl_tools::context::{Context, machine};
 use etl_tools::filter::Filter;
@@ -736,7 +736,7 @@ fn wrapped(text: &str) -> String {
 fn page() -> String {
     let mut page = format!(
         "# Tables\n\n\
-         What `etlkit export parquet` and `etlkit export arrow` write, and what the crate `etl-arrow`\n\
+         What `etlkit export parquet` and `etlkit export arrow` write, and what the crate `etl-tables`\n\
          passes to programs. This is version {SCHEMA_VERSION} of the tables; files have it as the \
          metadata\n`etlkit.schema`. It changes when a column changes its meaning or its type, or \
          goes.\n\n{INTRODUCTION}\n",

@@ -19,9 +19,9 @@ use super::rows::{Rows, admits, admits_process, file_name, time};
 use crate::builder::Cell;
 use crate::events::micros;
 use crate::options::Options;
+use crate::recorded::Before;
 use crate::stack_id::stack_id;
 use crate::tables::{CONTEXT_SWITCHES, EVENT_STACKS, FRAMES, GCS, IO, PACKETS, SAMPLES, STACKS};
-use crate::write::Before;
 
 /// Makes rows of what an analysis shows.
 pub(super) struct Facts<'f, 'o> {

@@ -14,8 +14,8 @@ use etl_tools::rows::{self, HeaderFields};
 use foldhash::HashMap;
 
 use crate::builder::{Builder, Cell};
-use crate::column::Slot;
 use crate::options::Options;
+use crate::schema::Slot;
 use crate::stack_id::stack_id;
 use crate::tables::{EVENTS, events_at as at};
 use crate::{Error, Result};

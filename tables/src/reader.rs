@@ -6,10 +6,10 @@ use std::sync::{Arc, Weak};
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
-use etl_format::read::{Source, Trace};
+use etl_format::read::Source;
 
 use crate::options::Options;
-use crate::write::Recorded;
+use crate::recorded::Recorded;
 use crate::{Error, Result};
 
 /// Batches that wait for their reader.
@@ -111,14 +111,4 @@ impl RecordBatchReader for Reader {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
-}
-
-/// Opens a trace such that damage does not end the reading.
-pub(crate) fn open_trace<S: Source>(source: S, options: &Options) -> Result<Trace<S>> {
-    let salvage = etl_format::read::Options {
-        limits: options.limits,
-        threads: options.threads,
-        ..etl_format::read::Options::salvage()
-    };
-    Ok(Trace::open(source, &salvage)?)
 }
