@@ -11,39 +11,13 @@ use arrow_buffer::{BooleanBufferBuilder, Buffer, NullBufferBuilder, OffsetBuffer
 use arrow_schema::{ArrowError, SchemaRef};
 use foldhash::HashMap;
 
+use crate::cell::{Cell, percent};
 use crate::column::Kind;
 use crate::schema::{Slot, schema_of};
+use crate::time::unix_micros;
 
 /// Bytes of texts after which a dictionary begins again with the next batch.
 const MAX_WORDS: usize = 16 << 20;
-
-/// A value of a row.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Cell<'a> {
-    Null,
-    Bool(bool),
-    Int(i64),
-    Float(f64),
-    Text(&'a str),
-    Bytes(&'a [u8]),
-}
-
-impl<'a> Cell<'a> {
-    /// A number, or none.
-    pub fn int<T: TryInto<i64>>(value: Option<T>) -> Self {
-        value.and_then(|value| value.try_into().ok()).map_or(Cell::Null, Cell::Int)
-    }
-
-    /// The bits of a number.
-    pub fn bits(value: Option<u64>) -> Self {
-        value.map_or(Cell::Null, |value| Cell::Int(value as i64))
-    }
-
-    /// A text; none where it is empty.
-    pub fn text(text: &'a str) -> Self {
-        if text.is_empty() { Cell::Null } else { Cell::Text(text) }
-    }
-}
 
 /// Texts, each once, and the number of the text of each row.
 #[derive(Debug, Default)]
@@ -153,14 +127,17 @@ impl Filling {
     /// Adds a value; one of another type than the column's is none. Returns its bytes.
     #[inline]
     fn add(&mut self, cell: Cell<'_>) -> usize {
-        let (mut some, mut bytes) = (true, 0);
-        match (&mut self.values, cell) {
+        let mut some = true;
+        let mut bytes = 0;
+        match (&mut self.values, plain(cell)) {
             (Values::Bool(to), Cell::Bool(value)) => to.append(value),
             (Values::Int32(to), Cell::Int(value)) => {
                 to.push(i32::try_from(value).unwrap_or(value as i32));
             }
             (Values::Int64(to) | Values::Time(to), Cell::Int(value)) => to.push(value),
+            (Values::Time(to), Cell::Time(filetime)) => to.push(unix_micros(filetime)),
             (Values::Float64(to), Cell::Float(value)) => to.push(value),
+            (Values::Float64(to), Cell::Share(share)) => to.push(percent(share)),
             (Values::Word(to), Cell::Text(text)) => to.add(text),
             (Values::Text(ends, to), Cell::Text(text)) => {
                 to.extend(text.as_bytes());
@@ -225,6 +202,15 @@ impl Filling {
     }
 }
 
+/// A value without the text for people.
+#[inline]
+fn plain<'a>(cell: Cell<'a>) -> Cell<'a> {
+    match cell {
+        Cell::Label(label) => Cell::text(label.value()),
+        cell => cell,
+    }
+}
+
 /// Bounds of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
@@ -283,15 +269,6 @@ impl Builder {
     pub fn end_row(&mut self) -> bool {
         self.rows += 1;
         self.rows >= self.bounds.rows || self.bytes >= self.bounds.bytes
-    }
-
-    /// Adds a row with a value for each column of the table; returns whether the batch is full.
-    pub fn row(&mut self, cells: &[Cell<'_>]) -> bool {
-        debug_assert_eq!(cells.len(), self.columns.len(), "a cell for each column");
-        for (at, cell) in cells.iter().enumerate() {
-            self.set(at, *cell);
-        }
-        self.end_row()
     }
 
     /// Rows of the current batch.

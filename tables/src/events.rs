@@ -2,7 +2,6 @@
 
 use arrow_array::RecordBatch;
 use etl_format::clock::iso_utc;
-use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{ExtendedItem, Header, OrderCheck, Record, Records, Source, Trace};
 use etl_format::{Clock, Guid};
 use etl_schema::decode::{Fields, Sid};
@@ -13,19 +12,20 @@ use etl_tools::context::Context;
 use etl_tools::rows::{self, HeaderFields};
 use foldhash::HashMap;
 
-use crate::builder::{Builder, Cell};
+use crate::builder::Builder;
+use crate::cell::Cell;
+use crate::event_columns::at;
 use crate::options::Options;
-use crate::schema::Slot;
 use crate::stack_id::stack_id;
-use crate::tables::{EVENTS, events_at as at};
+use crate::tables::EVENTS;
 use crate::{Error, Result};
 
 /// Columns for which fields are walked.
-const AFTER_FIELDS: [usize; 3] = [at::FIELDS, at::PAYLOAD_SHORT, at::PAYLOAD_LEFT];
+const AFTER_FIELDS: [usize; 3] = [at::FIELDS, at::PAYLOAD_SHORT, at::PAYLOAD_LEFT_BYTES];
 
 /// Columns for which payloads are decoded.
 const DECODED: [usize; 5] =
-    [at::FIELDS, at::PAYLOAD_SHORT, at::PAYLOAD_LEFT, at::MESSAGE, at::PAYLOAD_TEXT];
+    [at::FIELDS, at::PAYLOAD_SHORT, at::PAYLOAD_LEFT_BYTES, at::MESSAGE, at::PAYLOAD_TEXT];
 
 /// Columns of what extended items hold.
 const EXTENDED: [usize; 4] = [at::RELATED_ACTIVITY_ID, at::STACK_ID, at::USER, at::SESSION_ID];
@@ -33,15 +33,12 @@ const EXTENDED: [usize; 4] = [at::RELATED_ACTIVITY_ID, at::STACK_ID, at::USER, a
 /// Columns with names of the event's schema.
 const NAMES: [usize; 3] = [at::OPCODE_NAME, at::TASK_NAME, at::LEVEL_NAME];
 
-/// 100 ns in a microsecond.
-const TICKS: i64 = 10;
-
 /// Whether a row of the wanted columns shows what the whole trace says of processes and threads.
 pub(crate) fn needs_names(builder: &Builder, options: &Options) -> bool {
     let filter = &options.filter;
     let selects =
         !(filter.processes.is_empty() && filter.lives.is_empty() && filter.threads.is_empty());
-    let shown = [at::PROCESS_ID, at::PROCESS, at::THREAD, at::FIELDS];
+    let shown = [at::PID, at::PROCESS, at::THREAD, at::FIELDS];
     options.names && (selects || shown.iter().any(|&at| builder.wants(at)))
 }
 
@@ -54,8 +51,8 @@ pub(crate) fn needs_schemas(builder: &Builder, options: &Options) -> bool {
 
 /// A builder for the wanted columns of `events`.
 pub(crate) fn builder(options: &Options) -> Result<Builder> {
-    let wanted = options.wanted(EVENTS.name, EVENTS.columns)?;
-    let slots: Vec<Slot> = EVENTS.columns.iter().map(Slot::from).collect();
+    let slots = EVENTS.slots();
+    let wanted = options.wanted(EVENTS.name, &slots)?;
     Ok(Builder::new(&slots, &wanted, options.bounds))
 }
 
@@ -69,11 +66,6 @@ pub(crate) fn records<S: Source>(
     trace.set_order_check(check);
     let records = trace.records(etl_format::read::Order::Time)?.with_threads(threads);
     Ok(records.without_stale_records())
-}
-
-/// Microseconds since 1970 of 100 ns since 1601.
-pub(crate) fn micros(filetime: i64) -> i64 {
-    filetime.saturating_sub(FILETIME_UNIX_EPOCH).div_euclid(TICKS)
 }
 
 /// What the columns before `provider` need of a record, of `events` and of the typed tables.
@@ -92,11 +84,11 @@ impl Head<'_, '_> {
         let Head { record, ids: (pid, tid), .. } = *self;
         builder.set(at::TRACE, Cell::Text(trace));
         builder.set(at::SEQUENCE, Cell::Int(self.sequence));
-        builder.set(at::TIME, Cell::Int(micros(self.filetime)));
+        builder.set(at::TIME, Cell::Time(self.filetime));
         builder.set(at::FILETIME, Cell::Int(self.filetime));
-        builder.set(at::PROCESSOR, Cell::Int(record.processor().into()));
-        builder.set(at::PROCESS_ID, Cell::int(pid));
-        builder.set(at::THREAD_ID, Cell::int(tid));
+        builder.set(at::CPU, Cell::Int(record.processor().into()));
+        builder.set(at::PID, Cell::int(pid));
+        builder.set(at::TID, Cell::int(tid));
         let named = self.context.map(|context| (context, record.timestamp()));
         if builder.wants(at::PROCESS) {
             let name = named.zip(pid).map(|((names, time), pid)| names.process_name(pid, time));
@@ -204,8 +196,8 @@ impl<'c> EventRows<'c> {
             guid(builder, at::ACTIVITY_ID, HeaderFields::activity(record));
         }
         extended(builder, &mut self.scratch.0, record, ids.0);
-        if builder.wants(at::PAYLOAD_SIZE) || builder.wants(at::PAYLOAD) {
-            builder.set(at::PAYLOAD_SIZE, Cell::int(Some(record.payload().len())));
+        if builder.wants(at::PAYLOAD_BYTES) || builder.wants(at::PAYLOAD) {
+            builder.set(at::PAYLOAD_BYTES, Cell::int(Some(record.payload().len())));
             builder.set(at::PAYLOAD, Cell::Bytes(record.payload()));
         }
         builder.set(at::TIMESTAMP, Cell::Int(record.timestamp()));
@@ -237,7 +229,7 @@ fn decoded(
 ) {
     let (scratch, text) = scratch;
     let Some((schema, mut fields)) = described else {
-        for at in [at::FIELDS, at::MESSAGE, at::PAYLOAD_SHORT, at::PAYLOAD_LEFT] {
+        for at in [at::FIELDS, at::MESSAGE, at::PAYLOAD_SHORT, at::PAYLOAD_LEFT_BYTES] {
             builder.set(at, Cell::Null);
         }
         text.clear();
@@ -263,7 +255,7 @@ fn decoded(
         let note = fields.note();
         builder.set(at::PAYLOAD_SHORT, Cell::Bool(note.is_short()));
         let left = note.trailing.len();
-        builder.set(at::PAYLOAD_LEFT, Cell::int((left > 0).then_some(left)));
+        builder.set(at::PAYLOAD_LEFT_BYTES, Cell::int((left > 0).then_some(left)));
     }
 }
 

@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use etl_analysis::files::Fault;
 use etl_format::read::Source;
 
@@ -85,7 +85,7 @@ fn unwritten(error: ArrowError) -> Error {
 /// A schema with plain texts in place of words.
 fn plain_schema(schema: &Schema) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| match field.data_type() {
-        DataType::Dictionary(..) => Field::new(field.name(), DataType::Utf8, field.is_nullable()),
+        DataType::Dictionary(..) => field.as_ref().clone().with_data_type(DataType::Utf8),
         _ => field.as_ref().clone(),
     });
     Arc::new(Schema::new(fields.collect::<Vec<_>>()).with_metadata(schema.metadata().clone()))

@@ -8,11 +8,14 @@
 
 #[cfg(feature = "arrow")]
 mod builder;
+mod cell;
 mod column;
 #[cfg(feature = "parquet")]
 pub mod dataset;
 #[cfg(feature = "arrow")]
 mod error;
+mod escape;
+mod event_columns;
 #[cfg(feature = "arrow")]
 mod events;
 #[cfg(feature = "arrow")]
@@ -25,23 +28,35 @@ mod options;
 mod reader;
 #[cfg(feature = "arrow")]
 mod recorded;
+mod report;
+mod row;
+pub mod rows;
 #[cfg(feature = "arrow")]
 mod schema;
+mod selection;
 #[cfg(feature = "arrow")]
 mod stack_id;
+mod table;
 pub mod tables;
+#[cfg(feature = "arrow")]
+mod time;
 #[cfg(feature = "arrow")]
 mod typed;
 #[cfg(feature = "arrow")]
 mod write;
 
-pub use column::{Column, Kind, SCHEMA_VERSION};
+pub use cell::{Cell, Label};
+pub use column::{Column, Kind, SCHEMA_VERSION, Style};
 #[cfg(feature = "arrow")]
 pub use error::{Error, Result};
 #[cfg(feature = "arrow")]
 pub use options::Options;
 #[cfg(feature = "arrow")]
 pub use reader::Reader;
+pub use report::{REPORT_VERSION, Report, ReportTable};
+pub use row::{Columns, Row};
+pub use selection::Selection;
+pub use table::Table;
 #[cfg(feature = "arrow")]
 pub use typed::TypedTable;
 

@@ -6,7 +6,6 @@ use etl_tools::filter::Filter;
 use etl_tools::rows::Conditions;
 
 use crate::builder::Bounds;
-use crate::column::Column;
 use crate::schema::Slot;
 use crate::{Error, Result};
 
@@ -101,12 +100,12 @@ impl Options {
     }
 
     /// The places of the wanted columns in a table.
-    pub(crate) fn wanted(&self, table: &str, columns: &[Column]) -> Result<Vec<usize>> {
+    pub(crate) fn wanted(&self, table: &str, slots: &[Slot]) -> Result<Vec<usize>> {
         if self.columns.is_empty() {
-            let all = columns.iter().enumerate().filter(|(_, column)| !column.on_request);
-            return Ok(all.map(|(at, _)| at).collect());
+            let all = slots.iter().enumerate().filter(|(_, slot)| !slot.on_request);
+            return Ok(all.map(|(place, _)| place).collect());
         }
-        self.places(table, &columns.iter().map(Slot::from).collect::<Vec<_>>())
+        self.places(table, slots)
     }
 
     /// The same of columns that are not the same for every trace.

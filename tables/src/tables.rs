@@ -1,63 +1,81 @@
-//! The tables: which there are, and their columns.
+//! The tables: which there are.
 
-use crate::column::{Column, Kind};
+use crate::event_columns;
+use crate::rows::{
+    code, compilations, context_switches, exceptions, findings, gcs, images, io, loads, lock_waits,
+    losses, network, packets, processes, profiles, samples, sessions, stacks, summary,
+    thread_pools, thread_waits, threads, traces,
+};
 
-mod events;
-mod facts;
-mod runtime;
-
-/// A table with columns that are the same for every trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Table {
-    /// Its name.
-    pub name: &'static str,
-    /// What a row is.
-    pub row: &'static str,
-    /// What to know of it.
-    pub about: &'static str,
-    /// Its columns.
-    pub columns: &'static [Column],
-}
-
-/// The first columns of every table.
-const TRACE: Column =
-    Column::new("trace", Kind::Word, "Name of the trace: that of its file without the folder");
+pub use crate::table::Table;
 
 macro_rules! tables {
-    ($($constant:ident = $at:path;)*) => {
-        $(#[allow(missing_docs)] pub use $at as $constant;)*
+    ($($constant:ident = $table:expr;)*) => {
+        $(#[allow(missing_docs)] pub const $constant: Table = $table;)*
 
-        /// All tables, in the order of the documentation.
-        pub const ALL: &[&Table] = &[$(&$at),*];
+        /// The tables of a data set, in the order of the documentation.
+        pub const ALL: &[&Table] = &[$(&$constant),*];
     };
 }
 
-#[cfg(feature = "arrow")]
-pub(crate) use events::{KEYS as EVENT_KEYS, at as events_at};
-
 tables! {
-    EVENTS = events::TABLE;
-    EVENT_STACKS = events::STACKS;
-    TRACES = facts::TRACES;
-    PROCESSES = facts::PROCESSES;
-    THREADS = facts::THREADS;
-    IMAGES = facts::IMAGES;
-    MODULES = runtime::MODULES;
-    METHODS = runtime::METHODS;
-    STACKS = facts::STACKS;
-    FRAMES = facts::FRAMES;
-    SAMPLES = facts::SAMPLES;
-    CONTEXT_SWITCHES = facts::CONTEXT_SWITCHES;
-    GCS = runtime::GCS;
-    IO = facts::IO;
-    PACKETS = facts::PACKETS;
-    LOSSES = facts::LOSSES;
-    FINDINGS = facts::FINDINGS;
+    EVENTS = Table::listed(
+        "events",
+        "One event, in time order",
+        "Numbers that the header of a record does not have are null: kernel events have no id, \
+         for example. Stale records, which occur twice in the file, are left out.",
+        event_columns::columns,
+    );
+    EVENT_STACKS = Table::of::<stacks::EventStackRow<'static>>();
+    TRACES = Table::of::<traces::TraceRow<'static>>();
+    SESSIONS = Table::of::<sessions::SessionRow<'static>>();
+    PROCESSES = Table::of::<processes::ProcessRow<'static>>();
+    THREADS = Table::of::<threads::ThreadRow<'static>>();
+    IMAGES = Table::of::<images::ImageRow<'static>>();
+    MODULES = Table::of::<code::ModuleRow<'static>>();
+    METHODS = Table::of::<code::MethodRow<'static>>();
+    LOADS = Table::of::<loads::LoadRow<'static>>();
+    STACKS = Table::of::<stacks::StackRow<'static>>();
+    FRAMES = Table::of::<stacks::FrameRow<'static>>();
+    SAMPLES = Table::of::<samples::SampleRow<'static>>();
+    CONTEXT_SWITCHES = Table::of::<context_switches::ContextSwitchRow<'static>>();
+    THREAD_WAITS = Table::of::<thread_waits::ThreadWaitRow<'static>>();
+    WAIT_REASONS = Table::of::<thread_waits::WaitReasonRow<'static>>();
+    WAKERS = Table::of::<thread_waits::WakerRow<'static>>();
+    GCS = Table::of::<gcs::GcRow<'static>>();
+    GC_HEAPS = Table::of::<gcs::GcHeapRow<'static>>();
+    COMPILATIONS = Table::of::<compilations::CompilationRow<'static>>();
+    EXCEPTIONS = Table::of::<exceptions::ExceptionRow<'static>>();
+    LOCK_WAITS = Table::of::<lock_waits::LockWaitRow<'static>>();
+    THREAD_POOLS = Table::of::<thread_pools::ThreadPoolRow<'static>>();
+    THREAD_POOL_CHANGES = Table::of::<thread_pools::ThreadPoolChangeRow<'static>>();
+    THREAD_POOL_QUEUES = Table::of::<thread_pools::ThreadPoolQueueRow<'static>>();
+    IO = Table::of::<io::IoRow<'static>>();
+    CONNECTIONS = Table::of::<network::ConnectionRow<'static>>();
+    PACKETS = Table::of::<packets::PacketRow<'static>>();
+    LOSSES = Table::of::<losses::LossRow<'static>>();
+    FINDINGS = Table::of::<findings::FindingRow<'static>>();
 }
 
+/// Tables that only reports of `analyze` have: `KIND.MEMBER`, the kind of report and the member of
+/// its JSON. The rows of profiles are named `cpu.VIEW.rows`.
+pub const REPORTS: &[Table] = &[
+    Table::of::<summary::SummaryProcessRow<'static>>(),
+    Table::of::<summary::SummaryMethodRow>(),
+    Table::of::<summary::SubjectRow>(),
+    Table::of::<profiles::ProfileMethodRow<'static>>(),
+    Table::of::<profiles::ProfileModuleRow<'static>>(),
+    Table::of::<profiles::ProfileRootRow<'static>>(),
+    Table::of::<profiles::ProfileTreeRow<'static>>(),
+    Table::of::<profiles::ProfileFocusRow>(),
+    Table::of::<profiles::ProfileChangeRow>(),
+    Table::of::<gcs::GcProcessRow<'static>>(),
+    Table::of::<compilations::CompilationProcessRow<'static>>(),
+    Table::of::<io::IoProcessRow<'static>>(),
+];
+
 impl Table {
-    /// The table with a name.
+    /// The table of a data set with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Table> {
         ALL.iter().copied().find(|table| table.name == name)
@@ -65,6 +83,7 @@ impl Table {
 }
 
 /// The names of all tables.
+#[cfg(feature = "arrow")]
 pub(crate) fn names() -> String {
     let names: Vec<&str> = ALL.iter().map(|table| table.name).collect();
     names.join(", ")

@@ -18,16 +18,17 @@ use etl_tools::context::Context;
 use etl_tools::header_fields::HeaderFields;
 use foldhash::HashMap;
 
-use crate::builder::{Builder, Cell};
+use crate::builder::Builder;
+use crate::cell::Cell;
 use crate::column::Kind;
-use crate::events::{Head, micros};
+use crate::events::Head;
 use crate::options::Options;
 use crate::schema::{Slot, schema_of};
 use crate::tables::EVENTS;
 use crate::{Error, Result};
 
 /// Columns before the fields: those of `events` up to the thread, and two more.
-const VERSION: usize = crate::tables::EVENT_KEYS;
+const VERSION: usize = crate::event_columns::KEYS;
 const ACTIVITY: usize = VERSION + 1;
 const FIRST: usize = ACTIVITY + 1;
 
@@ -55,10 +56,10 @@ pub struct TypedTable {
 
 impl TypedTable {
     fn new(name: String) -> Self {
-        let keys = EVENTS.columns.iter().take(VERSION).map(Slot::from);
-        let slot = |name: &str, kind| Slot { name: name.to_owned(), kind, nullable: true };
-        let own = [slot("version", Kind::Int32), slot("activity_id", Kind::Text)];
-        let slots: Vec<Slot> = keys.chain(own).collect();
+        let mut slots = EVENTS.slots();
+        slots.truncate(VERSION);
+        slots.push(Slot::of_field("version", Kind::Int32));
+        slots.push(Slot::of_field("activity_id", Kind::Text));
         let used = slots.iter().map(|slot| (slot.name.to_ascii_lowercase(), 1)).collect();
         TypedTable { name, slots, places: BTreeMap::new(), names: BTreeMap::new(), used }
     }
@@ -103,7 +104,7 @@ impl TypedTable {
         self.used.insert(lower, 1);
         self.used.insert(wanted, added + 1);
         places.insert(key, self.slots.len());
-        self.slots.push(Slot { name, kind, nullable: true });
+        self.slots.push(Slot::of_field(&name, kind));
     }
 
     /// The places of the fields of a version, and of the names of their values.
@@ -406,7 +407,7 @@ fn cell<'a>(
         (Kind::Float64, Value::Bool(value)) => Cell::Float(f64::from(u8::from(value))),
         (Kind::Time, Value::FileTime(0)) => Cell::Null,
         (Kind::Time, Value::FileTime(ticks)) => {
-            i64::try_from(ticks).map_or(Cell::Null, |ticks| Cell::Int(micros(ticks)))
+            i64::try_from(ticks).map_or(Cell::Null, |ticks| Cell::Time(ticks))
         }
         (Kind::Time, Value::SystemTime(time)) => system_time(time).map_or(Cell::Null, Cell::Int),
         (Kind::Bytes, Value::Binary(bytes)) => Cell::Bytes(bytes),

@@ -5,7 +5,7 @@ use arrow_schema::SchemaRef;
 use etl_format::read::Source;
 
 use crate::recorded::Recorded;
-use crate::schema::{Slot, schema_of};
+use crate::schema::schema_of;
 use crate::tables::{EVENTS, Table};
 use crate::typed::{TypedTable, TypedTables};
 use crate::{Error, Result, events, facts, typed};
@@ -35,10 +35,10 @@ impl<S: Source> Recorded<S> {
             return Ok(Plan::Events(events::builder(&self.options)?.schema().clone()));
         }
         if let Some(table) = Table::named(name) {
-            let wanted = self.options.wanted(table.name, table.columns)?;
-            let columns = wanted.iter().filter_map(|&at| table.columns.get(at));
-            let slots: Vec<Slot> = columns.map(Slot::from).collect();
-            return Ok(Plan::Facts(table, schema_of(&slots)));
+            let slots = table.slots();
+            let wanted = self.options.wanted(table.name, &slots)?;
+            let schema = schema_of(wanted.iter().filter_map(|&place| slots.get(place)));
+            return Ok(Plan::Facts(table, schema));
         }
         if !name.contains('.') {
             return Err(Error::NoTable(name.to_owned()));

@@ -1,20 +1,22 @@
-//! The rows of the tables about the machine.
+//! Fills the tables about the machine.
 
+mod behaviors;
 mod machine;
 mod observe;
 mod rows;
+mod select;
 
 use arrow_array::RecordBatch;
 use etl_analysis::{Analysis, Recording};
+use etl_format::Clock;
 use etl_format::read::Source;
 use etl_verify::Verifier;
 
 use crate::Result;
-use crate::builder::Cell;
+use crate::options::Options;
 use crate::recorded::Recorded;
-use crate::tables::{
-    CONTEXT_SWITCHES, EVENT_STACKS, FINDINGS, FRAMES, GCS, IO, PACKETS, SAMPLES, STACKS, Table,
-};
+use crate::rows::findings::FindingRow;
+use crate::tables::{CONTEXT_SWITCHES, EVENT_STACKS, FRAMES, PACKETS, SAMPLES, STACKS, Table};
 
 use observe::Facts;
 use rows::Rows;
@@ -22,17 +24,11 @@ use rows::Rows;
 /// Where batches go.
 pub(crate) type Out<'o> = dyn FnMut(&'static Table, RecordBatch) -> Result<()> + 'o;
 
-/// Tables whose rows are found in the records, and whether they need joined stacks.
-const OF_RECORDS: &[(&Table, bool)] = &[
-    (&EVENT_STACKS, true),
-    (&STACKS, true),
-    (&FRAMES, true),
-    (&SAMPLES, true),
-    (&CONTEXT_SWITCHES, false),
-    (&GCS, false),
-    (&IO, false),
-    (&PACKETS, false),
-];
+/// Tables whose rows are found in the records and need joined stacks.
+const WITH_STACKS: &[&Table] = &[&EVENT_STACKS, &STACKS, &FRAMES, &SAMPLES];
+
+/// Tables whose rows are found in the records alone.
+const WITHOUT_STACKS: &[&Table] = &[&CONTEXT_SWITCHES, &PACKETS];
 
 /// Passes the batches of tables about the machine to `out`.
 pub(crate) fn write<S: Source>(
@@ -43,49 +39,37 @@ pub(crate) fn write<S: Source>(
     let mut rows = Rows::new(tables, &recorded.options, out)?;
     let (source, options, before) = recorded.with_code()?;
     machine::write(before, options, &mut rows);
-    let wanted: Vec<_> = OF_RECORDS.iter().filter(|(table, _)| rows.wants(table)).collect();
-    if !wanted.is_empty() {
+    let joins = wants_any(&rows, WITH_STACKS);
+    if joins || wants_any(&rows, WITHOUT_STACKS) || wants_any(&rows, behaviors::TABLES) {
         let name = options.trace.clone();
         let mut recording = Recording::open_within([(&mut *source, name)], options.limits)?;
         let mut facts = Facts::new(before, options, &mut rows);
         let analysis = Analysis::new().addresses(false).threads(options.threads);
-        if wanted.iter().any(|(_, joins)| *joins) {
+        if joins {
             analysis.run(&mut recording, &mut facts)?;
         } else {
             analysis.run(&mut recording, &mut observe::WithoutStacks(&mut facts))?;
         }
         facts.finish();
     }
-    if rows.wants(&FINDINGS) {
+    if rows.wants::<FindingRow<'_>>() {
         findings(source, options, before.machine.clock(), &mut rows)?;
     }
     rows.finish()
 }
 
+fn wants_any(rows: &Rows<'_>, tables: &[&Table]) -> bool {
+    tables.iter().any(|table| rows.wants_table(table.name))
+}
+
 fn findings<S: Source>(
     source: &mut S,
-    options: &crate::Options,
-    clock: &etl_format::Clock,
+    options: &Options,
+    clock: &Clock,
     rows: &mut Rows<'_>,
 ) -> Result<()> {
     let verifier = Verifier::new().limits(options.limits).threads(options.threads);
     let report = { verifier }.verify(source, &options.trace).map_err(crate::Error::Verify)?;
-    for finding in &report.findings {
-        rows.add(
-            &FINDINGS,
-            &[
-                Cell::Text(&options.trace),
-                Cell::Text(finding.rule),
-                Cell::Text(finding.severity.name()),
-                Cell::Text(finding.outcome.name()),
-                Cell::int(finding.pid),
-                rows::time(clock, finding.timestamp()),
-                Cell::int(finding.processor),
-                Cell::int(finding.offset),
-                Cell::Text(&finding.message),
-                Cell::text(finding.because.as_deref().unwrap_or_default()),
-            ],
-        );
-    }
+    rows.add_all(report.findings.iter().map(|finding| FindingRow { clock, finding }));
     Ok(())
 }

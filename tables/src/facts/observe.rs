@@ -1,8 +1,5 @@
 //! Tables of what happened: their rows are found in the records.
 
-use etl_analysis::behavior::Histogram;
-use etl_analysis::behavior::collections::Collections;
-use etl_analysis::behavior::io::Io;
 use etl_analysis::loss::Loss;
 use etl_analysis::profile::Intervals;
 use etl_analysis::symbols::{Method, Symbol, Symbols};
@@ -14,14 +11,17 @@ use etl_schema::store::SchemaStore;
 use etl_schema::views::FieldReader;
 use foldhash::HashSet;
 
-use super::machine::process;
-use super::rows::{Rows, admits, admits_process, file_name, time};
-use crate::builder::Cell;
-use crate::events::micros;
+use super::behaviors::Behaviors;
+use super::rows::Rows;
+use super::select::admits;
 use crate::options::Options;
 use crate::recorded::Before;
+use crate::rows::context_switches::ContextSwitchRow;
+use crate::rows::packets::PacketRow;
+use crate::rows::samples::SampleRow;
+use crate::rows::stacks::{EventStackRow, FrameRow, StackRow};
+use crate::rows::{file_name, process_label};
 use crate::stack_id::stack_id;
-use crate::tables::{CONTEXT_SWITCHES, EVENT_STACKS, FRAMES, GCS, IO, PACKETS, SAMPLES, STACKS};
 
 /// Makes rows of what an analysis shows.
 pub(super) struct Facts<'f, 'o> {
@@ -38,8 +38,7 @@ pub(super) struct Facts<'f, 'o> {
     addresses: Vec<u64>,
     text: String,
     switch: FieldReader<4>,
-    collections: Option<Collections>,
-    io: Option<Io>,
+    behaviors: Behaviors,
     packets: Option<(SchemaStore, Packets)>,
     switches: bool,
 }
@@ -47,7 +46,7 @@ pub(super) struct Facts<'f, 'o> {
 impl<'f, 'o> Facts<'f, 'o> {
     pub fn new(before: &'f Before, options: &'f Options, rows: &'f mut Rows<'o>) -> Self {
         let Before { machine, intervals, .. } = before;
-        let packets = rows.wants(&PACKETS);
+        let packets = rows.wants::<PacketRow<'_>>();
         Facts {
             machine,
             symbols: machine.symbols(),
@@ -61,21 +60,15 @@ impl<'f, 'o> Facts<'f, 'o> {
                 hook::CSWITCH,
                 ["NewThreadId", "OldThreadId", "OldThreadState", "OldThreadWaitReason"],
             ),
-            collections: rows.wants(&GCS).then(Collections::new),
-            io: rows.wants(&IO).then(|| Io::new().between(options.filter.from, options.filter.to)),
+            behaviors: Behaviors::new(options, rows),
             packets: packets.then(|| (options.store.clone(), Packets::new())),
-            switches: rows.wants(&CONTEXT_SWITCHES),
+            switches: rows.wants::<ContextSwitchRow<'_>>(),
             rows,
         }
     }
 
     fn pid(&self, index: Option<usize>) -> Option<u32> {
         Some(self.machine.processes().get(index?)?.pid())
-    }
-
-    /// Id and name of a process.
-    fn process(&self, index: Option<usize>) -> [Cell<'f>; 2] {
-        index.map_or([Cell::Null, Cell::Null], |index| process(self.machine, index))
     }
 
     /// An event with its process, if any event of the recording names it.
@@ -104,27 +97,17 @@ impl<'f, 'o> Facts<'f, 'o> {
         }
         let number = reason.map(|reason| reason.to_string()).unwrap_or_default();
         let reason = reason.and_then(|reason| self.switch.value_name(3, reason));
-        let filetime = self.machine.clock().filetime(event.time);
-        let [old_pid, old_name] = self.process(old_process);
-        let [new_pid, new_name] = self.process(new_process);
-        self.rows.add(
-            &CONTEXT_SWITCHES,
-            &[
-                Cell::Text(&self.options.trace),
-                Cell::int(Some(event.number)),
-                Cell::Int(micros(filetime)),
-                Cell::Int(filetime),
-                Cell::int(Some(event.processor)),
-                Cell::int(Some(old)),
-                old_pid,
-                old_name,
-                Cell::int(state),
-                Cell::text(reason.unwrap_or(&number)),
-                Cell::int(Some(new)),
-                new_pid,
-                new_name,
-            ],
-        );
+        self.rows.add(&ContextSwitchRow {
+            sequence: event.number,
+            time: self.machine.clock().filetime(event.time),
+            cpu: event.processor,
+            old_tid: old,
+            old_process: process_label(self.machine, old_process),
+            old_state: state,
+            wait_reason: reason.unwrap_or(&number),
+            new_tid: new,
+            new_process: process_label(self.machine, new_process),
+        });
     }
 
     fn packet(&mut self, record: &Record<'_>, event: &EventRef) {
@@ -139,25 +122,14 @@ impl<'f, 'o> Facts<'f, 'o> {
         if !admits(self.options, pid, tid, event.time) {
             return;
         }
-        let filetime = self.machine.clock().filetime(event.time);
-        let name = record.provider().and_then(etl_schema::providers::name).unwrap_or_default();
-        self.rows.add(
-            &PACKETS,
-            &[
-                Cell::Text(&self.options.trace),
-                Cell::Int(micros(filetime)),
-                Cell::Int(filetime),
-                Cell::int(pid),
-                Cell::int(tid),
-                Cell::Text(name),
-                Cell::Text(&packet.place),
-                Cell::Text(packet.link),
-                packet.is_sent.map_or(Cell::Null, Cell::Bool),
-                Cell::int(Some(packet.length)),
-                Cell::bits(packet.dropped.map(|dropped| dropped.0)),
-                Cell::Bytes(&packet.bytes),
-            ],
-        );
+        let provider = record.provider().and_then(etl_schema::providers::name);
+        self.rows.add(&PacketRow {
+            time: self.machine.clock().filetime(event.time),
+            pid,
+            tid,
+            provider: provider.unwrap_or_default(),
+            packet: &packet,
+        });
     }
 
     /// Adds the stack of an event, and its rows where it is new; `own` is an instruction pointer
@@ -167,19 +139,14 @@ impl<'f, 'o> Facts<'f, 'o> {
         self.addresses.extend(own.into_iter().chain(frames.iter()));
         let pid = self.pid(event.process);
         let id = stack_id(pid, self.addresses.iter().copied());
-        let trace = &*self.options.trace;
-        let [process_id, process] = self.process(event.process);
-        self.rows.add(
-            &EVENT_STACKS,
-            &[
-                Cell::Text(trace),
-                Cell::int(Some(event.number)),
-                time(self.machine.clock(), Some(event.time)),
-                process_id,
-                Cell::int(event.tid),
-                Cell::Int(id),
-            ],
-        );
+        let process = process_label(self.machine, event.process);
+        self.rows.add(&EventStackRow {
+            sequence: event.number,
+            time: self.machine.clock().filetime(event.time),
+            process,
+            tid: event.tid,
+            stack_id: id,
+        });
         if !self.stacks.insert(id) {
             return id;
         }
@@ -198,126 +165,32 @@ impl<'f, 'o> Facts<'f, 'o> {
             }
             self.text.push_str(&label(symbol.as_ref()));
         }
-        self.rows.add(
-            &STACKS,
-            &[
-                Cell::Text(trace),
-                Cell::Int(id),
-                process_id,
-                process,
-                Cell::int(Some(self.addresses.len())),
-                Cell::int(Some(kernel)),
-                Cell::Bool(frames.is_partial),
-                Cell::Text(&self.text),
-            ],
-        );
+        self.rows.add(&StackRow {
+            stack_id: id,
+            process,
+            depth: self.addresses.len(),
+            kernel,
+            is_partial: frames.is_partial,
+            text: &self.text,
+        });
         for (depth, (&address, symbol)) in self.addresses.iter().zip(&symbols).enumerate() {
             let (module, method, offset) = parts(symbol.as_ref(), address);
-            self.rows.add(
-                &FRAMES,
-                &[
-                    Cell::Text(trace),
-                    Cell::Int(id),
-                    Cell::int(Some(depth)),
-                    Cell::bits(Some(address)),
-                    Cell::text(module),
-                    Cell::text(&method),
-                    Cell::bits(offset),
-                    Cell::Bool(depth < kernel),
-                ],
-            );
+            self.rows.add(&FrameRow {
+                stack_id: id,
+                depth,
+                address,
+                module,
+                method: &method,
+                offset,
+                is_kernel: depth < kernel,
+            });
         }
         id
     }
 
-    /// Adds what is known once all records were read.
-    pub fn finish(mut self) {
-        self.gcs();
-        let Some(io) = self.io.take() else { return };
-        for ((index, path, operation), total) in &io.by_path(self.machine) {
-            let process = index.and_then(|index| self.machine.processes().get(index));
-            if !admits_process(self.options, process) {
-                continue;
-            }
-            let [process_id, process] = self.process(*index);
-            let micros = |ticks: Option<u64>| {
-                ticks.map_or(Cell::Null, |ticks| Cell::Float(ticks as f64 / 10.0))
-            };
-            let Histograms { count, total: sum, p50, p99, max } = (&total.latency).into();
-            self.rows.add(
-                &IO,
-                &[
-                    Cell::Text(&self.options.trace),
-                    process_id,
-                    process,
-                    Cell::text(path),
-                    Cell::Text(operation.name()),
-                    Cell::bits(Some(total.count)),
-                    Cell::bits(Some(total.bytes)),
-                    Cell::bits(Some(count)),
-                    micros(Some(sum)),
-                    micros(p50),
-                    micros(p99),
-                    micros(max),
-                ],
-            );
-        }
-    }
-
-    fn gcs(&mut self) {
-        let Some(collections) = self.collections.take() else { return };
-        let clock = self.machine.clock();
-        for gc in collections.list() {
-            let pid = self.pid(Some(gc.process));
-            let threads = &self.options.filter.threads;
-            let is_of_thread =
-                threads.is_empty() || gc.started_by.is_some_and(|tid| threads.contains(&tid));
-            if !is_of_thread || !admits(self.options, pid, None, gc.started) {
-                continue;
-            }
-            let [process_id, process] = self.process(Some(gc.process));
-            let named = |name: Option<&str>, number: u32| {
-                name.map_or_else(|| number.to_string(), str::to_owned)
-            };
-            let reason = named(collections.reason_name(gc.reason), gc.reason);
-            let kind = named(collections.type_name(gc.kind), gc.kind);
-            let paused = gc.paused as f64 * 1e6 / clock.frequency.max(1) as f64;
-            let mut cells = vec![
-                Cell::Text(&self.options.trace),
-                process_id,
-                process,
-                Cell::int(Some(gc.clr)),
-                Cell::int(Some(gc.number)),
-                Cell::int(Some(gc.generation)),
-                Cell::Text(&reason),
-                Cell::Text(&kind),
-                time(clock, Some(gc.started)),
-                time(clock, gc.ended),
-                Cell::int(Some(gc.pauses)),
-                Cell::Float(paused),
-                Cell::bits(gc.promoted),
-                Cell::bits(gc.heap_size()),
-            ];
-            cells.extend(gc.sizes().map(Cell::bits));
-            cells.push(Cell::bits(Some(gc.allocated)));
-            self.rows.add(&GCS, &cells);
-        }
-    }
-}
-
-/// What a row of `io` has of durations, in 100 ns.
-struct Histograms {
-    count: u64,
-    total: u64,
-    p50: Option<u64>,
-    p99: Option<u64>,
-    max: Option<u64>,
-}
-
-impl From<&Histogram> for Histograms {
-    fn from(of: &Histogram) -> Self {
-        let (p50, p99) = (of.percentile(50), of.percentile(99));
-        Histograms { count: of.count(), total: of.total(), p50, p99, max: of.max() }
+    /// Adds the rows that are known once all records were read.
+    pub fn finish(self) {
+        self.behaviors.write(self.machine, self.options, self.rows);
     }
 }
 
@@ -358,8 +231,7 @@ fn label(symbol: Option<&Symbol<'_>>) -> String {
 
 impl Observer for Facts<'_, '_> {
     fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
-        self.collections.record(machine, record, event);
-        self.io.record(machine, record, event);
+        self.behaviors.record(machine, record, event, self.options);
         if self.is_disordered {
             return;
         }
@@ -381,31 +253,23 @@ impl Observer for Facts<'_, '_> {
             let own = (frames.iter().next() != Some(*address)).then_some(*address);
             self.stack(event, frames, own)
         });
-        if !self.rows.wants(&SAMPLES) {
+        if !self.rows.wants::<SampleRow<'_>>() {
             return;
         }
         let symbol = self.symbols.at(pid.unwrap_or(0), *address, event.time);
         let (module, method, _) = parts(symbol.as_ref(), *address);
-        let filetime = self.machine.clock().filetime(event.time);
-        let [process_id, process] = self.process(event.process);
-        self.rows.add(
-            &SAMPLES,
-            &[
-                Cell::Text(&self.options.trace),
-                Cell::int(Some(event.number)),
-                Cell::Int(micros(filetime)),
-                Cell::Int(filetime),
-                Cell::int(Some(event.processor)),
-                process_id,
-                process,
-                Cell::int(event.tid),
-                Cell::bits(Some(*address)),
-                Cell::text(module),
-                Cell::text(&method),
-                Cell::int(stack),
-                Cell::Float(self.intervals.weight(event.time).time as f64 / 10.0),
-            ],
-        );
+        self.rows.add(&SampleRow {
+            sequence: event.number,
+            time: self.machine.clock().filetime(event.time),
+            cpu: event.processor,
+            process: process_label(self.machine, event.process),
+            tid: event.tid,
+            address: *address,
+            module,
+            method: &method,
+            stack_id: stack,
+            weight: self.intervals.weight(event.time).time,
+        });
     }
 
     fn stack(&mut self, _: &Machine, stack: &Stack<'_>) {
@@ -417,19 +281,16 @@ impl Observer for Facts<'_, '_> {
     }
 
     fn loss(&mut self, loss: &Loss) {
-        self.collections.loss(loss);
-        self.io.loss(loss);
+        self.behaviors.loss(loss);
     }
 
     fn finish(&mut self, machine: &Machine) {
-        Observer::finish(&mut self.collections, machine);
-        Observer::finish(&mut self.io, machine);
+        self.behaviors.finish(machine);
     }
 
     fn restart(&mut self) {
         self.is_disordered = false;
-        self.collections.restart();
-        self.io.restart();
+        self.behaviors.restart();
     }
 }
 

@@ -1,0 +1,73 @@
+//! Which rows are made.
+
+use std::collections::BTreeSet;
+
+/// Which processes, threads and times have rows. Default: all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    processes: Option<BTreeSet<usize>>,
+    threads: Vec<u32>,
+    from: Option<i64>,
+    to: Option<i64>,
+}
+
+impl Selection {
+    /// Selects everything.
+    #[must_use]
+    pub fn new() -> Self {
+        Selection::default()
+    }
+
+    /// Selects the processes with these indices in the machine; `None` selects all.
+    #[must_use]
+    pub fn processes(self, processes: Option<BTreeSet<usize>>) -> Self {
+        Selection { processes, ..self }
+    }
+
+    /// Selects the threads with these ids; an empty list selects all.
+    #[must_use]
+    pub fn threads(self, threads: Vec<u32>) -> Self {
+        Selection { threads, ..self }
+    }
+
+    /// Selects the times in `[from, to)`, in ticks of the recording's clock.
+    #[must_use]
+    pub fn between(self, from: Option<i64>, to: Option<i64>) -> Self {
+        Selection { from, to, ..self }
+    }
+
+    /// Whether a process is selected, by its index; an unknown process is if all are.
+    #[must_use]
+    pub fn has_process(&self, process: Option<usize>) -> bool {
+        let Some(selected) = &self.processes else { return true };
+        process.is_some_and(|process| selected.contains(&process))
+    }
+
+    /// Whether a thread is selected; an unknown thread is if all are.
+    #[must_use]
+    pub fn has_thread(&self, tid: Option<u32>) -> bool {
+        self.threads.is_empty() || tid.is_some_and(|tid| self.threads.contains(&tid))
+    }
+
+    /// Whether a time is selected.
+    #[must_use]
+    pub fn has_time(&self, time: i64) -> bool {
+        self.from.is_none_or(|from| from <= time) && self.to.is_none_or(|to| time < to)
+    }
+
+    /// Whether something existed at a selected time. `None` is before or after the recording.
+    #[must_use]
+    pub fn has_lifetime(&self, started: Option<i64>, ended: Option<i64>) -> bool {
+        if let (Some(ended), Some(from)) = (ended, self.from)
+            && ended < from
+        {
+            return false;
+        }
+        if let (Some(started), Some(to)) = (started, self.to)
+            && started >= to
+        {
+            return false;
+        }
+        true
+    }
+}
