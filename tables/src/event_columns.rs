@@ -26,15 +26,15 @@ pub(crate) mod at {
     pub const OPCODE: usize = 16;
     pub const TASK: usize = 17;
     pub const KIND: usize = 18;
-    pub const ACTIVITY_ID: usize = 19;
-    pub const RELATED_ACTIVITY_ID: usize = 20;
+    pub const ACTIVITY: usize = 19;
+    pub const RELATED_ACTIVITY: usize = 20;
     pub const STACK_ID: usize = 21;
-    pub const PAYLOAD_BYTES: usize = 22;
+    pub const PAYLOAD_SIZE: usize = 22;
     pub const FIELDS: usize = 23;
     pub const MESSAGE: usize = 24;
     pub const PAYLOAD_TEXT: usize = 25;
     pub const PAYLOAD_SHORT: usize = 26;
-    pub const PAYLOAD_LEFT_BYTES: usize = 27;
+    pub const PAYLOAD_LEFT: usize = 27;
     pub const HOOK: usize = 28;
     pub const OPCODE_NAME: usize = 29;
     pub const TASK_NAME: usize = 30;
@@ -70,15 +70,15 @@ pub(crate) fn columns() -> Vec<Column> {
         Column::new("opcode", Kind::Int32, "Opcode; the type of a kernel or classic event").or_null(),
         Column::new("task", Kind::Int32, "Task").or_null(),
         Column::new("kind", Kind::Word, "Layout of the record: `EVENT64`, `PERFINFO64`, …"),
-        Column::new("activity_id", Kind::Text, "Activity, a GUID").or_null(),
-        Column::new("related_activity_id", Kind::Text, "Activity that this one was started from, a GUID").or_null(),
+        Column::new("activity", Kind::Text, "Activity, a GUID").or_null(),
+        Column::new("related_activity", Kind::Text, "Activity that this one was started from, a GUID").or_null(),
         Column::new("stack_id", Kind::Int64, "Stack that the event carries itself, in `stacks`; stacks that are logged after their events are in `event_stacks`").or_null(),
-        Column::new("payload_bytes", Kind::Int32, "Size of the payload").unit("bytes"),
+        Column::new("payload_size", Kind::Int32, "Size of the payload").unit("bytes"),
         Column::new("fields", Kind::Text, "Fields as a JSON object, as `dump --format jsonl` prints them, with U+FFFD for unpaired surrogates; null if the payload is not understood").or_null(),
         Column::new("message", Kind::Text, "Message of the event with its fields in place").or_null(),
         Column::new("payload_text", Kind::Text, "Readable text in a payload that is not understood").or_null(),
         Column::new("payload_short", Kind::Bool, "Whether the payload ends before its last field; null if it is not understood").or_null(),
-        Column::new("payload_left_bytes", Kind::Int32, "Size of what follows the last field; null if nothing does").unit("bytes").or_null(),
+        Column::new("payload_left", Kind::Int32, "Size of what follows the last field; null if nothing does").unit("bytes").or_null(),
         Column::new("hook", Kind::Int32, "Group and type of a kernel event").or_null(),
         Column::new("opcode_name", Kind::Word, "The provider's own name of the opcode").or_null(),
         Column::new("task_name", Kind::Word, "The provider's own name of the task").or_null(),

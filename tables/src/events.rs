@@ -21,14 +21,14 @@ use crate::tables::EVENTS;
 use crate::{Error, Result};
 
 /// Columns for which fields are walked.
-const AFTER_FIELDS: [usize; 3] = [at::FIELDS, at::PAYLOAD_SHORT, at::PAYLOAD_LEFT_BYTES];
+const AFTER_FIELDS: [usize; 3] = [at::FIELDS, at::PAYLOAD_SHORT, at::PAYLOAD_LEFT];
 
 /// Columns for which payloads are decoded.
 const DECODED: [usize; 5] =
-    [at::FIELDS, at::PAYLOAD_SHORT, at::PAYLOAD_LEFT_BYTES, at::MESSAGE, at::PAYLOAD_TEXT];
+    [at::FIELDS, at::PAYLOAD_SHORT, at::PAYLOAD_LEFT, at::MESSAGE, at::PAYLOAD_TEXT];
 
 /// Columns of what extended items hold.
-const EXTENDED: [usize; 4] = [at::RELATED_ACTIVITY_ID, at::STACK_ID, at::USER, at::SESSION_ID];
+const EXTENDED: [usize; 4] = [at::RELATED_ACTIVITY, at::STACK_ID, at::USER, at::SESSION_ID];
 
 /// Columns with names of the event's schema.
 const NAMES: [usize; 3] = [at::OPCODE_NAME, at::TASK_NAME, at::LEVEL_NAME];
@@ -192,12 +192,12 @@ impl<'c> EventRows<'c> {
                 None => builder.set(at::KIND, Cell::Text(&record.kind().to_string())),
             }
         }
-        if builder.wants(at::ACTIVITY_ID) {
-            guid(builder, at::ACTIVITY_ID, HeaderFields::activity(record));
+        if builder.wants(at::ACTIVITY) {
+            guid(builder, at::ACTIVITY, HeaderFields::activity(record));
         }
         extended(builder, &mut self.scratch.0, record, ids.0);
-        if builder.wants(at::PAYLOAD_BYTES) || builder.wants(at::PAYLOAD) {
-            builder.set(at::PAYLOAD_BYTES, Cell::int(Some(record.payload().len())));
+        if builder.wants(at::PAYLOAD_SIZE) || builder.wants(at::PAYLOAD) {
+            builder.set(at::PAYLOAD_SIZE, Cell::int(Some(record.payload().len())));
             builder.set(at::PAYLOAD, Cell::Bytes(record.payload()));
         }
         builder.set(at::TIMESTAMP, Cell::Int(record.timestamp()));
@@ -229,7 +229,7 @@ fn decoded(
 ) {
     let (scratch, text) = scratch;
     let Some((schema, mut fields)) = described else {
-        for at in [at::FIELDS, at::MESSAGE, at::PAYLOAD_SHORT, at::PAYLOAD_LEFT_BYTES] {
+        for at in [at::FIELDS, at::MESSAGE, at::PAYLOAD_SHORT, at::PAYLOAD_LEFT] {
             builder.set(at, Cell::Null);
         }
         text.clear();
@@ -255,7 +255,7 @@ fn decoded(
         let note = fields.note();
         builder.set(at::PAYLOAD_SHORT, Cell::Bool(note.is_short()));
         let left = note.trailing.len();
-        builder.set(at::PAYLOAD_LEFT_BYTES, Cell::int((left > 0).then_some(left)));
+        builder.set(at::PAYLOAD_LEFT, Cell::int((left > 0).then_some(left)));
     }
 }
 
@@ -285,7 +285,7 @@ fn extended(builder: &mut Builder, scratch: &mut Vec<u8>, record: &Record<'_>, p
             _ => {}
         }
     }
-    guid(builder, at::RELATED_ACTIVITY_ID, from);
+    guid(builder, at::RELATED_ACTIVITY, from);
     builder.set(at::STACK_ID, Cell::int(stack));
     let user = core::str::from_utf8(scratch).unwrap_or_default();
     builder.set(at::USER, Cell::text(user));

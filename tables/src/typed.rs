@@ -59,7 +59,7 @@ impl TypedTable {
         let mut slots = EVENTS.slots();
         slots.truncate(VERSION);
         slots.push(Slot::of_field("version", Kind::Int32));
-        slots.push(Slot::of_field("activity_id", Kind::Text));
+        slots.push(Slot::of_field("activity", Kind::Text));
         let used = slots.iter().map(|slot| (slot.name.to_ascii_lowercase(), 1)).collect();
         TypedTable { name, slots, places: BTreeMap::new(), names: BTreeMap::new(), used }
     }

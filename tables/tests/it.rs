@@ -24,7 +24,7 @@ use etl_format::write::{self, FileHeader, Session, SessionConfig};
 use etl_format::{Clock, Guid};
 use etl_schema::store::SchemaStore;
 use etl_tables::tables::{self, Table};
-use etl_tables::{Kind, Options, Reader, SCHEMA_VERSION};
+use etl_tables::{Column, Options, Reader, SCHEMA_VERSION};
 use etl_test_support::{needs, trace, traces};
 use etl_tools::context::{Context, machine};
 use etl_tools::filter::Filter;
@@ -217,9 +217,9 @@ fn events_have_the_values_that_dump_prints() {
         assert!(words(&batches, column) == expected, "{column}");
     }
     for (column, key) in [
-        ("processor", "cpu"),
-        ("process_id", "pid"),
-        ("thread_id", "tid"),
+        ("cpu", "cpu"),
+        ("pid", "pid"),
+        ("tid", "tid"),
         ("id", "id"),
         ("version", "version"),
         ("level", "level"),
@@ -345,11 +345,11 @@ fn sorted(list: &[String]) -> Vec<String> {
 
 /// Columns, and what `dump` calls them.
 const MEMBERS: &[(&str, &str)] = &[
-    ("processor", "cpu"),
+    ("cpu", "cpu"),
     ("kind", "kind"),
-    ("process_id", "pid"),
+    ("pid", "pid"),
     ("process", "process_name"),
-    ("thread_id", "tid"),
+    ("tid", "tid"),
     ("thread", "thread_name"),
     ("provider_guid", "provider_guid"),
     ("provider", "provider"),
@@ -361,8 +361,8 @@ const MEMBERS: &[(&str, &str)] = &[
     ("task_name", "task_name"),
     ("level", "level"),
     ("level_name", "level_name"),
-    ("activity_id", "activity"),
-    ("related_activity_id", "related_activity"),
+    ("activity", "activity"),
+    ("related_activity", "related_activity"),
     ("user", "sid"),
     ("session_id", "terminal_session"),
     ("event", "event"),
@@ -431,19 +431,27 @@ fn check_machine(bytes: &[u8]) {
     let file = |path: &str| path.rsplit('\\').next().unwrap().to_owned();
     let processes = machine.processes().iter().map(|process| {
         object(json!({
-            "process_id": process.pid(), "process": process.name(),
-            "parent_id": process.parent_pid(), "started": micros(process.started()),
+            "pid": process.pid(), "process": process.name(),
+            "parent_pid": process.parent_pid(), "started": micros(process.started()),
             "ended": micros(process.ended()),
             "exit_status": process.exit_status(),
             "session_id": process.session_id(), "user": process.user(),
             "command_line": process.command_line(),
         }))
     });
-    assert_eq!(rows_of(bytes, "processes"), processes.collect::<Vec<_>>());
+    let mut found = rows_of(bytes, "processes");
+    let mut threads = 0;
+    for row in found.iter_mut().filter_map(Value::as_object_mut) {
+        threads += row.remove("threads").unwrap().as_u64().unwrap();
+        assert!(row.remove("depth").is_some());
+    }
+    let of_processes = machine.threads().iter().filter(|t| machine.process_of(t).is_some());
+    assert_eq!(threads, of_processes.count() as u64);
+    assert_eq!(found, processes.collect::<Vec<_>>());
     let threads = machine.threads().iter().map(|thread| {
         let start = Some(thread.start_address as i64).filter(|&address| address != 0);
         object(json!({
-            "thread_id": thread.tid, "process_id": thread.pid, "thread": &*thread.name,
+            "tid": thread.tid, "pid": thread.pid, "thread": &*thread.name,
             "started": micros(thread.started), "ended": micros(thread.ended),
             "start_address": start,
         }))
@@ -456,9 +464,9 @@ fn check_machine(bytes: &[u8]) {
         };
         let path = machine.user_path(image.path);
         object(json!({
-            "process_id": of(image.process).pid(), "process": of(image.process).name(),
+            "pid": of(image.process).pid(), "process": of(image.process).name(),
             "path": path, "image": file(&path), "address": image.start as i64,
-            "size": image.end - image.start, "loaded": micros(image.loaded),
+            "size_bytes": image.end - image.start, "loaded": micros(image.loaded),
             "unloaded": micros(image.unloaded),
             "pdb_guid": pdb.map(|pdb| pdb.signature.to_string()), "pdb_age": pdb.map(|pdb| pdb.age),
         }))
@@ -467,7 +475,7 @@ fn check_machine(bytes: &[u8]) {
     let losses = machine.losses().iter().map(|loss| {
         object(json!({
             "kind": serde_json::to_value(loss.what).unwrap(), "from": micros(loss.from),
-            "to": micros(loss.to), "processor": loss.processor,
+            "to": micros(loss.to), "cpu": loss.processor,
         }))
     });
     assert_eq!(rows_of(bytes, "losses"), losses.collect::<Vec<_>>());
@@ -526,11 +534,11 @@ fn tables_agree_with_info_and_analyses() {
     let pauses: i64 = collections.list().iter().map(|gc| i64::from(gc.pauses)).sum();
     assert_eq!(sum(&gcs, "pauses"), pauses);
     // The .NET Framework has no heap of pinned objects.
-    assert!(numbers(&gcs, "loh").iter().any(Option::is_some));
-    assert!(numbers(&gcs, "poh").iter().all(Option::is_none));
+    assert!(numbers(&gcs, "large_object_bytes").iter().any(Option::is_some));
+    assert!(numbers(&gcs, "pinned_object_bytes").iter().all(Option::is_none));
     let operations = all(&bytes, "io");
     let total: u64 = io.totals().map(|(_, _, _, total)| total.count).sum();
-    assert_eq!(sum(&operations, "operations"), total as i64);
+    assert_eq!(sum(&operations, "count"), total as i64);
     let total: u64 = io.totals().map(|(_, _, _, total)| total.bytes).sum();
     assert_eq!(sum(&operations, "bytes"), total as i64);
     let report = etl_verify::Verifier::new().verify(bytes.as_slice(), "t").unwrap();
@@ -655,7 +663,7 @@ fn sums_of_operations_are_those_of_the_selected_time() {
     let middle = times[times.len() / 2];
     let part = |from, to| {
         let filter = Filter { from, to, ..Filter::default() };
-        sum(&read(&bytes, "io", Options::new("t").filter(filter)), "operations")
+        sum(&read(&bytes, "io", Options::new("t").filter(filter)), "count")
     };
     let (before, after, whole) =
         (part(None, Some(middle)), part(Some(middle), None), part(None, None));
@@ -735,30 +743,45 @@ fn wrapped(text: &str) -> String {
 /// The page on tables, from the tables.
 fn page() -> String {
     let mut page = format!(
-        "# Tables\n\n\
-         What `etlkit export parquet` and `etlkit export arrow` write, and what the crate `etl-tables`\n\
-         passes to programs. This is version {SCHEMA_VERSION} of the tables; files have it as the \
-         metadata\n`etlkit.schema`. It changes when a column changes its meaning or its type, or \
-         goes.\n\n{INTRODUCTION}\n",
+        "# Tables\n\n{}\n\n{INTRODUCTION}\n",
+        wrapped(&format!(
+            "What `etlkit export parquet` and `etlkit export arrow` write, what `etlkit analyze` prints \
+         as JSON and CSV, and what the crate `etl-tables` passes to programs. This is version \
+         {SCHEMA_VERSION} of the tables; files have it as the metadata `etlkit.schema`. It changes \
+         when a column changes its meaning or its type, or is removed."
+        ))
     );
     for table in tables::ALL {
-        let text = format!("{}. {}", table.row, table.about);
-        page += &format!("## {}\n\n{}\n\n", table.name, wrapped(&text));
-        page += "| column | type | unit | content |\n|---|---|---|---|\n";
-        for column in table.columns {
-            let nullable = if column.nullable { ", null" } else { "" };
-            let request = if column.on_request { " (on request)" } else { "" };
-            page += &format!(
-                "| `{}`{request} | {}{nullable} | {} | {} |\n",
-                column.name,
-                column.kind.sql(),
-                column.unit,
-                column.meaning
-            );
-        }
+        page += &section(table, &table.data_set_columns());
+    }
+    page += TYPED;
+    page += REPORTS;
+    for table in tables::REPORTS {
+        page += "\n";
+        page += section(table, &table.columns()).trim_end();
         page.push('\n');
     }
-    page + TYPED
+    page
+}
+
+/// The part of the page on a table.
+fn section(table: &Table, columns: &[Column]) -> String {
+    let text = format!("{}. {}", table.row, table.about);
+    let mut section = format!("## {}\n\n{}\n\n", table.name, wrapped(&text));
+    section += "| column | type | unit | content |\n|---|---|---|---|\n";
+    for column in columns {
+        let nullable = if column.nullable { ", null" } else { "" };
+        let request = if column.on_request { " (on request)" } else { "" };
+        section += &format!(
+            "| `{}`{request} | {}{nullable} | {} | {} |\n",
+            column.name,
+            column.kind.sql(),
+            column.unit,
+            column.meaning
+        );
+    }
+    section.push('\n');
+    section
 }
 
 const INTRODUCTION: &str = "\
@@ -775,12 +798,16 @@ engines decode; a name of more than 200 bytes is cut and ends with a hash. Read
 `events/*/*/*.parquet`, or `events/**/*.parquet`.
 
 `--process` and `--pid` select the rows of processes; `traces`, `losses` and `findings` are whole.
-`--from` and `--to` select rows by their time, and what `io` counts; the tables of what there was
+`--from` and `--to` select rows by their time, and what sums count; the tables of what there was
 (`processes`, `threads`, `images`, `modules`, `methods`) are whole, with the times of each row.
 
 `export parquet --format json` prints `dataset`, its folder, and `traces`, with an entry for each
 trace that was read: `file`, `trace` (its name in the data set), `rows` and `bytes` that were
 written. A trace that was in the data set before has null as `trace`, and no rows and bytes.
+
+The name of a number ends with its unit: `_us` for microseconds, `bytes`, `_percent`. Arrow fields,
+and with them Parquet columns, have the metadata `unit` and `meaning`. `analyze` has no `trace`, and
+prints times with 100 ns and addresses in hexadecimal.
 
 `trace` distinguishes the rows of several traces. The key of an event is (`trace`, `sequence`).
 
@@ -794,7 +821,7 @@ const TYPED: &str = "\
 ## typed/Provider.Event
 
 One event of this kind, if `--typed` is given. The columns are those of `events` from `trace` to
-`thread`, then `version`, `activity_id`, and one for each field of the event under its own name. A
+`thread`, then `version`, `activity`, and one for each field of the event under its own name. A
 name that differs from another column in capital letters only gets an underscore.
 
 | field | type |
@@ -819,6 +846,15 @@ traces may have other columns. Read them by name: `union_by_name = true` in Duck
 `missing_columns=\"insert\"` in Polars.
 ";
 
+const REPORTS: &str = "
+# Tables of reports
+
+Tables that only `etlkit analyze` has, in the JSON of one kind of report: `gc.processes` is the
+member `processes` of the report `gc`. The member `rows` of `cpu`, and of `waits` and `contention`
+with options for stacks, is one of the tables `cpu.VIEW.rows`: numbers of samples or of waits are
+left out of the other one.
+";
+
 #[test]
 fn page_lists_all_tables() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/tables.md");
@@ -829,16 +865,70 @@ fn page_lists_all_tables() {
     assert_eq!(fs::read_to_string(&path).unwrap(), page, "ETLKIT_WRITE_DOCS=1 writes it again");
 }
 
+/// All tables with their columns.
+fn declared() -> Vec<(&'static str, Vec<Column>)> {
+    let of_data_sets = tables::ALL.iter().map(|table| (table.name, table.data_set_columns()));
+    let of_reports = tables::REPORTS.iter().map(|table| (table.name, table.columns()));
+    of_data_sets.chain(of_reports).collect()
+}
+
 #[test]
 fn names_are_plain_and_come_once() {
-    for table in tables::ALL {
-        let names = counts(table.columns.iter().map(|column| column.name));
-        assert!(names.values().all(|&count| count == 1), "{}", table.name);
+    let all = declared();
+    let tables = counts(all.iter().map(|(name, _)| *name));
+    assert!(tables.values().all(|&count| count == 1), "{tables:?}");
+    for (table, columns) in all {
+        let names = counts(columns.iter().map(|column| column.name));
+        assert!(names.values().all(|&count| count == 1), "{table}");
         let plain =
             |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || "_0123456789".contains(c));
-        assert!(names.keys().all(|name| plain(name)), "{}", table.name);
-        assert!(
-            !table.columns.iter().any(|column| column.kind == Kind::Time && column.unit.is_empty())
-        );
+        assert!(names.keys().all(|name| plain(name)), "{table}");
+        assert!(columns.iter().all(|column| !column.meaning.is_empty()), "{table}");
     }
+}
+
+#[test]
+fn a_name_has_one_type_and_one_unit_in_all_tables() {
+    let mut known = BTreeMap::new();
+    for (table, columns) in declared() {
+        for column in columns {
+            let new = (column.kind.sql(), column.unit, table);
+            let (sql, unit, first) = *known.entry(column.name).or_insert(new);
+            assert_eq!((new.0, new.1), (sql, unit), "{} of {table} and {first}", column.name);
+        }
+    }
+}
+
+#[test]
+fn names_of_numbers_end_with_their_units() {
+    /// The words of `dump`.
+    const DUMP: [&str; 2] = ["payload_size", "payload_left"];
+    const ENDS: [(&str, &str); 6] = [
+        ("µs", "_us"),
+        ("bytes", "bytes"),
+        ("%", "_percent"),
+        ("1/s", "_per_second"),
+        ("bytes/s", "_bytes_per_second"),
+        ("Hz", "_hz"),
+    ];
+    for (table, columns) in declared() {
+        for column in columns.iter().filter(|column| !DUMP.contains(&column.name)) {
+            for (unit, end) in ENDS {
+                let has_unit = column.unit == unit;
+                // "bytes" of "bytes/s" is another unit.
+                if has_unit || unit != "1/s" {
+                    assert_eq!(column.name.ends_with(end), has_unit, "{} of {table}", column.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn fields_of_arrow_have_the_unit_and_the_meaning() {
+    let schema = tables::GCS.schema();
+    let pause = schema.field_with_name("pause_us").unwrap();
+    assert_eq!(pause.metadata()["unit"], "µs");
+    assert!(pause.metadata()["meaning"].starts_with("For how long"));
+    assert!(!schema.field_with_name("number").unwrap().metadata().contains_key("unit"));
 }

@@ -48,9 +48,10 @@ impl Row for TraceRow<'_> {
         columns.add(Column::new("processors", Kind::Int32, "Processors of the computer"), |row| {
             Cell::int(Some(row.header.processors))
         });
-        columns.add(Column::bytes("pointer_bytes", "Width of its pointers"), |row| {
-            Cell::int(Some(row.header.pointer_size.bytes()))
-        });
+        columns.add(
+            Column::new("pointer_bytes", Kind::Int32, "Width of its pointers").unit("bytes"),
+            |row| Cell::int(Some(row.header.pointer_size.bytes())),
+        );
         columns.add(BOOTED.or_null(), |row| {
             if row.header.boot_time > 0 { Cell::Time(row.header.boot_time) } else { Cell::Null }
         });
