@@ -240,8 +240,23 @@ fn print(report: &Report, failed: usize, format: ReportFormat) -> Result<(), Fai
 }
 
 /// Tables whose rows have a thread.
-const OF_THREADS: [&str; 7] =
-    ["events", "threads", "samples", "event_stacks", "context_switches", "packets", "gcs"];
+const OF_THREADS: [&str; 15] = [
+    "events",
+    "threads",
+    "samples",
+    "event_stacks",
+    "context_switches",
+    "packets",
+    "gcs",
+    "gc_heaps",
+    "compilations",
+    "exceptions",
+    "lock_waits",
+    "thread_waits",
+    "wait_reasons",
+    "wakers",
+    "loads",
+];
 
 /// Rows of the tables about the machine are no events, and few have a thread: such options would
 /// select nothing of them.
