@@ -5,6 +5,16 @@ use std::fmt;
 use etl_format::Clock;
 
 /// A value of a row. Its column states the type and the unit.
+///
+/// ```
+/// use etl_tables::Cell;
+///
+/// assert!(matches!(Cell::text(""), Cell::Null));
+/// assert!(matches!(Cell::int(Some(7u64)), Cell::Int(7)));
+/// // 15,000 times 100 ns are 1,500 µs.
+/// assert!(matches!(Cell::micros(Some(15_000)), Cell::Float(1500.0)));
+/// assert!(matches!(Cell::share(1, 4), Cell::Share(0.25)));
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Cell<'a> {
@@ -69,6 +79,14 @@ pub(crate) fn percent(share: f64) -> f64 {
 }
 
 /// A text for programs, and with its [`Display`](fmt::Display) what people read.
+///
+/// ```
+/// use etl_tables::Label;
+///
+/// let process = Label::Process { name: "Orders.exe", pid: Some(4312) };
+/// assert_eq!(process.value(), "Orders.exe");
+/// assert_eq!(process.to_string(), "Orders.exe (4312)");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Label<'a> {

@@ -41,6 +41,20 @@ pub struct Written {
 ///
 /// # Errors
 /// When the trace cannot be read, there is no such table or column, or writing fails.
+///
+/// ```no_run
+/// use std::fs::File;
+///
+/// use etl_format::read::FileSource;
+/// use etl_tables::{Options, ipc};
+///
+/// let source = FileSource::new(File::open("trace.etl")?)?;
+/// let options = Options::new("trace.etl");
+/// let out = File::create("samples.arrow")?;
+/// let written = ipc::write(source, "samples", options, ipc::Form::File, out)?;
+/// println!("{} samples", written.rows);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn write<S: Source, W: Write>(
     source: S,
     table: &str,

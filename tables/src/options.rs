@@ -14,6 +14,17 @@ use crate::{Error, Result};
 /// What is not asked for is not decoded: without the column `fields` of `events`, no payload is
 /// read; without the names of processes and threads and what schemas say, the trace is not read
 /// before.
+///
+/// ```
+/// use etl_tables::Options;
+///
+/// // Two columns, in batches of at most 1,000 rows, without names of processes and threads.
+/// let options = Options::new("trace.etl")
+///     .columns(["time", "event"])
+///     .names(false)
+///     .batch_rows(1000);
+/// # let _ = options;
+/// ```
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(crate) trace: String,

@@ -20,6 +20,20 @@ const AHEAD: usize = 1;
 ///
 /// A thread of its own makes them, one ahead of the reader. When the reader is dropped, it reads no
 /// more of the trace.
+///
+/// ```no_run
+/// use std::fs::File;
+///
+/// use etl_format::read::FileSource;
+/// use etl_tables::{Options, Reader};
+///
+/// let source = FileSource::new(File::open("trace.etl")?)?;
+/// let options = Options::new("trace.etl").columns(["process", "pause_us"]);
+/// for batch in Reader::open(source, "gcs", options)? {
+///     println!("{} collections", batch?.num_rows());
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Reader {
     schema: SchemaRef,

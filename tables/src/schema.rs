@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use crate::column::{Column, Kind, SCHEMA_VERSION};
-use crate::tables::Table;
+use crate::table::Table;
 
 impl Kind {
     /// The type in Arrow.

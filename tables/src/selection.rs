@@ -3,6 +3,15 @@
 use std::collections::BTreeSet;
 
 /// Which processes, threads and times have rows. Default: all.
+///
+/// ```
+/// use etl_tables::Selection;
+///
+/// let selection = Selection::new().threads(vec![8]).between(Some(100), Some(200));
+/// assert!(selection.has_thread(Some(8)) && !selection.has_thread(None));
+/// assert!(selection.has_time(100) && !selection.has_time(200));
+/// assert!(selection.has_lifetime(None, Some(100)) && !selection.has_lifetime(Some(200), None));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     processes: Option<BTreeSet<usize>>,

@@ -51,6 +51,7 @@ tables! {
     THREAD_POOL_CHANGES = Table::of::<thread_pools::ThreadPoolChangeRow<'static>>();
     THREAD_POOL_QUEUES = Table::of::<thread_pools::ThreadPoolQueueRow<'static>>();
     IO = Table::of::<io::IoRow<'static>>();
+    DISK_OPERATIONS = Table::of::<io::DiskOperationRow<'static>>();
     CONNECTIONS = Table::of::<network::ConnectionRow<'static>>();
     PACKETS = Table::of::<packets::PacketRow<'static>>();
     LOSSES = Table::of::<losses::LossRow<'static>>();

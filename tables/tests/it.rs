@@ -13,7 +13,10 @@ use arrow_array::types::{Float64Type, Int32Type, Int64Type, TimestampMicrosecond
 use arrow_array::{Array, RecordBatch, RecordBatchReader};
 use arrow_schema::DataType;
 use etl_analysis::behavior::collections::Collections;
+use etl_analysis::behavior::compilations::Compilations;
+use etl_analysis::behavior::exceptions::Exceptions;
 use etl_analysis::behavior::io::Io;
+use etl_analysis::behavior::network::Network;
 use etl_analysis::machine::images::ImageId;
 use etl_analysis::profile::{ProfileOptions, SampleCollector};
 use etl_analysis::{Analysis, Machine, Recording};
@@ -514,9 +517,11 @@ fn tables_agree_with_info_and_analyses() {
 
     // `analyze`
     let mut recording = Recording::open([(bytes.as_slice(), "t")]).unwrap();
-    let mut observer = ((SampleCollector::new(), Collections::new()), Io::new());
+    let clr = (Compilations::new(), Exceptions::new());
+    let system = ((SampleCollector::new(), Collections::new()), (Io::new(), Network::new()));
+    let mut observer = (clr, system);
     let machine = Analysis::new().names(true).run(&mut recording, &mut observer).unwrap();
-    let ((samples, collections), io) = observer;
+    let ((compilations, exceptions), ((samples, collections), (io, network))) = observer;
     let count = |table: &str| rows(&all(&bytes, table));
     assert_eq!(count("processes"), machine.processes().len());
     assert_eq!(count("threads"), machine.threads().len());
@@ -541,6 +546,20 @@ fn tables_agree_with_info_and_analyses() {
     assert_eq!(sum(&operations, "count"), total as i64);
     let total: u64 = io.totals().map(|(_, _, _, total)| total.bytes).sum();
     assert_eq!(sum(&operations, "bytes"), total as i64);
+    let on_disks = io.totals().filter(|(_, _, operation, _)| operation.name().starts_with("disk"));
+    let total: u64 = on_disks.map(|(_, _, _, total)| total.count).sum();
+    let operations = all(&bytes, "disk_operations");
+    assert_eq!(rows(&operations) as u64, total);
+    let reads = words(&operations, "operation").into_iter().zip(numbers(&operations, "bytes"));
+    let reads = reads.filter(|(operation, _)| operation.as_deref() == Some("disk read"));
+    let read: i64 = reads.filter_map(|(_, bytes)| bytes).sum();
+    let expected = io.totals().filter(|(_, _, operation, _)| operation.name() == "disk read");
+    assert_eq!(read as u64, expected.map(|(_, _, _, total)| total.bytes).sum::<u64>());
+    assert_eq!(count("compilations"), compilations.list().len());
+    let thrown: u64 = exceptions.list().map(|thrown| thrown.count).sum();
+    assert_eq!(sum(&all(&bytes, "exceptions"), "count") as u64, thrown);
+    assert_eq!(count("connections"), network.connections().len());
+    assert_eq!(count("sessions"), machine.files()[0].sessions.len());
     let report = etl_verify::Verifier::new().verify(bytes.as_slice(), "t").unwrap();
     assert_eq!(count("findings"), report.findings.len());
 }

@@ -32,6 +32,24 @@ const UNFINISHED: &str = ".unfinished";
 const TYPED: &str = "typed";
 
 /// A data set.
+///
+/// ```no_run
+/// use std::fs::File;
+///
+/// use etl_format::read::FileSource;
+/// use etl_tables::Options;
+/// use etl_tables::dataset::{Added, Dataset, hash};
+///
+/// let dataset = Dataset::open("dataset")?.tables(&["gcs", "samples"])?;
+/// let hash = hash(&mut File::open("trace.etl")?)?;
+/// let source = FileSource::new(File::open("trace.etl")?)?;
+/// let added = dataset.add(source, ("trace.etl", &hash), Options::new("trace.etl"))?;
+/// if let Added::Written { rows, .. } = added {
+///     println!("{rows} rows");
+/// }
+/// dataset.finish();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Dataset {
     root: PathBuf,

@@ -20,7 +20,7 @@ use crate::rows::{
     compilations, exceptions, gcs, io, loads, lock_waits, network, thread_pools, thread_waits,
 };
 use crate::tables::{
-    COMPILATIONS, CONNECTIONS, EXCEPTIONS, GC_HEAPS, GCS, IO, LOADS, LOCK_WAITS,
+    COMPILATIONS, CONNECTIONS, DISK_OPERATIONS, EXCEPTIONS, GC_HEAPS, GCS, IO, LOADS, LOCK_WAITS,
     THREAD_POOL_CHANGES, THREAD_POOL_QUEUES, THREAD_POOLS, THREAD_WAITS, Table, WAIT_REASONS,
     WAKERS,
 };
@@ -40,6 +40,7 @@ pub(super) const TABLES: &[&Table] = &[
     &WAIT_REASONS,
     &WAKERS,
     &IO,
+    &DISK_OPERATIONS,
     &CONNECTIONS,
 ];
 
@@ -68,7 +69,7 @@ impl Behaviors {
             contention: wants(&[&LOCK_WAITS]).then(|| Contention::new().between(from, to)),
             waits: wants(&[&THREAD_WAITS, &WAIT_REASONS, &WAKERS])
                 .then(|| Waits::new().between(from, to)),
-            io: wants(&[&IO]).then(|| Io::new().between(from, to)),
+            io: wants(&[&IO, &DISK_OPERATIONS]).then(|| new_io(options, rows)),
             exceptions: wants(&[&EXCEPTIONS]).then(Exceptions::new),
             pools: wants(&[&THREAD_POOLS, &THREAD_POOL_CHANGES, &THREAD_POOL_QUEUES])
                 .then(ThreadPool::new),
@@ -171,9 +172,16 @@ impl Behaviors {
         }
         if let Some(io) = &self.io {
             rows.add_all(io::io(machine, io, &selection));
+            rows.add_all(io::disk_operations(machine, io, &selection));
         }
         if let Some(network) = &self.network {
             rows.add_all(network::connections(machine, network, &selection));
         }
     }
+}
+
+/// The analysis of input and output; it keeps operations of disks if their table is requested.
+fn new_io(options: &Options, rows: &Rows<'_>) -> Io {
+    let io = Io::new().between(options.filter.from, options.filter.to);
+    if rows.wants_table(DISK_OPERATIONS.name) { io.keep_disk_operations() } else { io }
 }

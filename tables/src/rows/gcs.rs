@@ -163,6 +163,22 @@ impl<'m> GcRow<'m> {
 }
 
 /// A row for each of these collections whose process and starting thread are selected.
+///
+/// ```no_run
+/// use etl_analysis::behavior::collections::Collections;
+/// use etl_analysis::{Analysis, Recording};
+/// use etl_tables::rows::gcs::gcs;
+/// use etl_tables::{Report, ReportTable, Selection};
+///
+/// let bytes = std::fs::read("trace.etl")?;
+/// let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
+/// let mut collections = Collections::new();
+/// let machine = Analysis::new().names(true).run(&mut recording, &mut collections)?;
+/// let mut report = Report::new("gc");
+/// report.tables.push(ReportTable::new("", gcs(&machine, &collections, &Selection::new())));
+/// print!("{}", report.csv(None));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use]
 pub fn gcs<'m>(
     machine: &'m Machine,

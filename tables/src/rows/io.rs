@@ -1,12 +1,16 @@
 //! Reads and writes of disks and files.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use etl_analysis::Machine;
-use etl_analysis::behavior::io::{Io, IoTotal, Operation};
+use etl_analysis::behavior::io::{DiskOperation, Io, IoTotal, Operation};
 
-use super::{Durations, HasDurations, OfProcess, add_durations, add_process, process_label};
+use super::{
+    CPU, Durations, HasDurations, OfProcess, SEQUENCE, TID, add_durations, add_process,
+    process_label,
+};
 use crate::cell::{Cell, Label};
 use crate::column::{Column, Kind};
 use crate::row::{Columns, Row};
@@ -47,7 +51,8 @@ impl HasDurations for IoRow<'_> {
 impl Row for IoRow<'_> {
     const NAME: &'static str = "io";
     const ROW: &'static str = "The operations of one kind by a process on a file";
-    const ABOUT: &'static str = "As `analyze io` reports them. Single operations are events (`DiskIo.Read`, `FileIo.Read`).";
+    const ABOUT: &'static str = "As `analyze io` reports them. Single operations are in `disk_operations`, and events \
+         (`FileIo.Read`).";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
         add_process(columns);
@@ -143,4 +148,63 @@ pub fn io_processes<'m>(machine: &'m Machine, rows: &[IoRow<'m>]) -> Vec<IoProce
     }
     sums.sort_by_key(|row| (Reverse(row.total.latency.total()), Reverse(row.total.bytes)));
     sums
+}
+
+/// A row of `disk_operations`.
+#[derive(Clone, Debug)]
+pub struct DiskOperationRow<'m> {
+    machine: &'m Machine,
+    process: Label<'m>,
+    operation: &'m DiskOperation,
+    path: Cow<'m, str>,
+}
+
+impl OfProcess for DiskOperationRow<'_> {
+    fn process(&self) -> &Label<'_> {
+        &self.process
+    }
+}
+
+impl Row for DiskOperationRow<'_> {
+    const NAME: &'static str = "disk_operations";
+    const ROW: &'static str = "One operation of a disk, in time order";
+    const ABOUT: &'static str = "Their sums are in `io`. Events name the thread since Windows 8.";
+
+    fn columns<C: Columns<Self>>(columns: &mut C) {
+        const TIME: Column = Column::time("time", "When it ended, in UTC");
+        const DISK: Column = Column::new("disk", Kind::Int32, "Number of the disk").or_null();
+        const OFFSET: Column =
+            Column::count("offset", "Offset on the disk, in bytes; null for a flush").or_null();
+        const DURATION: Column = Column::micros("duration_us", "How long it took").or_null();
+        columns.add(SEQUENCE, |row| Cell::int(Some(row.operation.number)));
+        columns.add(TIME, |row| Cell::time(row.machine.clock(), Some(row.operation.time)));
+        columns.add(CPU, |row| Cell::int(Some(row.operation.processor)));
+        add_process(columns);
+        columns.add(TID, |row| Cell::int(row.operation.tid));
+        columns.add(OPERATION, |row| Cell::Text(row.operation.operation.name()));
+        columns.add(Column::new("path", Kind::Text, "Path of the file").or_null(), |row| {
+            Cell::text(&row.path)
+        });
+        columns.add(DISK, |row| Cell::int(row.operation.disk));
+        columns.add(OFFSET, |row| Cell::bits(row.operation.offset));
+        columns.add(BYTES, |row| Cell::bits(Some(row.operation.bytes)));
+        columns.add(DURATION, |row| Cell::micros(row.operation.duration));
+    }
+}
+
+/// A row for each selected operation of a disk that is kept.
+pub fn disk_operations<'m>(
+    machine: &'m Machine,
+    io: &'m Io,
+    selection: &Selection,
+) -> impl Iterator<Item = DiskOperationRow<'m>> {
+    let selected = io.disk_operations().iter().filter(|operation| {
+        selection.has_process(operation.process()) && selection.has_thread(operation.tid)
+    });
+    selected.map(move |operation| DiskOperationRow {
+        machine,
+        process: process_label(machine, operation.process()),
+        operation,
+        path: machine.user_path(io.path_of(operation).unwrap_or_default()),
+    })
 }

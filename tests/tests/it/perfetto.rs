@@ -628,12 +628,11 @@ fn perfetto_interns_before_use_and_identifies_images() {
     let images = analyze("images", &path);
     let mut known = 0;
     for image in images["images"].as_array().unwrap() {
-        let Some(pdb) = image["pdb"].as_str() else { continue };
+        let Some(signature) = image["pdb_guid"].as_str() else { continue };
         let key =
             format!("{}@{}", image["path"].as_str().unwrap(), image["address"].as_str().unwrap());
         let Some(mapping) = found["mappings"].get(&key) else { continue };
-        let (signature, age) = pdb.split_once(' ').unwrap();
-        let age: u32 = age.parse().unwrap();
+        let age = image["pdb_age"].as_u64().unwrap();
         assert_eq!(mapping[1], format!("{}{age:08x}", signature.replace('-', "")), "{key}");
         known += 1;
     }

@@ -240,7 +240,7 @@ fn print(report: &Report, failed: usize, format: ReportFormat) -> Result<(), Fai
 }
 
 /// Tables whose rows have a thread.
-const OF_THREADS: [&str; 15] = [
+const OF_THREADS: [&str; 16] = [
     "events",
     "threads",
     "samples",
@@ -256,6 +256,7 @@ const OF_THREADS: [&str; 15] = [
     "wait_reasons",
     "wakers",
     "loads",
+    "disk_operations",
 ];
 
 /// Rows of the tables about the machine are no events, and few have a thread: such options would
