@@ -40,16 +40,22 @@ fn sample(at: i64, tid: u32) -> Vec<u8> {
     perfinfo(true, 0x0f2e, at, None, &[], &payload.0)
 }
 
-/// The rows of a report on records.
-fn report(records: &[Vec<u8>], args: &[&str], rows: &str) -> Vec<Value> {
+/// A report on records, as it is printed.
+fn printed(records: &[Vec<u8>], args: &[&str]) -> String {
     let mut file = File::new(0x1_0000);
     for records in records.chunks(200) {
         file = file.buffer(0, records);
     }
     let here = directory(&[("t.etl", &file.bytes())]);
-    let done = etlkit(here.path(), &[&["analyze"], args, &["--format", "json", "t.etl"]].concat());
+    let done = etlkit(here.path(), &[&["analyze"], args, &["t.etl"]].concat());
     assert!(done.code < 2, "{}", done.err);
-    let report: Value = serde_json::from_str(&done.out).unwrap();
+    done.out
+}
+
+/// The rows of a report on records.
+fn report(records: &[Vec<u8>], args: &[&str], rows: &str) -> Vec<Value> {
+    let json = printed(records, &[args, &["--format", "json"]].concat());
+    let report: Value = serde_json::from_str(&json).unwrap();
     report[rows].as_array().unwrap().clone()
 }
 
@@ -146,9 +152,7 @@ fn tree_and_children_agree_on_parents() {
 fn long_chain_of_processes_has_short_rows() {
     const COUNT: u32 = 3_000;
     let chain = (0..COUNT).map(|n| process(START, 2_000 + i64::from(n), 200 + 4 * n, 196 + 4 * n));
-    let trace = File::new(0x1_0000).buffer(0, &chain.collect::<Vec<_>>()).bytes();
-    let here = directory(&[("t.etl", &trace)]);
-    let text = etlkit(here.path(), &["analyze", "processes", "--top", "0", "t.etl"]).out;
+    let text = printed(&chain.collect::<Vec<_>>(), &["processes", "--top", "0"]);
     let longest = text.lines().map(str::len).max();
     assert!(text.lines().count() >= COUNT as usize && longest < Some(250), "{longest:?}");
 }

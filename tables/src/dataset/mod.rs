@@ -43,7 +43,7 @@ const TYPED: &str = "typed";
 /// let dataset = Dataset::open("dataset")?.tables(&["gcs", "samples"])?;
 /// let hash = hash(&mut File::open("trace.etl")?)?;
 /// let source = FileSource::new(File::open("trace.etl")?)?;
-/// let added = dataset.add(source, ("trace.etl", &hash), Options::new("trace.etl"))?;
+/// let added = dataset.add(source, "trace.etl", &hash, Options::new("trace.etl"))?;
 /// if let Added::Written { rows, .. } = added {
 ///     println!("{rows} rows");
 /// }
@@ -179,7 +179,8 @@ impl Dataset {
     pub fn add<S: Source>(
         &self,
         source: S,
-        (file, hash): (&str, &Hash),
+        file: &str,
+        hash: &Hash,
         options: Options,
     ) -> Result<Added> {
         let known = self.entries.iter().find(|entry| entry.hash == hash.to_string());

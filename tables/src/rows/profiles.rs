@@ -1,7 +1,7 @@
 //! Profiles of CPU samples, and of waits: methods, modules, processes and threads, call trees,
 //! callers and callees.
 
-use etl_analysis::profile::{Focus, Frame, Measure, Profile, Root, Total, Weight};
+use etl_analysis::profile::{Detail, Focus, Frame, Measure, Profile, Root, Total, Weight};
 
 use super::{OfProcess, PROCESS, THREAD, TID, add_process};
 use crate::cell::{Cell, Label};
@@ -133,9 +133,9 @@ impl Row for ProfileMethodRow<'_> {
     }
 }
 
-/// A row for each method, the most samples first.
+/// A row for each method, the most samples first; with [`Detail::Lines`] its source line as well.
 #[must_use]
-pub fn by_method(profile: &Profile, has_lines: bool) -> ReportTable<'_> {
+pub fn by_method(profile: &Profile, detail: Detail) -> ReportTable<'_> {
     let mut rows = Vec::new();
     for (index, total) in profile.by_frame() {
         let frame = profile.frames().get(index);
@@ -148,7 +148,10 @@ pub fn by_method(profile: &Profile, has_lines: bool) -> ReportTable<'_> {
         });
     }
     let table = without_other_measure(profile, ReportTable::new("", rows));
-    if has_lines { table } else { table.without(&["source", "file", "line"]) }
+    match detail {
+        Detail::Lines => table,
+        _ => table.without(&["source", "file", "line"]),
+    }
 }
 
 /// A row of modules.

@@ -96,7 +96,8 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let (analyzed, names) = args.symbols.collect(recording, collector)?;
     let by_thread = args.group_by == GroupBy::Thread;
     let options = ProfileOptions::new().by_thread(by_thread).idle(args.idle);
-    let options = options.detail(if args.lines { Detail::Lines } else { Detail::Methods });
+    let detail = if args.lines { Detail::Lines } else { Detail::Methods };
+    let options = options.detail(detail);
     let options = names.apply(profile_options(recording, &analyzed, options));
     let mut profile = analyzed.observer.profile(&analyzed.machine, &options);
     if args.tree && !args.unfold {
@@ -109,7 +110,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     } else if let Some(text) = &args.focus {
         focus(&profile, text)?
     } else {
-        grouped(&profile, args.group_by, args.lines)
+        grouped(&profile, args.group_by, detail)
     };
     report.tables.push(table);
     args.report.print(&mut report, analyzed.outcome)
@@ -174,9 +175,9 @@ fn describe(report: &mut Report<'_>, profile: &Profile) {
 }
 
 /// The rows of a profile that was made for them.
-pub(super) fn grouped(profile: &Profile, group_by: GroupBy, has_lines: bool) -> ReportTable<'_> {
+pub(super) fn grouped(profile: &Profile, group_by: GroupBy, detail: Detail) -> ReportTable<'_> {
     match group_by {
-        GroupBy::Method => profiles::by_method(profile, has_lines),
+        GroupBy::Method => profiles::by_method(profile, detail),
         GroupBy::Module => profiles::by_module(profile),
         GroupBy::Process => profiles::by_process(profile),
         GroupBy::Thread => profiles::by_thread(profile),

@@ -2,7 +2,7 @@
 
 use etl_analysis::Observer;
 use etl_analysis::behavior::waits::{StackedWaits, WaitStack, Waits};
-use etl_analysis::profile::{Profile, ProfileOptions, StackCosts};
+use etl_analysis::profile::{Detail, Profile, ProfileOptions, StackCosts};
 use etl_tables::rows::profiles;
 use etl_tables::rows::thread_waits::{thread_waits, wait_reasons, wakers};
 use etl_tables::{Cell, Column, Report, ReportTable};
@@ -75,7 +75,7 @@ impl StackArgs {
         }
         match &self.focus {
             Some(text) if profile.with_stack() > 0 => cpu::focus(profile, text),
-            _ => Ok(cpu::grouped(profile, self.group_by.unwrap_or_default(), false)),
+            _ => Ok(cpu::grouped(profile, self.group_by.unwrap_or_default(), Detail::Methods)),
         }
     }
 }

@@ -208,7 +208,7 @@ fn add(
     let limits = input.limits();
     let options = Options::new(&name).filter(selected).store(store.clone()).limits(limits);
     let added = dataset
-        .add(input.source(), (&name, hash), options)
+        .add(input.source(), &name, hash, options)
         .map_err(|error| failure(&name, &error))?;
     Ok((added, Some(facts)))
 }
