@@ -45,7 +45,8 @@ const SECOND: f64 = 10_000_000.0;
 ///
 /// assert_eq!(report.csv(None), "name,wait_us\ncart,1500.0\norders,0.5\n");
 /// assert_eq!(report.json(Some(1))["locks"][0]["wait_us"], 1500.0);
-/// assert_eq!(report.text(None), "  2 locks\n\n  lock    waited ms\n  cart        1.500\n  orders      0.001\n");
+/// let rows = "  lock    waited ms\n  cart        1.500\n  orders      0.001\n";
+/// assert_eq!(report.text(None), format!("  2 locks\n\n{rows}"));
 /// ```
 #[derive(Debug)]
 #[non_exhaustive]

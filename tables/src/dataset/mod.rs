@@ -41,7 +41,7 @@ const TYPED: &str = "typed";
 /// use etl_tables::dataset::{Added, Dataset, hash};
 ///
 /// let dataset = Dataset::open("dataset")?.tables(&["gcs", "samples"])?;
-/// let hash = hash(&mut File::open("trace.etl")?)?;
+/// let hash = hash(&mut FileSource::new(File::open("trace.etl")?)?)?;
 /// let source = FileSource::new(File::open("trace.etl")?)?;
 /// let added = dataset.add(source, "trace.etl", &hash, Options::new("trace.etl"))?;
 /// if let Added::Written { rows, .. } = added {

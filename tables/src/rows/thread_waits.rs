@@ -174,7 +174,7 @@ impl OfProcess for WaitReasonRow<'_> {
 
 impl Row for WaitReasonRow<'_> {
     const NAME: &'static str = "wait_reasons";
-    const ROW: &'static str = "The waits of one process for one reason, the longest first";
+    const ROW: &'static str = "The waits of a process with the same reason, the longest first";
     const ABOUT: &'static str = "As `analyze waits` reports them.";
 
     fn columns<C: Columns<Self>>(columns: &mut C) {
