@@ -15,7 +15,7 @@ if [ "${1:-}" = --write ]; then
 fi
 packages=("$@")
 [ ${#packages[@]} -gt 0 ] ||
-  packages=(etl-format etl-providers etl-schema etl-control etl-analysis etl-events etl-synth etl-verify etl-tools etl-export etl-arrow)
+  packages=(etl-format etl-providers etl-schema etl-control etl-analysis etl-events etl-synth etl-verify etl-tools etl-export etl-tables)
 target=$(cargo metadata --format-version 1 --no-deps --locked |
   python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
 

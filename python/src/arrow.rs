@@ -7,9 +7,9 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, SchemaRef};
-use etl_arrow::{Options, Reader, tables};
-use etl_events::conditions::Conditions;
+use etl_tables::{Options, Reader, tables};
 use etl_events::filter::Filter;
+use etl_events::conditions::Conditions;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -53,9 +53,9 @@ struct Request {
 }
 
 impl Request {
-    fn open(&self, file: usize, filter: Filter) -> Result<Reader, Box<(String, etl_arrow::Error)>> {
+    fn open(&self, file: usize, filter: Filter) -> Result<Reader, Box<(String, etl_tables::Error)>> {
         let Some(input) = self.files.inputs.get(file) else {
-            let error = etl_arrow::Error::NoTable(self.name.clone());
+            let error = etl_tables::Error::NoTable(self.name.clone());
             return Err(Box::new((String::new(), error)));
         };
         let mut options = Options::new(input.name.clone())
@@ -95,7 +95,7 @@ impl Iterator for Chain {
                     match self.table.open(file, filter).map_err(|failed| *failed) {
                         Ok(reader) => self.current = Some(reader),
                         // A trace without such events has no rows.
-                        Err((_, etl_arrow::Error::NoEvent(_))) => self.current = None,
+                        Err((_, etl_tables::Error::NoEvent(_))) => self.current = None,
                         Err((name, error)) => {
                             let error = format!("{name}: {error}");
                             return Some(Err(ArrowError::ComputeError(error)));
@@ -173,7 +173,7 @@ impl Table {
                         table,
                     });
                 }
-                Err((trace, error @ etl_arrow::Error::NoEvent(_))) => {
+                Err((trace, error @ etl_tables::Error::NoEvent(_))) => {
                     absent.get_or_insert((trace, error));
                 }
                 Err((trace, error)) => return Err(failure(&trace, &error)),
@@ -186,12 +186,12 @@ impl Table {
     }
 }
 
-fn failure(trace: &str, error: &etl_arrow::Error) -> PyErr {
+fn failure(trace: &str, error: &etl_tables::Error) -> PyErr {
     match error {
-        etl_arrow::Error::Trace(error) => Fault::format(trace, error).into(),
-        etl_arrow::Error::NoTable(_)
-        | etl_arrow::Error::NoColumn { .. }
-        | etl_arrow::Error::NoEvent(_) => PyKeyError::new_err(error.to_string()),
+        etl_tables::Error::Trace(error) => Fault::format(trace, error).into(),
+        etl_tables::Error::NoTable(_)
+        | etl_tables::Error::NoColumn { .. }
+        | etl_tables::Error::NoEvent(_) => PyKeyError::new_err(error.to_string()),
         error => Fault::new(trace, error.to_string()).into(),
     }
 }

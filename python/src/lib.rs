@@ -76,7 +76,7 @@ fn synth(
 #[pyfunction]
 fn tables(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let tables = PyDict::new(py);
-    for table in etl_arrow::tables::ALL {
+    for table in etl_tables::tables::ALL {
         tables.set_item(table.name, table.row)?;
     }
     Ok(tables)

@@ -11,11 +11,11 @@ with open("events.jsonl", encoding="utf-8") as file:
     lines = [json.loads(line) for line in file]
 
 NAMES = {
-    "processor": "cpu",
-    "process_id": "pid",
+    "cpu": "cpu",
+    "pid": "pid",
     "process": "process_name",
     "thread": "thread_name",
-    "thread_id": "tid",
+    "tid": "tid",
     "provider": "provider",
     "event": "event",
     "id": "id",
@@ -24,8 +24,8 @@ NAMES = {
     "opcode": "opcode",
     "task": "task",
     "kind": "kind",
-    "activity_id": "activity",
-    "related_activity_id": "related_activity",
+    "activity": "activity",
+    "related_activity": "related_activity",
     "provider_guid": "provider_guid",
     "payload_size": "payload_size",
     "payload_left": "payload_left",

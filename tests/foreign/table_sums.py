@@ -46,8 +46,8 @@ collections = named("GCStart")
 assert len(collections) == len(heaps)
 same(
     "gcs",
-    "process_id, number, generation, reason, type, epoch_us(started), epoch_us(ended), "
-    "gen0, gen1, gen2, loh",
+    "pid, number, generation, reason, type, epoch_us(started), epoch_us(ended), "
+    "gen0_bytes, gen1_bytes, gen2_bytes, large_object_bytes",
     [
         (
             event["pid"],
@@ -65,7 +65,7 @@ same(
 # A packet is an event here: its layers are.
 same(
     "packets",
-    "filetime // 10 - 11644473600000000, process_id, thread_id, place, length, lower(hex(bytes))",
+    "filetime // 10 - 11644473600000000, pid, tid, place, length_bytes, lower(hex(data))",
     [
         (
             micros(event["time"]),
@@ -83,7 +83,7 @@ same(
 # The report.
 same(
     "losses",
-    'kind, epoch_us("from"), epoch_us("to"), processor',
+    'kind, epoch_us("from"), epoch_us("to"), cpu',
     [
         (loss["what"], micros(loss["from"]), micros(loss["to"]), loss["processor"])
         for loss in report["losses"]
@@ -91,7 +91,7 @@ same(
 )
 same(
     "findings",
-    'rule, severity, outcome, process_id, epoch_us(time), processor, "offset", message, because',
+    'rule, severity, outcome, pid, epoch_us(time), cpu, "offset", message, because',
     [
         (
             *(finding[key] for key in ("rule", "severity", "outcome", "pid")),
@@ -118,7 +118,7 @@ for event in events:
         total[0] += 1
         total[1] += event["fields"].get("TransferSize", event["fields"].get("IoSize", 0))
 rows = duckdb.sql(
-    "SELECT operation, sum(operations)::BIGINT, sum(bytes)::BIGINT "
+    "SELECT operation, sum(count)::BIGINT, sum(bytes)::BIGINT "
     "FROM read_parquet('set/io/*/*.parquet') GROUP BY operation"
 ).fetchall()
 assert {operation: [count, size] for operation, count, size in rows} == totals, (rows, totals)

@@ -75,7 +75,7 @@ def times(provider, name, *fields):
 started, ended = (times("Process", name, "ProcessId") for name in ("Start", "End"))
 same(
     "processes",
-    table("processes", "process_id, process, epoch_us(started), epoch_us(ended)"),
+    table("processes", "pid, process, epoch_us(started), epoch_us(ended)"),
     [
         (p["pid"], p["name"], started.get((p["pid"],)), ended.get((p["pid"],)))
         for p in truth["process"]
@@ -88,7 +88,7 @@ listed = {e["fields"]["ProcessId"]: e["fields"] for _, e in of("Process", "DCSta
 last = {e["fields"]["ProcessId"]: e["fields"] for _, e in of("Process", "End")}
 same(
     "processes, the rest",
-    table("processes", "process_id, parent_id, session_id, user, command_line, exit_status"),
+    table("processes", "pid, parent_pid, session_id, user, command_line, exit_status"),
     [
         (
             pid,
@@ -109,7 +109,7 @@ for _, event in of("Thread", "DCStart", "Start"):
     begins[fields["ProcessId"], fields["TThreadId"]] = signed(fields["Win32StartAddr"])
 same(
     "threads",
-    table("threads", "process_id, thread_id, epoch_us(started), epoch_us(ended), start_address"),
+    table("threads", "pid, tid, epoch_us(started), epoch_us(ended), start_address"),
     [
         (*key, started.get(key), ended.get(key), begins[key] or None)
         # The truth has those that live at the end.
@@ -141,7 +141,7 @@ same(
     "images",
     table(
         "images",
-        "process_id, address, size, epoch_us(loaded), epoch_us(unloaded), pdb_guid, pdb_age",
+        "pid, address, size_bytes, epoch_us(loaded), epoch_us(unloaded), pdb_guid, pdb_age",
     ),
     images,
 )
@@ -150,7 +150,7 @@ assemblies = {a["id"]: a for a in truth["assembly"]}
 domains = {d["id"]: d["name"] for d in truth["app_domain"]}
 same(
     "modules",
-    table("modules", "process_id, clr, module_id, path, assembly, domain, pdb_guid"),
+    table("modules", "pid, clr, module_id, path, assembly, domain, pdb_guid"),
     [
         (
             m["pid"],
@@ -166,7 +166,7 @@ same(
 )
 same(
     "methods",
-    table("methods", "process_id, method_id, module_id, address, size, type, method"),
+    table("methods", "pid, method_id, module_id, address, size_bytes, type, method"),
     [
         (
             c["pid"],
@@ -187,7 +187,7 @@ same(
     "context_switches",
     table(
         "context_switches",
-        "sequence, filetime // 10 - 11644473600000000, processor, old_thread_id, new_thread_id, "
+        "sequence, filetime // 10 - 11644473600000000, cpu, old_tid, new_tid, "
         "old_state, wait_reason",
     ),
     [
@@ -205,20 +205,20 @@ same(
 )
 same(
     "context_switches, truth",
-    table("context_switches", "old_thread_id, new_thread_id, old_state"),
+    table("context_switches", "old_tid, new_tid, old_state"),
     [(f["OldThreadId"], f["NewThreadId"], f["OldThreadState"]) for f in raised("CSwitch")],
 )
 owners = {tid: pid for pid, tid in begins if tid}
 names = {p["pid"]: p["name"] for p in truth["process"]}
 for tid, pid, name in table(
-    "context_switches", "old_thread_id, old_process_id, old_process"
-) + table("context_switches", "new_thread_id, new_process_id, new_process"):
+    "context_switches", "old_tid, old_pid, old_process"
+) + table("context_switches", "new_tid, new_pid, new_process"):
     owner = owners.get(tid, 0)
     assert (pid, name) == (owner, names[owner]), (tid, pid, name)
 
 same(
     "samples",
-    table("samples", "sequence, processor, thread_id, address"),
+    table("samples", "sequence, cpu, tid, address"),
     [
         (at, e["cpu"], e["fields"]["ThreadId"], signed(e["fields"]["InstructionPointer"]))
         for at, e in of("PerfInfo", "SampleProf")
@@ -226,17 +226,17 @@ same(
 )
 same(
     "samples, truth",
-    table("samples", "thread_id, address, process_id, process"),
+    table("samples", "tid, address, pid, process"),
     [
         (f["ThreadId"], signed(f["InstructionPointer"]), owner, names[owner])
         for f, owner in ((f, owners.get(f["ThreadId"], 0)) for f in raised("SampleProf"))
     ],
 )
 # Of 10,000 times 100 ns each.
-assert {weight for (weight,) in table("samples", "weight")} == {1000}
+assert {weight for (weight,) in table("samples", "weight_us")} == {1000}
 
 # Stacks: parts of one event are joined, the kernel's first. Two events at one time have two stacks.
-((width,),) = table("traces", "pointer_size")
+((width,),) = table("traces", "pointer_bytes")
 parts = {}
 for fields in raised("Stack"):
     addresses = tuple(signed(a) for a in fields["Stack"])

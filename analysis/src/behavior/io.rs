@@ -83,6 +83,43 @@ pub struct IoTotal {
     pub latency: Histogram,
 }
 
+/// One operation of a disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DiskOperation {
+    /// The number of its event in time order.
+    pub number: u64,
+    /// When it ended, in ticks of the recording's clock.
+    pub time: i64,
+    /// The processor that logged it.
+    pub processor: u16,
+    /// What was done.
+    pub operation: Operation,
+    /// The thread that asked for it; events name it since Windows 8.
+    pub tid: Option<u32>,
+    /// Number of the disk.
+    pub disk: Option<u32>,
+    /// Offset on the disk, in bytes; `None` for a flush.
+    pub offset: Option<u64>,
+    /// Bytes that were read or written.
+    pub bytes: u64,
+    /// How long it took, in 100 ns.
+    pub duration: Option<u64>,
+    actor: Actor,
+    file: Option<usize>,
+}
+
+impl DiskOperation {
+    /// The index of its process; `None` if the recording names none.
+    #[must_use]
+    pub fn process(&self) -> Option<usize> {
+        match self.actor {
+            Actor::Process(process) => process,
+            Actor::Thread(_) => None,
+        }
+    }
+}
+
 impl AddAssign<&IoTotal> for IoTotal {
     fn add_assign(&mut self, other: &IoTotal) {
         self.count += other.count;
@@ -124,8 +161,10 @@ pub struct Io {
     /// Operations by their request: what, and when it began.
     open: OpenOperations<u64, (Key, i64)>,
     given_up: u64,
-    transfer: [FieldReader<4>; 2],
-    flush: FieldReader<2>,
+    /// The operations of disks, if they are kept.
+    disk_operations: Option<Vec<DiskOperation>>,
+    transfer: [FieldReader<6>; 2],
+    flush: FieldReader<3>,
     file: [FieldReader<4>; 2],
     end: FieldReader<1>,
     names: [FieldReader<2>; 4],
@@ -142,17 +181,24 @@ impl Io {
     /// Nothing is collected yet.
     #[must_use]
     pub fn new() -> Self {
-        const TRANSFER: [&str; 4] =
-            ["TransferSize", "FileObject", "HighResResponseTime", "IssuingThreadId"];
+        const TRANSFER: [&str; 6] = [
+            "TransferSize",
+            "FileObject",
+            "HighResResponseTime",
+            "IssuingThreadId",
+            "DiskNumber",
+            "ByteOffset",
+        ];
         const FILE: [&str; 4] = ["IoSize", "FileKey", "IrpPtr", "TTID"];
         const NAME: [&str; 2] = ["FileObject", "FileName"];
-        let flush = ["HighResResponseTime", "IssuingThreadId"];
+        let flush = ["HighResResponseTime", "IssuingThreadId", "DiskNumber"];
         Io {
             totals: BTreeMap::new(),
             files: Vec::new(),
             by_key: HashMap::default(),
             open: OpenOperations::default(),
             given_up: 0,
+            disk_operations: None,
             transfer: [hook::DISK_READ, hook::DISK_WRITE]
                 .map(|hook| FieldReader::of_hook(hook, TRANSFER)),
             flush: FieldReader::of_hook(hook::DISK_FLUSH, flush),
@@ -169,6 +215,25 @@ impl Io {
     #[must_use]
     pub fn within(self, range: TimeRange) -> Self {
         Io { range, ..self }
+    }
+
+    /// Keeps each operation of a disk: see [`Io::disk_operations`].
+    #[must_use]
+    pub fn keep_disk_operations(self) -> Self {
+        Io { disk_operations: Some(Vec::new()), ..self }
+    }
+
+    /// The operations of disks in time order; none unless they are kept.
+    #[must_use]
+    pub fn disk_operations(&self) -> &[DiskOperation] {
+        self.disk_operations.as_deref().unwrap_or_default()
+    }
+
+    /// The path of the file of an operation, as events state it; `None` if no event names it.
+    #[must_use]
+    pub fn path_of(&self, operation: &DiskOperation) -> Option<&str> {
+        let path = self.files.get(operation.file?)?;
+        if path.is_empty() { None } else { Some(path) }
     }
 
     /// Operations on files whose time is not known, as records are missing in which they may have
@@ -243,11 +308,12 @@ impl Io {
     }
 
     fn disk(&mut self, hook: u16, machine: &Machine, record: &Record<'_>, event: &EventRef) {
-        let (operation, bytes, file, response, tid);
+        let (operation, bytes, file, response, tid, disk, offset);
         if hook == hook::DISK_FLUSH {
             let Some(fields) = self.flush.read(record) else { return };
             (operation, bytes, file) = (Operation::DiskFlush, 0, None);
             (response, tid) = (fields.uint(0), fields.uint(1));
+            (disk, offset) = (fields.uint(2), None);
         } else {
             let is_write = hook == hook::DISK_WRITE;
             let reader = self.transfer.get_mut(usize::from(is_write));
@@ -255,15 +321,33 @@ impl Io {
             operation = if is_write { Operation::DiskWrite } else { Operation::DiskRead };
             (bytes, file) = (fields.uint(0).unwrap_or(0), fields.uint(1));
             (response, tid) = (fields.uint(2), fields.uint(3));
+            (disk, offset) = (fields.uint(4), fields.uint(5));
         }
         let file = file.filter(|&key| key != 0).map(|key| self.file_of(key));
-        let total = self.add((Actor::new(machine, tid), file, operation), bytes);
+        let actor = Actor::new(machine, tid);
+        let total = self.add((actor, file, operation), bytes);
         // The response time counts the performance counter of the machine.
         let frequency = machine.files().get(event.file).map_or(0, |file| file.header.perf_freq);
         let ticks = response.map(|ticks| u128::from(ticks) * 10_000_000);
         let latency = ticks.and_then(|t| t.checked_div(u128::try_from(frequency).ok()?));
-        if let Some(latency) = latency {
-            total.latency.add(u64::try_from(latency).unwrap_or(u64::MAX));
+        let duration = latency.map(|latency| u64::try_from(latency).unwrap_or(u64::MAX));
+        if let Some(duration) = duration {
+            total.latency.add(duration);
+        }
+        if let Some(operations) = &mut self.disk_operations {
+            operations.push(DiskOperation {
+                number: event.number,
+                time: event.time,
+                processor: event.processor,
+                operation,
+                tid: tid.map(|tid| tid as u32),
+                disk: disk.map(|disk| disk as u32),
+                offset,
+                bytes,
+                duration,
+                actor,
+                file,
+            });
         }
     }
 
@@ -332,9 +416,15 @@ impl Observer for Io {
             };
             *self.totals.entry((actor, file, operation)).or_default() += &total;
         }
+        for operation in self.disk_operations.iter_mut().flatten() {
+            if let Actor::Thread(tid) = operation.actor {
+                operation.actor = Actor::Process(machine.first_process_of_thread(tid));
+            }
+        }
     }
 
     fn restart(&mut self) {
-        *self = Io { range: self.range, ..Io::new() };
+        let disk_operations = self.disk_operations.as_ref().map(|_| Vec::new());
+        *self = Io { range: self.range, disk_operations, ..Io::new() };
     }
 }

@@ -337,10 +337,11 @@ fn tables_that_are_not_there_are_named() {
     assert_eq!(made.code, 2);
     assert!(made.err.contains("no table `event`: the tables are events,"), "{}", made.err);
     let trace = "traces/tracelogging/shop.etl";
-    let args = ["export", "arrow", trace, "--table", "events", "--columns", "pid", "-o", "x.arrow"];
+    let args =
+        ["export", "arrow", trace, "--table", "events", "--columns", "process_id", "-o", "x.arrow"];
     let made = etlkit(path, &args);
     assert_eq!(made.code, 2);
-    assert!(made.err.contains("no column `pid`"), "{}", made.err);
+    assert!(made.err.contains("no column `process_id`"), "{}", made.err);
     assert!(!path.join("x.arrow").exists());
     let made = etlkit(path, &["export", "parquet", "traces", "-o", trace]);
     assert_eq!(made.code, 2);

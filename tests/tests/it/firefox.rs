@@ -376,10 +376,10 @@ fn compare(files: &[PathBuf]) -> (u64, usize) {
     assert_eq!(counts.keys().any(|name| name.contains(".pdb@")), is_identified, "{name}");
 
     let gc = analyze("gc", files);
-    assert_same_collections(&read, list(&gc, "collections"), &name);
+    assert_same_collections(&read, list(&gc, "gcs"), &name);
     let theirs = list(&shown, "markers").iter().filter(|marker| marker["type"] == "GC");
     let mut pauses: Vec<i64> = theirs.map(|marker| ticks(&marker["data"]["pause"])).collect();
-    let expected = list(&gc, "collections").iter();
+    let expected = list(&gc, "gcs").iter();
     let mut expected: Vec<i64> =
         expected.map(|gc| (gc["pause_us"].as_f64().unwrap() * 10.0).round() as i64).collect();
     pauses.sort_unstable();

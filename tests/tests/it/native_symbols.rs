@@ -453,7 +453,7 @@ fn by_stack(report: &Value, unnamed: bool) -> BTreeMap<String, u64> {
             own.for_each(|label| *label = "app.exe!?".to_owned());
             labels.dedup();
         }
-        *waits.entry(labels.join(";")).or_default() += row["self_count"].as_u64().unwrap();
+        *waits.entry(labels.join(";")).or_default() += row["self_waits"].as_u64().unwrap();
     }
     waits
 }

@@ -457,7 +457,7 @@ fn perfetto_has_what_reports_say_of_real_traces() {
         let mut names: BTreeMap<u64, Vec<String>> = BTreeMap::new();
         let mut lives = 0;
         for row in listed["processes"].as_array().unwrap() {
-            let name = row["name"].as_str().unwrap_or_default().to_owned();
+            let name = row["process"].as_str().unwrap_or_default().to_owned();
             let pid = row["pid"].as_u64().unwrap();
             lives += u64::from(pid != 0 && !(row["started"].is_null() && row["ended"].is_null()));
             if pid != 0 && !name.is_empty() {
@@ -628,15 +628,11 @@ fn perfetto_interns_before_use_and_identifies_images() {
     let images = analyze("images", &path);
     let mut known = 0;
     for image in images["images"].as_array().unwrap() {
-        let Some(pdb) = image["pdb"].as_str() else { continue };
-        let key = format!(
-            "{}@{}",
-            image["path"].as_str().unwrap(),
-            image["start_address"].as_str().unwrap()
-        );
+        let Some(signature) = image["pdb_guid"].as_str() else { continue };
+        let key =
+            format!("{}@{}", image["path"].as_str().unwrap(), image["address"].as_str().unwrap());
         let Some(mapping) = found["mappings"].get(&key) else { continue };
-        let (signature, age) = pdb.split_once(' ').unwrap();
-        let age: u32 = age.parse().unwrap();
+        let age = image["pdb_age"].as_u64().unwrap();
         assert_eq!(mapping[1], format!("{}{age:08x}", signature.replace('-', "")), "{key}");
         known += 1;
     }

@@ -73,7 +73,7 @@ fn compare(files: &[PathBuf], theirs: &Value) -> [usize; 7] {
         "promoted_bytes",
         "heap_bytes",
     ];
-    let ours: Vec<Value> = rows(&gc, "collections").map(|row| members(row, &names)).collect();
+    let ours: Vec<Value> = rows(&gc, "gcs").map(|row| members(row, &names)).collect();
     assert_eq!(json!(ours), theirs["gc"]);
     let names = [
         "pid",
@@ -86,22 +86,21 @@ fn compare(files: &[PathBuf], theirs: &Value) -> [usize; 7] {
         "gen2_before_bytes",
         "gen1_bytes",
     ];
-    let ours: Vec<Value> = rows(&gc, "heaps").map(|row| members(row, &names)).collect();
+    let ours: Vec<Value> = rows(&gc, "gc_heaps").map(|row| members(row, &names)).collect();
     assert_eq!(json!(ours), theirs["heaps"]);
-    for row in rows(&gc, "collections") {
-        let own = rows(&gc, "heaps").filter(|heap| heap["number"] == row["number"]);
+    for row in rows(&gc, "gcs") {
+        let own = rows(&gc, "gc_heaps").filter(|heap| heap["number"] == row["number"]);
         let before: u64 = own.map(|heap| heap["before_bytes"].as_u64().unwrap()).sum();
         assert_eq!(row["heap_before_bytes"].as_u64().unwrap_or(0), before);
     }
-    let total: f64 =
-        rows(&gc, "collections").map(|row| row["pause_us"].as_f64().unwrap_or(0.0)).sum();
+    let total: f64 = rows(&gc, "gcs").map(|row| row["pause_us"].as_f64().unwrap_or(0.0)).sum();
     let sums: f64 = rows(&gc, "processes").map(|row| row["total_us"].as_f64().unwrap()).sum();
     assert!((total - sums).abs() < 1e-3, "{total} {sums}");
 
     let jit = analyze("jit");
     let names = ["pid", "tid", "method", "duration_us", "il_bytes", "code_bytes"];
     let mut ours: Vec<String> =
-        rows(&jit, "methods").map(|row| members(row, &names).to_string()).collect();
+        rows(&jit, "compilations").map(|row| members(row, &names).to_string()).collect();
     let mut expected: Vec<String> = rows(theirs, "jit").map(Value::to_string).collect();
     ours.sort();
     expected.sort();
@@ -116,7 +115,7 @@ fn compare(files: &[PathBuf], theirs: &Value) -> [usize; 7] {
     assert_eq!(json!(ours), theirs["exceptions"]);
 
     let contention = analyze("contention");
-    let ours: BTreeMap<String, Value> = rows(&contention, "threads")
+    let ours: BTreeMap<String, Value> = rows(&contention, "lock_waits")
         .map(|row| {
             let key = format!("{}|{}", row["pid"], row["tid"]);
             (key, members(row, &["count", "total_us"]))
@@ -125,10 +124,11 @@ fn compare(files: &[PathBuf], theirs: &Value) -> [usize; 7] {
     assert_eq!(json!(ours), theirs["contention"]);
 
     let pool = analyze("threadpool");
-    let names = ["pid", "tid", "threads", "change", "count", "per_second"];
-    let ours: Vec<Value> = rows(&pool, "changes").map(|row| members(row, &names)).collect();
+    let names = ["pid", "tid", "thread_kind", "change", "count", "items_per_second"];
+    let ours: Vec<Value> =
+        rows(&pool, "thread_pool_changes").map(|row| members(row, &names)).collect();
     assert_eq!(json!(ours), theirs["pool"]);
-    let ours: BTreeMap<String, Value> = rows(&pool, "queues")
+    let ours: BTreeMap<String, Value> = rows(&pool, "thread_pool_queues")
         .map(|row| {
             assert_eq!(row["queued_before"], 0, "{row}");
             let key = format!("{}|{}", row["pid"], row["queue"].as_str().unwrap());
@@ -229,7 +229,7 @@ fn processes_and_images_are_those_of_the_truth() {
     let mut count = 0;
     for known in of("process") {
         let row = find(&known["pid"]).unwrap_or_else(|| panic!("{known}"));
-        assert_eq!(row["name"], known["name"]);
+        assert_eq!(row["process"], known["name"]);
         assert_eq!(row["ended"].is_string(), known.get("exited_ns").is_some(), "{known}");
         let threads = of("thread").filter(|thread| thread["pid"] == known["pid"]).count();
         if row["ended"].is_null() {
@@ -242,16 +242,13 @@ fn processes_and_images_are_those_of_the_truth() {
     let mut count = 0;
     for known in of("image") {
         let base = format!("{:#x}", known["base"].as_u64().unwrap());
-        let here =
-            |row: &&Value| row["pid"] == known["pid"] && row["start_address"] == base.as_str();
+        let here = |row: &&Value| row["pid"] == known["pid"] && row["address"] == base.as_str();
         let row = rows(&images, "images").find(here).unwrap_or_else(|| panic!("{known}"));
-        assert_eq!(row["bytes"], known["size"]);
+        assert_eq!(row["size_bytes"], known["size"]);
         let name = |value: &Value| value.as_str().unwrap().rsplit('\\').next().unwrap().to_owned();
         assert_eq!(name(&row["path"]), name(&known["path"]));
-        let pdb = known
-            .get("pdb_signature")
-            .map(|signature| format!("{} {}", signature.as_str().unwrap(), known["pdb_age"]));
-        assert_eq!(row["pdb"].as_str().map(str::to_owned), pdb, "{known}");
+        assert_eq!(row["pdb_guid"], known["pdb_signature"], "{known}");
+        assert_eq!(row["pdb_age"], known["pdb_age"], "{known}");
         count += 1;
     }
     assert!(count > 20);
@@ -317,7 +314,7 @@ fn input_and_output_are_those_of_the_truth() {
     }
     let io = analyze("io", &path);
     let mut seen = 0;
-    for row in rows(&io, "operations") {
+    for row in rows(&io, "io") {
         let path = row["path"].as_str().unwrap_or_default();
         let key = (u64(row, "pid"), format!("{} {path}", row["operation"].as_str().unwrap()));
         assert_eq!(row["count"], count[&key][0], "{key:?}");
@@ -417,7 +414,7 @@ fn collections_and_exceptions_of_a_thread_are_those_of_the_truth() {
             let out = etlkit(&[&words[..], &[path.to_str().unwrap()]].concat());
             let report: Value = serde_json::from_slice(&out).unwrap();
             let found = match kind {
-                "gc" => rows(&report, "collections").count() as u64,
+                "gc" => rows(&report, "gcs").count() as u64,
                 _ => rows(&report, kind).map(|row| row["count"].as_u64().unwrap()).sum(),
             };
             assert_eq!(found, count, "{kind} {tid}");

@@ -147,7 +147,7 @@ fn tree(kind: &str, trace: &[u8]) -> (ByStack, Value) {
     for row in report["rows"].as_array().unwrap() {
         path.truncate(row["depth"].as_u64().unwrap() as usize);
         path.push(row["name"].as_str().unwrap().trim_start().to_owned());
-        let count = row["self_count"].as_u64().unwrap();
+        let count = row["self_waits"].as_u64().unwrap();
         if count > 0 {
             waits.insert(path.join(";"), (count, row["self_us"].as_f64().unwrap()));
         }

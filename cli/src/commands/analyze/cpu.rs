@@ -5,17 +5,16 @@ mod compare;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use etl_analysis::profile::{
-    Detail, Focus, IlMaps, Measure, Profile, ProfileOptions, Root, SampleCollector, Total, Weight,
-};
+use etl_analysis::profile::{Detail, IlMaps, Profile, ProfileOptions, SampleCollector, Weight};
+use etl_tables::rows::profiles;
+use etl_tables::{Cell, Column, Report, ReportTable};
 
-use super::{ReportArgs, report, span_facts};
+use super::{ReportArgs, report};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::recording::{Analyzed, RecordingArgs};
 use crate::symbols::SymbolArgs;
-use crate::table::{Cell, Column, Table, TableReport};
 
 /// Arguments of `etlkit analyze cpu`.
 #[derive(Debug, clap::Args)]
@@ -87,26 +86,6 @@ pub(super) enum GroupBy {
     Method,
 }
 
-/// The columns of weights, with which each row begins.
-const WEIGHTS: [Column; 6] = [
-    ("total_samples", "total"),
-    ("total_us", "total ms"),
-    ("total_percent", "total %"),
-    ("self_samples", "self"),
-    ("self_us", "self ms"),
-    ("self_percent", "self %"),
-];
-
-/// The columns of the weights of durations: of waits.
-const DURATIONS: [Column; 6] = [
-    ("total_count", "total"),
-    ("total_us", "total ms"),
-    ("total_percent", "total %"),
-    ("self_count", "self"),
-    ("self_us", "self ms"),
-    ("self_percent", "self %"),
-];
-
 /// A recording that was read, and the profile of its samples.
 struct Profiled {
     analyzed: Analyzed<(SampleCollector, Option<IlMaps>)>,
@@ -133,19 +112,23 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let recording = &args.report.recording;
     let by_thread = args.group_by == GroupBy::Thread;
     let options = ProfileOptions::new().by_thread(by_thread).idle(args.idle);
-    let options = options.detail(if args.lines { Detail::Lines } else { Detail::Methods });
-    let Profiled { analyzed, profile } = profile(args, &recording.files, options)?;
+    let detail = if args.lines { Detail::Lines } else { Detail::Methods };
+    let options = options.detail(detail);
+    let Profiled { analyzed, mut profile } = profile(args, &recording.files, options)?;
+    if args.tree && !args.unfold {
+        profile = profile.fold_recursion();
+    }
     let mut report = report("cpu", &analyzed);
-    describe(&mut report, &profile, &analyzed);
+    describe(&mut report, &profile);
     let table = if args.tree {
-        tree(&profile, args.min_percent, args.unfold)
+        profiles::tree(&profile, args.min_percent)
     } else if let Some(text) = &args.focus {
         focus(&profile, text)?
     } else {
-        grouped(&profile, args.group_by, args.lines)
+        grouped(&profile, args.group_by, detail)
     };
     report.tables.push(table);
-    args.report.print(&report, analyzed.outcome)
+    args.report.print(&mut report, analyzed.outcome)
 }
 
 /// The options with the selection of processes and threads.
@@ -161,17 +144,23 @@ pub(crate) fn profile_options<O>(
     }
 }
 
-/// What is known of the samples as a whole.
-fn describe<O>(report: &mut TableReport, profile: &Profile, analyzed: &Analyzed<O>) {
-    let (total, idle) = (profile.total(), profile.idle());
-    report.facts.extend(span_facts(&analyzed.machine));
-    report.facts.extend([
-        ("interval_us", interval(profile)),
-        ("samples", Cell::Count(total.samples)),
-        ("cpu_us", time(profile, total)),
-        ("idle_samples", Cell::Count(idle.samples)),
-        ("samples_with_stack", Cell::Count(profile.with_stack())),
-    ]);
+pub(super) const INTERVAL: Column =
+    Column::micros("interval_us", "Interval between samples of a processor; null if it changed");
+pub(super) const SAMPLES: Column = Column::count("samples", "Selected samples");
+pub(super) const IDLE_SAMPLES: Column = Column::count("idle_samples", "Samples of idle processors");
+
+/// Adds the samples as a whole.
+fn describe(report: &mut Report<'_>, profile: &Profile) {
+    const CPU: Column = Column::micros("cpu_us", "Time of the selected samples");
+    const WITH_STACK: Column =
+        Column::count("samples_with_stack", "Samples of all processes with a stack");
+    let total = profile.total();
+    let idle = profile.idle();
+    report.fact(INTERVAL, interval(profile));
+    report.fact(SAMPLES, Cell::int(Some(total.samples)));
+    report.fact(CPU, time(profile, total));
+    report.fact(IDLE_SAMPLES, Cell::int(Some(idle.samples)));
+    report.fact(WITH_STACK, Cell::int(Some(profile.with_stack())));
     let span = if profile.has_times() {
         let total = total.time as f64 / 1e7;
         let millis = profile.intervals().iter().map(|&i| (f64::from(i) / 1e4).to_string());
@@ -201,194 +190,31 @@ fn describe<O>(report: &mut TableReport, profile: &Profile, analyzed: &Analyzed<
 }
 
 /// The rows of a profile that was made for them.
-pub(super) fn grouped(profile: &Profile, group_by: GroupBy, has_lines: bool) -> Table {
+pub(super) fn grouped(profile: &Profile, group_by: GroupBy, detail: Detail) -> ReportTable<'_> {
     match group_by {
-        GroupBy::Method => methods(profile, has_lines),
-        GroupBy::Module => modules(profile),
-        GroupBy::Process | GroupBy::Thread => roots(profile, group_by == GroupBy::Thread),
+        GroupBy::Method => profiles::by_method(profile, detail),
+        GroupBy::Module => profiles::by_module(profile),
+        GroupBy::Process => profiles::by_process(profile),
+        GroupBy::Thread => profiles::by_thread(profile),
     }
 }
 
-fn is_of_durations(profile: &Profile) -> bool {
-    profile.measure() == Measure::Durations
-}
-
-pub(super) fn time(profile: &Profile, weight: Weight) -> Cell {
-    if profile.has_times() { Cell::Duration(weight.time) } else { Cell::None }
+fn time(profile: &Profile, weight: Weight) -> Cell<'static> {
+    Cell::micros(if profile.has_times() { Some(weight.time) } else { None })
 }
 
 /// The interval between samples, if there is one.
-pub(super) fn interval(profile: &Profile) -> Cell {
+pub(super) fn interval(profile: &Profile) -> Cell<'static> {
     match profile.intervals() {
-        [interval] => Cell::Duration((*interval).into()),
-        _ => Cell::None,
+        [interval] => Cell::micros(Some((*interval).into())),
+        _ => Cell::Null,
     }
-}
-
-/// The cells of [`WEIGHTS`].
-fn weights(profile: &Profile, total: Total) -> [Cell; 6] {
-    let all = profile.size(profile.total());
-    let cells = |weight: Weight| {
-        let share = Cell::share(profile.size(weight), all);
-        [Cell::Count(weight.samples), time(profile, weight), share]
-    };
-    let [a, b, c] = cells(total.inclusive);
-    let [d, e, f] = cells(total.exclusive);
-    [a, b, c, d, e, f]
-}
-
-fn weight_columns(profile: &Profile) -> [Column; 6] {
-    if is_of_durations(profile) { DURATIONS } else { WEIGHTS }
-}
-
-fn table(profile: &Profile, names: &[Column]) -> Table {
-    let columns: Vec<Column> = weight_columns(profile).iter().chain(names).copied().collect();
-    Table::new("rows", "", &columns)
-}
-
-fn methods(profile: &Profile, has_lines: bool) -> Table {
-    let names = [("name", "method"), ("module", ""), ("method", ""), ("code", "code")];
-    let mut table = table(profile, &names);
-    if has_lines {
-        table.columns.extend([("source", "source"), ("file", ""), ("line", "")]);
-    }
-    for (frame, total) in profile.by_frame() {
-        let mut row = weights(profile, total).to_vec();
-        row.extend(frame_cells(profile, frame));
-        if has_lines {
-            row.extend(line_cells(profile, frame));
-        }
-        table.rows.push(row);
-    }
-    table
-}
-
-/// Name, module, method and kind of code.
-fn frame_cells(profile: &Profile, frame: usize) -> [Cell; 4] {
-    let name = Cell::text(profile.label(frame));
-    let Some(frame) = profile.frames().get(frame) else {
-        return [name, Cell::None, Cell::None, Cell::None];
-    };
-    let module = Cell::text(profile.module_name(frame.module));
-    [name, module, Cell::text(&*frame.method), Cell::text(frame.kind.name())]
-}
-
-/// File name with the line, path of the source file, and line.
-fn line_cells(profile: &Profile, frame: usize) -> [Cell; 3] {
-    let known = profile.frames().get(frame);
-    [
-        Cell::text(profile.source(frame).unwrap_or_default()),
-        Cell::text(known.and_then(|frame| frame.file.as_deref()).unwrap_or_default()),
-        Cell::count(known.and_then(|frame| frame.line)),
-    ]
-}
-
-/// The label of a frame, with its source line if frames have one.
-fn label(profile: &Profile, frame: usize) -> String {
-    match profile.source(frame) {
-        Some(source) => format!("{} ({source})", profile.label(frame)),
-        None => profile.label(frame),
-    }
-}
-
-fn modules(profile: &Profile) -> Table {
-    let mut table = table(profile, &[("module", "module")]);
-    for (name, total) in profile.by_module() {
-        let mut row = weights(profile, total).to_vec();
-        row.push(Cell::text(name));
-        table.rows.push(row);
-    }
-    table
-}
-
-/// Processes or threads: nothing calls them, so their totals are all that they have.
-fn roots(profile: &Profile, by_thread: bool) -> Table {
-    let process = [("process", "process"), ("process_name", ""), ("pid", "")];
-    let thread = [("thread", "thread"), ("thread_name", ""), ("tid", "")];
-    let [total, time, share, ..] = weight_columns(profile);
-    let mut columns = vec![total, time, share];
-    columns.extend(process);
-    columns.extend(thread.iter().filter(|_| by_thread));
-    let mut table = Table::new("rows", "", &columns);
-    for root in profile.roots() {
-        let weight = profile.nodes().get(root.first).map(|node| node.inclusive);
-        let total = weights(profile, Total::new(weight.unwrap_or_default(), Weight::default()));
-        let mut row = total.into_iter().take(3).collect::<Vec<_>>();
-        row.extend(root_cells(root).into_iter().take(if by_thread { 6 } else { 3 }));
-        table.rows.push(row);
-    }
-    table
-}
-
-fn root_cells(root: &Root) -> [Cell; 6] {
-    [
-        Cell::text(root.process_label()),
-        Cell::text(&*root.process_name),
-        Cell::count(root.pid),
-        Cell::text(root.thread_label().unwrap_or_default()),
-        Cell::text(&*root.thread_name),
-        Cell::count(root.tid),
-    ]
-}
-
-/// The call tree, without the parts that have less than so many percent of all samples. What calls
-/// itself stands once, unless it is to be unfolded.
-pub(super) fn tree(profile: &Profile, min_percent: f64, unfold: bool) -> Table {
-    let folded = if unfold { None } else { Some(profile.fold_recursion()) };
-    let profile = folded.as_ref().unwrap_or(profile);
-    let names = [("name", "call tree"), ("depth", ""), ("process", ""), ("code", "")];
-    let mut table = table(profile, &names);
-    let least = profile.size(profile.total()) as f64 * min_percent / 100.0;
-    for root in profile.roots() {
-        let nodes = profile.nodes().get(root.first..root.end).unwrap_or_default();
-        for node in nodes {
-            if (profile.size(node.inclusive) as f64) < least {
-                continue;
-            }
-            let mut row = weights(profile, Total::new(node.inclusive, node.exclusive)).to_vec();
-            let label = match node.frame {
-                Some(frame) => label(profile, frame),
-                None => root.process_label(),
-            };
-            let kind = node.frame.and_then(|at| profile.frames().get(at)).map(|f| f.kind.name());
-            row.extend([
-                Cell::Text(format!("{}{label}", "  ".repeat(node.depth as usize))),
-                Cell::Count(node.depth.into()),
-                Cell::text(root.process_label()),
-                Cell::text(kind.unwrap_or_default()),
-            ]);
-            table.rows.push(row);
-        }
-    }
-    table
 }
 
 /// Callers and callees of the methods whose names contain a text.
-pub(super) fn focus(profile: &Profile, text: &str) -> Result<Table, Failure> {
-    let wanted = text.to_lowercase();
-    let labels: Vec<String> =
-        (0..profile.frames().len()).map(|frame| label(profile, frame)).collect();
-    let is_focus =
-        |frame: usize| labels.get(frame).is_some_and(|l| l.to_lowercase().contains(&wanted));
-    if !(0..labels.len()).any(is_focus) {
-        return Err(Failure::new(text, "no method of the stacks has this in its name")
-            .hint("`--group-by method --top 0` lists all methods"));
-    }
-    let Focus { total, callers, callees, .. } = profile.focus(is_focus);
-    let mut table = table(profile, &[("relation", "relation"), ("name", "method")]);
-    let mut push = |total: Total, relation: &str, name: String| {
-        let mut row = weights(profile, total).to_vec();
-        row.extend([Cell::text(relation), Cell::text(name)]);
-        table.rows.push(row);
-    };
-    let none = Weight::default();
-    for (caller, weight) in callers {
-        let name = caller.map_or("(start of a thread)".to_owned(), |f| label(profile, f));
-        push(Total::new(weight, none), "caller", name);
-    }
-    push(total, "focus", text.to_owned());
-    for (callee, weight) in callees {
-        push(Total::new(weight, none), "callee", label(profile, callee));
-    }
-    Ok(table)
+pub(super) fn focus<'p>(profile: &'p Profile, text: &str) -> Result<ReportTable<'p>, Failure> {
+    profiles::focus(profile, text).ok_or_else(|| {
+        Failure::new(text, "no method of the stacks has this in its name")
+            .hint("`--group-by method --top 0` lists all methods")
+    })
 }

@@ -12,18 +12,15 @@ mod waits;
 
 use clap::Subcommand;
 use etl_analysis::Machine;
-use etl_format::Clock;
+use etl_tables::rows::duration;
+use etl_tables::{Cell, Column, Report, Selection};
 
 pub(crate) use cpu::profile_options;
 
 use crate::Outcome;
 use crate::error::Failure;
-use crate::output;
 use crate::recording::{Analyzed, RecordingArgs};
-use crate::table::{Cell, Column, TableFormat, TableReport};
-
-/// The columns of a process.
-const PROCESS: [Column; 3] = [("process", "process"), ("process_name", ""), ("pid", "")];
+use crate::table::TableFormat;
 
 /// Rows that text has unless the user names another number.
 const TOP: usize = 30;
@@ -285,62 +282,44 @@ impl ReportArgs {
         self.format == TableFormat::Text
     }
 
-    /// Whether a thread is selected.
-    fn has_thread(&self, tid: Option<u32>) -> bool {
-        let threads = &self.recording.thread;
-        threads.is_empty() || tid.is_some_and(|tid| threads.contains(&tid))
+    /// Which rows are printed of a recording.
+    fn selection<O>(&self, analyzed: &Analyzed<O>) -> Selection {
+        Selection::new()
+            .processes(analyzed.selected.clone())
+            .threads(self.recording.thread.clone())
+            .within(analyzed.range)
     }
 
     /// Prints a report.
-    fn print(&self, report: &TableReport, outcome: Outcome) -> Result<Outcome, Failure> {
-        let text = report.render(self.format, self.rows(), self.recording.has_span());
-        output::print(&text)?;
+    fn print(&self, report: &mut Report<'_>, outcome: Outcome) -> Result<Outcome, Failure> {
+        if self.recording.has_span() {
+            report.missing_heading = "missing at this time";
+        }
+        self.format.print(report, self.rows())?;
         Ok(outcome)
     }
 }
 
-/// The report of a kind, without facts and tables.
-fn report<O>(kind: &'static str, analyzed: &Analyzed<O>) -> TableReport {
-    let machine = &analyzed.machine;
-    let start = machine.clock().start_time;
-    TableReport { kind, files: analyzed.names.clone(), start, ..TableReport::default() }
+/// The report of a kind, with the first and the last time of the recording.
+fn report<'r, O>(kind: &'static str, analyzed: &Analyzed<O>) -> Report<'r> {
+    const FROM: Column = Column::time("from", "Time of the first event");
+    const TO: Column = Column::time("to", "Time of the last event");
+    let clock = analyzed.machine.clock();
+    let (first, last) = analyzed.machine.span().unzip();
+    let mut report = Report::new(kind);
+    report.files.clone_from(&analyzed.names);
+    report.start = clock.start_time;
+    report.fact(FROM, Cell::time(clock, first));
+    report.fact(TO, Cell::time(clock, last));
+    report
 }
 
 /// Says so if records are missing in which some of `what` may have ended.
-fn note_given_up(report: &mut TableReport, count: u64, what: &str) {
+fn note_given_up(report: &mut Report<'_>, count: u64, what: &str) {
     if count > 0 {
         let message = "the ends of what was open when events or buffers were lost";
         report.missing.push(format!("{message}: {what}: {count}"));
     }
-}
-
-/// First and last time of a recording, as facts of its report.
-fn span_facts(machine: &Machine) -> [(&'static str, Cell); 2] {
-    let (first, last) = machine.span().unzip();
-    [("from", Cell::time(machine.clock(), first)), ("to", Cell::time(machine.clock(), last))]
-}
-
-/// Name and id of a process by its index: `Orders.exe (4312)`.
-fn process_label(machine: &Machine, index: usize) -> String {
-    let Some(process) = machine.processes().get(index) else { return "?".to_owned() };
-    let name = if process.name().is_empty() { "?" } else { process.name() };
-    format!("{name} ({})", process.pid())
-}
-
-/// Label, name and id of a process by its index.
-fn process_cells(machine: &Machine, index: usize) -> [Cell; 3] {
-    let process = machine.processes().get(index);
-    [
-        Cell::text(process_label(machine, index)),
-        Cell::text(process.map_or("", |process| process.name())),
-        Cell::count(process.map(|process| process.pid())),
-    ]
-}
-
-/// The time between two ticks of a clock, in 100 ns.
-fn duration(clock: &Clock, from: i64, to: i64) -> u64 {
-    let elapsed = clock.filetime(to).saturating_sub(clock.filetime(from));
-    u64::try_from(elapsed).unwrap_or(0)
 }
 
 /// The time that is selected of a recording, in 100 ns.
@@ -350,17 +329,4 @@ fn selected_time(args: &ReportArgs, machine: &Machine) -> Result<u64, Failure> {
     let first = range.from.map_or(first, |from| from.get().max(first));
     let last = range.to.map_or(last, |to| to.get().min(last));
     Ok(duration(machine.clock(), first, last))
-}
-
-/// Label, name and id of a process, where it is known.
-fn known_process(machine: &Machine, process: Option<usize>) -> [Cell; 3] {
-    match process {
-        Some(process) => process_cells(machine, process),
-        None => [Cell::text("unknown process"), Cell::None, Cell::None],
-    }
-}
-
-/// Ticks of a clock in 100 ns.
-fn ticks(clock: &Clock, ticks: u64) -> u64 {
-    duration(clock, 0, i64::try_from(ticks).unwrap_or(i64::MAX))
 }

@@ -8,40 +8,27 @@ use etl_analysis::behavior::hardware::Hardware;
 use etl_analysis::behavior::io::{Io, Operation};
 use etl_analysis::behavior::network::Network;
 use etl_analysis::behavior::presence::{Presence, Subject};
-use etl_analysis::profile::{IlMaps, Profile, ProfileOptions, SampleCollector, Weight};
+use etl_analysis::profile::{IlMaps, Profile, ProfileOptions, SampleCollector};
 use etl_analysis::{Machine, loss::LossKind, observers};
 use etl_format::read::{FileHeader, Part};
 
-use super::{
-    PROCESS, ReportArgs, cpu, duration, known_process, profile_options, report, selected_time,
-    span_facts, ticks,
-};
+use etl_tables::rows::summary::{SummaryProcessRow, Usage, facts as columns, methods, subjects};
+use etl_tables::rows::{duration, process_label, ticks};
+use etl_tables::{Cell, Column, Kind, Report, ReportTable};
+
+use super::{ReportArgs, cpu, profile_options, report, selected_time};
 use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::output;
 use crate::recording::Between;
 use crate::symbols::SymbolArgs;
-use crate::table::{Cell, Table, TableReport};
 
 /// Rows of each table in text, unless the user names another number.
 const TOP: usize = 10;
 
-/// What is summarized of a process.
-#[derive(Clone, Copy, Debug, Default)]
-struct Row {
-    cpu: Weight,
-    collections: u64,
-    paused: u64,
-    exceptions: u64,
-    disk_read: u64,
-    disk_written: u64,
-    sent: u64,
-    received: u64,
-}
-
 /// Rows by index of the process.
-type Rows = BTreeMap<Option<usize>, Row>;
+type Rows = BTreeMap<Option<usize>, Usage>;
 
 observers! {
     /// What happens at the selected time, and is complete without what happened before and after.
@@ -126,13 +113,14 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
         rows.retain(|process, _| process.is_some_and(|process| selected.contains(&process)));
     }
     let mut report = report("summary", &analyzed);
-    report.facts.extend(span_facts(machine));
-    report.facts.extend(facts(machine, &profile));
+    facts(&mut report, machine, &profile);
     report.headline = headline(machine, hardware, &profile);
     let time = selected_time(args, machine)?;
     totals(&mut report, hardware, &rows, time);
-    let table = table(machine, &rows, &profile, time);
-    report.tables = vec![table, methods(&profile), subjects(presence)];
+    let processes = processes(machine, &rows, &profile, time);
+    report.tables.push(ReportTable::new("processes", processes));
+    report.tables.push(ReportTable::new("methods by CPU samples", methods(&profile)));
+    report.tables.push(ReportTable::new("what can be analysed", subjects(presence)));
     for subject in Subject::ALL {
         if presence.count(subject) == 0 {
             report.missing.push(format!("{}: {}", subject.name(), subject.recorded_by()));
@@ -143,22 +131,25 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
         args_rows = Some(TOP);
     }
     // What is missing is missing from the whole recording.
-    output::print(&report.render(args.format, args_rows, false))?;
+    args.format.print(&report, args_rows)?;
     Ok(analyzed.outcome)
 }
 
-fn facts(machine: &Machine, profile: &Profile) -> Vec<(&'static str, Cell)> {
+fn facts(report: &mut Report<'_>, machine: &Machine, profile: &Profile) {
+    const PROCESSORS: Column = Column::count("processors", "Processors of the computer");
+    const EVENTS: Column = Column::count("events", "Events");
+    const EVENTS_LOST: Column = Column::count("events_lost", "Events that headers count as lost");
+    const BUFFERS_LOST: Column =
+        Column::count("buffers_lost", "Buffers that headers count as lost");
     let header = machine.files().first().map(|file| &file.header);
     let [events_lost, buffers_lost] = lost(machine);
-    vec![
-        ("processors", Cell::count(header.map(|header| header.processors))),
-        ("events", Cell::Count(machine.records())),
-        ("events_lost", Cell::Count(events_lost)),
-        ("buffers_lost", Cell::Count(buffers_lost)),
-        ("samples", Cell::Count(profile.total().samples)),
-        ("idle_samples", Cell::Count(profile.idle().samples)),
-        ("interval_us", cpu::interval(profile)),
-    ]
+    report.fact(PROCESSORS, Cell::int(header.map(|header| header.processors)));
+    report.fact(EVENTS, Cell::int(Some(machine.records())));
+    report.fact(EVENTS_LOST, Cell::int(Some(events_lost)));
+    report.fact(BUFFERS_LOST, Cell::int(Some(buffers_lost)));
+    report.fact(cpu::SAMPLES, Cell::int(Some(profile.total().samples)));
+    report.fact(cpu::IDLE_SAMPLES, Cell::int(Some(profile.idle().samples)));
+    report.fact(cpu::INTERVAL, cpu::interval(profile));
 }
 
 /// Events and buffers that the headers of the files count as lost.
@@ -192,8 +183,10 @@ fn losses(machine: &Machine) -> String {
 }
 
 /// Sums over all selected processes, as facts and as a line.
-fn totals(report: &mut TableReport, hardware: &Hardware, rows: &Rows, time: u64) {
-    let mut all = Row::default();
+fn totals(report: &mut Report<'_>, hardware: &Hardware, rows: &Rows, time: u64) {
+    const MACHINE: Column = Column::new("machine", Kind::Text, "Name of the computer");
+    const MEMORY: Column = Column::bytes("memory_bytes", "Memory of the computer");
+    let mut all = Usage::default();
     for row in rows.values() {
         all.collections += row.collections;
         all.paused += row.paused;
@@ -203,17 +196,16 @@ fn totals(report: &mut TableReport, hardware: &Hardware, rows: &Rows, time: u64)
         all.sent += row.sent;
         all.received += row.received;
     }
-    report.facts.extend([
-        ("machine", Cell::text(hardware.name())),
-        ("memory_bytes", Cell::count(hardware.megabytes().map(|mb| u64::from(mb) << 20))),
-        ("collections", Cell::Count(all.collections)),
-        ("gc_pause_us", Cell::Duration(all.paused)),
-        ("exceptions", Cell::Count(all.exceptions)),
-        ("disk_read_bytes", Cell::Bytes(all.disk_read)),
-        ("disk_written_bytes", Cell::Bytes(all.disk_written)),
-        ("sent_bytes", Cell::Bytes(all.sent)),
-        ("received_bytes", Cell::Bytes(all.received)),
-    ]);
+    let memory = hardware.megabytes().map(|megabytes| u64::from(megabytes) << 20);
+    report.fact(MACHINE, Cell::text(hardware.name()));
+    report.fact(MEMORY, Cell::int(memory));
+    report.fact(columns::COLLECTIONS, Cell::int(Some(all.collections)));
+    report.fact(columns::PAUSE, Cell::micros(Some(all.paused)));
+    report.fact(columns::EXCEPTIONS, Cell::int(Some(all.exceptions)));
+    report.fact(columns::DISK_READ, Cell::int(Some(all.disk_read)));
+    report.fact(columns::DISK_WRITTEN, Cell::int(Some(all.disk_written)));
+    report.fact(columns::SENT, Cell::int(Some(all.sent)));
+    report.fact(columns::RECEIVED, Cell::int(Some(all.received)));
     let mut lines = Vec::new();
     if all.collections > 0 {
         let paused = all.paused as f64 / 1e4;
@@ -268,83 +260,18 @@ fn headline(machine: &Machine, hardware: &Hardware, profile: &Profile) -> Vec<St
     lines
 }
 
-fn table(machine: &Machine, rows: &Rows, profile: &Profile, time: u64) -> Table {
-    let mut table = Table::new("processes", "processes", &PROCESS);
-    table.columns.extend([
-        ("cpu_samples", ""),
-        ("cpu_us", "CPU ms"),
-        ("cpu_percent", "CPU %"),
-        ("collections", "gcs"),
-        ("gc_pause_us", "gc pause ms"),
-        ("gc_percent", "gc %"),
-        ("exceptions", "exceptions"),
-        ("disk_read_bytes", "disk read"),
-        ("disk_written_bytes", "disk written"),
-        ("sent_bytes", "sent"),
-        ("received_bytes", "received"),
-    ]);
-    let mut sorted: Vec<_> = rows.iter().collect();
-    sorted.sort_by_key(|(process, row)| {
-        let bytes = row.disk_read + row.disk_written + row.sent + row.received;
-        (std::cmp::Reverse((row.cpu, row.paused, bytes)), **process)
-    });
-    for (process, row) in sorted {
-        let mut cells = known_process(machine, *process).to_vec();
-        cells.extend([
-            Cell::Count(row.cpu.samples),
-            cpu::time(profile, row.cpu),
-            Cell::share(profile.size(row.cpu), profile.size(profile.total())),
-            Cell::Count(row.collections),
-            Cell::Duration(row.paused),
-            Cell::share(row.paused, time),
-            Cell::Count(row.exceptions),
-            Cell::Bytes(row.disk_read),
-            Cell::Bytes(row.disk_written),
-            Cell::Bytes(row.sent),
-            Cell::Bytes(row.received),
-        ]);
-        table.rows.push(cells);
+/// A row for each process, the most samples, pauses and bytes first.
+fn processes<'m>(
+    machine: &'m Machine,
+    usages: &Rows,
+    profile: &Profile,
+    time: u64,
+) -> Vec<SummaryProcessRow<'m>> {
+    let mut rows = Vec::new();
+    for (&process, &usage) in usages {
+        let process = process_label(machine, process);
+        rows.push(SummaryProcessRow::new(process, usage, profile, time));
     }
-    table
-}
-
-/// The methods with the most samples in themselves.
-fn methods(profile: &Profile) -> Table {
-    let columns = [
-        ("self_samples", "self"),
-        ("self_percent", "self %"),
-        ("total_percent", "total %"),
-        ("name", "method"),
-    ];
-    let mut table = Table::new("methods", "methods by CPU samples", &columns);
-    let all = profile.size(profile.total());
-    let mut frames = profile.by_frame();
-    frames.sort_by_key(|(at, total)| (std::cmp::Reverse(total.exclusive), *at));
-    for (frame, total) in frames.into_iter().filter(|(_, total)| total.exclusive.samples > 0) {
-        table.rows.push(vec![
-            Cell::Count(total.exclusive.samples),
-            Cell::share(profile.size(total.exclusive), all),
-            Cell::share(profile.size(total.inclusive), all),
-            Cell::text(profile.label(frame)),
-        ]);
-    }
-    table
-}
-
-/// What the recording has events of.
-fn subjects(presence: &Presence) -> Table {
-    let columns =
-        [("subject", "recorded"), ("events", "events"), ("recorded_by", ""), ("command", "see")];
-    let mut table = Table::new("subjects", "what can be analysed", &columns);
-    for subject in Subject::ALL {
-        if presence.count(subject) > 0 {
-            table.rows.push(vec![
-                Cell::text(subject.name()),
-                Cell::Count(presence.count(subject)),
-                Cell::text(subject.recorded_by()),
-                Cell::text(format!("etlkit analyze {}", subject.analysis())),
-            ]);
-        }
-    }
-    table
+    rows.sort_by_key(SummaryProcessRow::rank);
+    rows
 }

@@ -9,13 +9,13 @@ use etl_analysis::symbols::Symbol;
 use etl_analysis::{EventRef, Machine, Observer, Sample, Stack};
 use etl_format::file_name;
 use etl_schema::views::Pdb;
+use etl_tables::{Cell, Column, Columns, Kind, Report, ReportTable, Row};
 
 use super::ListArgs;
 use crate::Outcome;
 use crate::error::Failure;
 use crate::output;
 use crate::recording::{Analyzed, Between};
-use crate::table::{Cell, Table, TableReport};
 
 /// How often each address is in samples and stacks, and when last; by process.
 #[derive(Debug, Default)]
@@ -108,22 +108,26 @@ pub(super) fn list(args: &ListArgs) -> Result<Outcome, Failure> {
         rows.iter().filter(|(_, wanted)| wanted.addresses > 0).count(),
         missing.len()
     ));
-    report.facts.push(("missing_pdbs", Cell::Count(missing.len() as u64)));
-    report.facts.push(("unidentified_addresses", Cell::Count(unidentified)));
+    report.fact(MISSING, Cell::int(Some(missing.len())));
+    report.fact(UNIDENTIFIED, Cell::int(Some(unidentified)));
     if unidentified > 0 {
         report.missing.push(format!(
             "identities of images with {unidentified} addresses of samples and stacks: merge the \
              trace on the traced machine with `xperf -merge`"
         ));
     }
-    report.tables.push(table(machine, &rows, &found));
-    output::print(&report.render(args.format, None, false))?;
+    report.tables.push(ReportTable::new("", pdb_rows(machine, &rows, &found)));
+    args.format.print(&report, None)?;
     Ok(outcome)
 }
 
-fn report<O>(analyzed: &Analyzed<O>, paths: &SymbolPaths, is_asked: bool) -> TableReport {
-    let start = analyzed.machine.clock().start_time;
-    let mut report = TableReport { kind: "symbols", start, ..TableReport::default() };
+const MISSING: Column = Column::count("missing_pdbs", "Needed PDBs that are missing");
+const UNIDENTIFIED: Column =
+    Column::count("unidentified_addresses", "Addresses in images without an identity");
+
+fn report<'r, O>(analyzed: &Analyzed<O>, paths: &SymbolPaths, is_asked: bool) -> Report<'r> {
+    let mut report = Report::new("symbols");
+    report.start = analyzed.machine.clock().start_time;
     report.files.clone_from(&analyzed.names);
     if paths.is_empty() {
         let why = match is_asked {
@@ -197,47 +201,97 @@ fn server_paths(machine: &Machine, pdb: Pdb, wanted: &Wanted) -> [Option<String>
     [Some(id.server_path()), may_be_portable.then(|| id.portable_server_path())]
 }
 
-fn table(machine: &Machine, rows: &[(Pdb, Wanted)], found: &[Option<Found>]) -> Table {
-    let columns = [
-        ("addresses", "addresses"),
-        ("image", "image"),
-        ("code", "code"),
-        ("found", "found"),
-        ("kind", ""),
-        ("pdb", ""),
-        ("guid", ""),
-        ("age", ""),
-        ("server_path", "server path"),
-        ("portable_server_path", ""),
-        ("image_server_path", ""),
-        ("image_path", ""),
-    ];
-    let mut table = Table::new("pdbs", "", &columns);
-    for ((pdb, wanted), found) in rows.iter().zip(found) {
-        let name = file_name(&wanted.path);
-        let [windows, portable] = server_paths(machine, *pdb, wanted);
-        let kind = found.as_ref().map_or("", |found| match found.kind {
-            PdbKind::Windows => "windows",
-            PdbKind::Portable => "portable",
-            _ => "other",
-        });
-        let path = found.as_ref().map(|found| found.path.to_string_lossy().into_owned());
-        let image = wanted.linked.filter(|_| !name.is_empty());
-        let image = image.map(|(time, size)| image_server_path(name, time, size));
-        table.rows.push(vec![
-            Cell::Count(wanted.addresses),
-            Cell::text(name),
-            Cell::text(wanted.code()),
-            Cell::text(path.unwrap_or_default()),
-            Cell::text(kind),
-            Cell::text(PdbId::of_machine(machine, *pdb).name()),
-            Cell::text(pdb.signature.to_string()),
-            Cell::Count(pdb.age.into()),
-            Cell::text(windows.unwrap_or_default()),
-            Cell::text(portable.unwrap_or_default()),
-            Cell::text(image.unwrap_or_default()),
-            Cell::text(&*wanted.path),
-        ]);
+/// A row of `pdbs`.
+struct PdbRow<'p> {
+    pdb: Pdb,
+    wanted: &'p Wanted,
+    found: Option<&'p Found>,
+    found_path: String,
+    name: String,
+    guid: String,
+    server_path: String,
+    portable_server_path: String,
+    image_server_path: String,
+}
+
+impl PdbRow<'_> {
+    /// File name of the image or module.
+    fn image(&self) -> &str {
+        file_name(&self.wanted.path)
     }
-    table
+
+    /// The kind of the PDB, if it is there.
+    fn kind(&self) -> &'static str {
+        match self.found.map(|found| found.kind) {
+            None => "",
+            Some(PdbKind::Windows) => "windows",
+            Some(PdbKind::Portable) => "portable",
+            Some(_) => "other",
+        }
+    }
+}
+
+impl Row for PdbRow<'_> {
+    const NAME: &'static str = "symbols.pdbs";
+    const ROW: &'static str = "One PDB";
+
+    fn columns<C: Columns<Self>>(columns: &mut C) {
+        const ADDRESSES: Column =
+            Column::count("addresses", "Addresses of samples and stacks in its code");
+        const IMAGE: Column = Column::new("image", Kind::Word, "File name of the image or module");
+        const CODE: Column = Column::new("code", Kind::Word, "The kind of code");
+        const FOUND: Column = Column::new("found", Kind::Text, "Where it is");
+        const KIND: Column = Column::new("kind", Kind::Word, "`windows`, `portable` or `other`");
+        const SERVER: Column = Column::new("server_path", Kind::Text, "Path on a symbol server");
+        const PORTABLE: Column = Column::new(
+            "portable_server_path",
+            Kind::Text,
+            "Path on a symbol server of a portable PDB",
+        );
+        const IMAGE_SERVER: Column =
+            Column::new("image_server_path", Kind::Text, "Path of the image on a symbol server");
+        const PATH: Column = Column::new("image_path", Kind::Text, "Path of the image or module");
+        columns.add(ADDRESSES.heading("addresses"), |row| Cell::int(Some(row.wanted.addresses)));
+        columns.add(IMAGE.heading("image"), |row| Cell::text(row.image()));
+        columns.add(CODE.heading("code"), |row| Cell::text(row.wanted.code()));
+        columns.add(FOUND.heading("found"), |row| Cell::text(&row.found_path));
+        columns.add(KIND, |row| Cell::text(row.kind()));
+        columns.add(Column::new("pdb", Kind::Text, "File name"), |row| Cell::text(&row.name));
+        columns.add(Column::new("pdb_guid", Kind::Text, "GUID"), |row| Cell::text(&row.guid));
+        columns.add(Column::count("pdb_age", "Age"), |row| Cell::int(Some(row.pdb.age)));
+        columns.add(SERVER.heading("server path"), |row| Cell::text(&row.server_path));
+        columns.add(PORTABLE, |row| Cell::text(&row.portable_server_path));
+        columns.add(IMAGE_SERVER, |row| Cell::text(&row.image_server_path));
+        columns.add(PATH, |row| Cell::text(&row.wanted.path));
+    }
+}
+
+fn pdb_rows<'p>(
+    machine: &Machine,
+    rows: &'p [(Pdb, Wanted)],
+    found: &'p [Option<Found>],
+) -> Vec<PdbRow<'p>> {
+    let mut out = Vec::new();
+    for ((pdb, wanted), found) in rows.iter().zip(found) {
+        let found = found.as_ref();
+        let [windows, portable] = server_paths(machine, *pdb, wanted);
+        let mut row = PdbRow {
+            pdb: *pdb,
+            wanted,
+            found,
+            found_path: found.map_or_else(String::new, |found| found.path.display().to_string()),
+            name: PdbId::of_machine(machine, *pdb).name().to_owned(),
+            guid: pdb.signature.to_string(),
+            server_path: windows.unwrap_or_default(),
+            portable_server_path: portable.unwrap_or_default(),
+            image_server_path: String::new(),
+        };
+        if let Some((time, size)) = wanted.linked
+            && !row.image().is_empty()
+        {
+            row.image_server_path = image_server_path(row.image(), time, size);
+        }
+        out.push(row);
+    }
+    out
 }

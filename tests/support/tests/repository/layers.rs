@@ -21,7 +21,7 @@ const CRATES: &[Row] = &[
     (5, "etl-verify", "verify", &[]),
     (5, "etl-tools", "tools", &[]),
     (5, "etl-export", "export", &[]),
-    (6, "etl-arrow", "arrow", &[]),
+    (6, "etl-tables", "tables", &[]),
     (7, "etlkit", "cli", &[]),
 ];
 
@@ -32,7 +32,7 @@ const NEVER: &[(&str, &str)] = &[
     ("etl-events", "etl-synth"),
     ("etl-tools", "etl-synth"),
     ("etl-export", "etl-synth"),
-    ("etl-arrow", "etl-synth"),
+    ("etl-tables", "etl-synth"),
     ("etl-analysis", "etl-synth"),
     ("etl-synth", "etl-analysis"),
     ("etl-synth", "etl-events"),

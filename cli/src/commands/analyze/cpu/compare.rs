@@ -5,29 +5,13 @@ use std::path::{Path, PathBuf};
 
 use etl_analysis::profile::{Profile, ProfileOptions, Weight};
 
+use etl_tables::rows::profiles::{Change, ProfileChangeRow};
+use etl_tables::{Cell, Column, Kind, Report, ReportTable};
+
 use super::{Args, GroupBy, describe, profile, time};
 use crate::Outcome;
 use crate::commands::analyze::report;
 use crate::error::Failure;
-use crate::table::{Cell, Column, Table, TableReport};
-
-/// The columns of a row before its name.
-const COLUMNS: [Column; 14] = [
-    ("self_delta_us", "self ms +"),
-    ("self_before_us", "before"),
-    ("self_after_us", "after"),
-    ("self_delta_samples", ""),
-    ("self_before_samples", ""),
-    ("self_after_samples", ""),
-    ("self_delta_percent", "self % +"),
-    ("total_delta_us", "total ms +"),
-    ("total_before_us", "before"),
-    ("total_after_us", "after"),
-    ("total_delta_samples", ""),
-    ("total_before_samples", ""),
-    ("total_after_samples", ""),
-    ("total_delta_percent", "total % +"),
-];
 
 /// What is compared: self and total, before and after.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,14 +48,19 @@ pub(super) fn run(args: &Args, before: &Path) -> Result<Outcome, Failure> {
         }
     }
     let mut report = report("cpu", &later.analyzed);
-    describe(&mut report, &later.profile, &later.analyzed);
+    describe(&mut report, &later.profile);
     facts(&mut report, before, profiles, args.normalize);
     let base = if args.normalize { now } else { all };
     report.tables.push(table(rows, [base, now], profiles, args.group_by));
-    args.report.print(&report, earlier.analyzed.outcome.max(later.analyzed.outcome))
+    args.report.print(&mut report, earlier.analyzed.outcome.max(later.analyzed.outcome))
 }
 
-fn facts(report: &mut TableReport, before: &Path, profiles: [&Profile; 2], normalized: bool) {
+fn facts(report: &mut Report<'_>, before: &Path, profiles: [&Profile; 2], normalized: bool) {
+    const WITH: Column = Column::new("compared_with", Kind::Text, "The earlier recording");
+    const SAMPLES: Column = Column::count("samples_before", "Its selected samples");
+    const CPU: Column = Column::micros("cpu_before_us", "Their time");
+    const NORMALIZED: Column =
+        Column::count("normalized", "1 if the earlier recording is scaled, else 0");
     let [all, now] = profiles.map(Profile::total);
     let name = crate::input::display(before);
     let seconds = |weight: Weight| weight.time as f64 / 1e7;
@@ -89,12 +78,10 @@ fn facts(report: &mut TableReport, before: &Path, profiles: [&Profile; 2], norma
     if normalized {
         report.headline.push("the earlier trace is scaled to the time of this one".to_owned());
     }
-    report.facts.extend([
-        ("compared_with", Cell::text(name)),
-        ("samples_before", Cell::Count(all.samples)),
-        ("cpu_before_us", time(before, all)),
-        ("normalized", Cell::Count(normalized.into())),
-    ]);
+    report.fact(WITH, Cell::text(&name));
+    report.fact(SAMPLES, Cell::int(Some(all.samples)));
+    report.fact(CPU, time(before, all));
+    report.fact(NORMALIZED, Cell::Int(normalized.into()));
 }
 
 /// A part of a whole as the same share of another whole.
@@ -136,64 +123,89 @@ fn collect(rows: &mut Rows, at: usize, profile: &Profile, group_by: GroupBy) {
     }
 }
 
-fn table(rows: Rows, [all, now]: [Weight; 2], profiles: [&Profile; 2], by: GroupBy) -> Table {
-    let name = match by {
-        GroupBy::Method => ("name", "method"),
-        GroupBy::Module => ("module", "module"),
-        GroupBy::Process | GroupBy::Thread => ("process_name", "process"),
+/// The rows, the largest growth first.
+fn table(
+    rows: Rows,
+    [all, now]: [Weight; 2],
+    profiles: [&Profile; 2],
+    by: GroupBy,
+) -> ReportTable<'static> {
+    let has_times = profiles.iter().all(|profile| profile.has_times());
+    let size = |weight: Weight| if has_times { weight.time } else { weight.samples };
+    let growth = |[before, after]: [Weight; 2]| {
+        size(after).cast_signed().saturating_sub(size(before).cast_signed())
     };
-    let mut table = Table::new("rows", "", &COLUMNS);
-    table.columns.push(name);
-    if by == GroupBy::Method {
-        table.columns.push(("code", ""));
-    }
-    let is_timed = profiles.iter().all(|profile| profile.has_times());
-    let size = |weight: Weight| if is_timed { weight.time } else { weight.samples };
-    let change =
-        |[before, after]: [u64; 2]| after.cast_signed().saturating_sub(before.cast_signed());
-    let grown = |pair: [Weight; 2]| change(pair.map(size));
     let mut sorted: Vec<_> = rows.into_iter().collect();
     sorted.sort_by_key(|(name, pair)| {
         // Processes have no time of their own, apart from that of their methods.
-        (std::cmp::Reverse((grown(pair.own), grown(pair.total))), name.clone())
+        (std::cmp::Reverse((growth(pair.own), growth(pair.total))), name.clone())
     });
     let share = |weight: Weight, all: Weight| match size(all) {
         0 => 0.0,
         all => size(weight) as f64 / all as f64,
     };
+    let change = |[before, after]: [Weight; 2]| Change {
+        before,
+        after,
+        before_share: share(before, all),
+        after_share: share(after, now),
+    };
+    let mut rows = Vec::new();
     for ((name, code), pair) in sorted {
-        let mut row = Vec::new();
-        for [before, after] in [pair.own, pair.total] {
-            let (times, samples) = ([before.time, after.time], [before.samples, after.samples]);
-            if is_timed {
-                row.push(Cell::SignedDuration(change(times)));
-                row.extend(times.map(Cell::Duration));
-            } else {
-                row.extend([Cell::None, Cell::None, Cell::None]);
-            }
-            row.push(Cell::Signed(change(samples)));
-            row.extend(samples.map(Cell::Count));
-            row.push(Cell::Share(share(after, now) - share(before, all)));
-        }
-        row.push(Cell::Text(name));
-        if by == GroupBy::Method {
-            row.push(Cell::text(code));
-        }
-        table.rows.push(row);
+        let own = change(pair.own);
+        let total = change(pair.total);
+        rows.push(ProfileChangeRow { name, code, own, total, has_times });
     }
-    for (column, heading) in &mut table.columns {
-        // Processes have no samples of their own, apart from those of their methods. Without
-        // intervals there are only numbers of samples.
-        let is_own = column.starts_with("self_");
-        *heading = match *column {
-            _ if is_own && by == GroupBy::Process => "",
-            name if !is_timed && name.ends_with("_us") => "",
-            "self_delta_samples" if !is_timed => "self +",
-            "total_delta_samples" if !is_timed => "total +",
-            name if !is_timed && name.contains("_before_") => "before",
-            name if !is_timed && name.contains("_after_") => "after",
-            _ => heading,
-        };
+    let mut table = ReportTable::new("", rows).without(match by {
+        GroupBy::Method => &["module", "process"],
+        GroupBy::Module => &["name", "process", "code"],
+        GroupBy::Process | GroupBy::Thread => &["name", "module", "code"],
+    });
+    table = table.with_heading("code", "");
+    if !has_times {
+        // Without intervals there are only numbers of samples.
+        for (name, heading) in SAMPLE_HEADINGS {
+            table = table.with_heading(name, heading);
+        }
+        for name in TIMES {
+            table = table.with_heading(name, "");
+        }
+    }
+    if by == GroupBy::Process {
+        // Processes have no samples of their own, apart from those of their methods.
+        for name in OWN {
+            table = table.with_heading(name, "");
+        }
     }
     table
 }
+
+/// Headings of numbers of samples.
+const SAMPLE_HEADINGS: [(&str, &str); 6] = [
+    ("self_delta_samples", "self +"),
+    ("self_before_samples", "before"),
+    ("self_after_samples", "after"),
+    ("total_delta_samples", "total +"),
+    ("total_before_samples", "before"),
+    ("total_after_samples", "after"),
+];
+
+const TIMES: [&str; 6] = [
+    "self_delta_us",
+    "self_before_us",
+    "self_after_us",
+    "total_delta_us",
+    "total_before_us",
+    "total_after_us",
+];
+
+/// What a row has in itself.
+const OWN: [&str; 7] = [
+    "self_delta_us",
+    "self_before_us",
+    "self_after_us",
+    "self_delta_samples",
+    "self_before_samples",
+    "self_after_samples",
+    "self_delta_percent",
+];

@@ -5,13 +5,13 @@ use std::io::{BufWriter, Write};
 use std::iter;
 use std::path::{Path, PathBuf};
 
-use etl_arrow::Options;
-use etl_arrow::dataset::{self, Added, Codec, Dataset, Hash};
-use etl_arrow::ipc::{self, Written};
-use etl_arrow::tables::Table;
 use etl_events::conditions::Conditions;
 use etl_format::read::{self, FileHeader, Note};
 use etl_schema::store::SchemaStore;
+use etl_tables::Options;
+use etl_tables::dataset::{self, Added, Codec, Dataset, Hash};
+use etl_tables::ipc::{self, Written};
+use etl_tables::tables::Table;
 use serde::Serialize;
 
 use super::{ArrowArgs, ParquetArgs};
@@ -149,11 +149,11 @@ fn open(args: &ParquetArgs) -> Result<Dataset, Failure> {
         return Err(Failure::new(&name, "this is a file")
             .hint("a data set is a directory: name another one"));
     }
-    let failed = |error: etl_arrow::Error| failure(&name, &error);
+    let failed = |error: etl_tables::Error| failure(&name, &error);
     let dataset = Dataset::open(&args.output).map_err(failed)?;
     let mut dataset = dataset.typed(args.typed).by_provider(args.by_provider).codec(codec);
     if !args.tables.is_empty() {
-        let unknown = |error: etl_arrow::Error| Failure::new("--tables", error.to_string());
+        let unknown = |error: etl_tables::Error| Failure::new("--tables", error.to_string());
         dataset = dataset.tables(&args.tables).map_err(unknown)?;
     }
     let mut words: Vec<String> = args.processes.words();
@@ -208,15 +208,15 @@ fn add(
     let limits = input.limits();
     let options = Options::new(&name).filter(selected).store(store.clone()).limits(limits);
     let added = dataset
-        .add(input.source(), (&name, hash), options)
+        .add(input.source(), &name, hash, options)
         .map_err(|error| failure(&name, &error))?;
     Ok((added, Some(facts)))
 }
 
-fn failure(name: &str, error: &etl_arrow::Error) -> Failure {
+fn failure(name: &str, error: &etl_tables::Error) -> Failure {
     match error {
-        etl_arrow::Error::Trace(error) => Failure::trace(name, error),
-        etl_arrow::Error::File(path, error) => Failure::io(path, error),
+        etl_tables::Error::Trace(error) => Failure::trace(name, error),
+        etl_tables::Error::File(path, error) => Failure::io(path, error),
         error => Failure::new(name, error.to_string()),
     }
 }
@@ -240,8 +240,24 @@ fn print(report: &Report, failed: usize, format: ReportFormat) -> Result<(), Fai
 }
 
 /// Tables whose rows have a thread.
-const OF_THREADS: [&str; 7] =
-    ["events", "threads", "samples", "event_stacks", "context_switches", "packets", "gcs"];
+const OF_THREADS: [&str; 16] = [
+    "events",
+    "threads",
+    "samples",
+    "event_stacks",
+    "context_switches",
+    "packets",
+    "gcs",
+    "gc_heaps",
+    "compilations",
+    "exceptions",
+    "lock_waits",
+    "thread_waits",
+    "wait_reasons",
+    "wakers",
+    "loads",
+    "disk_operations",
+];
 
 /// Rows of the tables about the machine are no events, and few have a thread: such options would
 /// select nothing of them.
@@ -295,7 +311,7 @@ pub(in super::super) fn arrow(args: &ArrowArgs) -> Result<Outcome, Failure> {
     let Written { rows, faults, .. } =
         ipc::write(input.source(), &args.table, options, form, &mut out).map_err(|error| {
             match &error {
-                etl_arrow::Error::Output(error) => Failure::io(&to, error),
+                etl_tables::Error::Output(error) => Failure::io(&to, error),
                 error => failure(&name, error),
             }
         })?;

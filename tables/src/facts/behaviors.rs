@@ -1,0 +1,186 @@
+//! Tables of what processes did: their rows are known once all records were read.
+
+use etl_analysis::behavior::collections::Collections;
+use etl_analysis::behavior::compilations::Compilations;
+use etl_analysis::behavior::contention::Contention;
+use etl_analysis::behavior::exceptions::Exceptions;
+use etl_analysis::behavior::io::Io;
+use etl_analysis::behavior::loads::Loads;
+use etl_analysis::behavior::network::Network;
+use etl_analysis::behavior::thread_pool::ThreadPool;
+use etl_analysis::behavior::waits::Waits;
+use etl_analysis::loss::Loss;
+use etl_analysis::{EventRef, Machine, Observer};
+use etl_format::read::Record;
+
+use super::rows::Rows;
+use super::select::{has_time, selection};
+use crate::options::Options;
+use crate::rows::{
+    compilations, exceptions, gcs, io, loads, lock_waits, network, thread_pools, thread_waits,
+};
+use crate::tables::{
+    COMPILATIONS, CONNECTIONS, DISK_OPERATIONS, EXCEPTIONS, GC_HEAPS, GCS, IO, LOADS, LOCK_WAITS,
+    THREAD_POOL_CHANGES, THREAD_POOL_QUEUES, THREAD_POOLS, THREAD_WAITS, Table, WAIT_REASONS,
+    WAKERS,
+};
+
+/// The tables that this module fills.
+pub(super) const TABLES: &[&Table] = &[
+    &GCS,
+    &GC_HEAPS,
+    &COMPILATIONS,
+    &EXCEPTIONS,
+    &LOCK_WAITS,
+    &THREAD_POOLS,
+    &THREAD_POOL_CHANGES,
+    &THREAD_POOL_QUEUES,
+    &LOADS,
+    &THREAD_WAITS,
+    &WAIT_REASONS,
+    &WAKERS,
+    &IO,
+    &DISK_OPERATIONS,
+    &CONNECTIONS,
+];
+
+/// The analyses that the requested tables need.
+#[derive(Debug)]
+pub(super) struct Behaviors {
+    collections: Option<Collections>,
+    compilations: Option<Compilations>,
+    contention: Option<Contention>,
+    waits: Option<Waits>,
+    io: Option<Io>,
+    exceptions: Option<Exceptions>,
+    pools: Option<ThreadPool>,
+    loads: Option<Loads>,
+    network: Option<Network>,
+}
+
+impl Behaviors {
+    pub fn new(options: &Options, rows: &Rows<'_>) -> Self {
+        let wants = |tables: &[&Table]| tables.iter().any(|table| rows.wants_table(table.name));
+        let range = options.filter.time;
+        Behaviors {
+            collections: wants(&[&GCS, &GC_HEAPS]).then(|| Collections::new().within(range)),
+            compilations: wants(&[&COMPILATIONS]).then(|| Compilations::new().within(range)),
+            contention: wants(&[&LOCK_WAITS]).then(|| Contention::new().within(range)),
+            waits: wants(&[&THREAD_WAITS, &WAIT_REASONS, &WAKERS])
+                .then(|| Waits::new().within(range)),
+            io: wants(&[&IO, &DISK_OPERATIONS]).then(|| new_io(options, rows)),
+            exceptions: wants(&[&EXCEPTIONS]).then(Exceptions::new),
+            pools: wants(&[&THREAD_POOLS, &THREAD_POOL_CHANGES, &THREAD_POOL_QUEUES])
+                .then(ThreadPool::new),
+            loads: wants(&[&LOADS]).then(Loads::new),
+            network: wants(&[&CONNECTIONS]).then(Network::new),
+        }
+    }
+
+    pub fn record(
+        &mut self,
+        machine: &Machine,
+        record: &Record<'_>,
+        event: &EventRef,
+        options: &Options,
+    ) {
+        self.collections.record(machine, record, event);
+        self.compilations.record(machine, record, event);
+        self.contention.record(machine, record, event);
+        self.waits.record(machine, record, event);
+        self.io.record(machine, record, event);
+        // These have no time of their own.
+        if has_time(options, event.time) {
+            let threads = &options.filter.threads;
+            if threads.is_empty() || event.tid.is_some_and(|tid| threads.contains(&tid)) {
+                self.exceptions.record(machine, record, event);
+            }
+            self.pools.record(machine, record, event);
+            self.loads.record(machine, record, event);
+            self.network.record(machine, record, event);
+        }
+    }
+
+    pub fn loss(&mut self, loss: &Loss) {
+        self.collections.loss(loss);
+        self.compilations.loss(loss);
+        self.contention.loss(loss);
+        self.waits.loss(loss);
+        self.io.loss(loss);
+        self.exceptions.loss(loss);
+        self.pools.loss(loss);
+        self.loads.loss(loss);
+        self.network.loss(loss);
+    }
+
+    pub fn finish(&mut self, machine: &Machine) {
+        self.collections.finish(machine);
+        self.compilations.finish(machine);
+        self.contention.finish(machine);
+        self.waits.finish(machine);
+        self.io.finish(machine);
+        self.exceptions.finish(machine);
+        self.pools.finish(machine);
+        self.loads.finish(machine);
+        self.network.finish(machine);
+    }
+
+    pub fn restart(&mut self) {
+        self.collections.restart();
+        self.compilations.restart();
+        self.contention.restart();
+        self.waits.restart();
+        self.io.restart();
+        self.exceptions.restart();
+        self.pools.restart();
+        self.loads.restart();
+        self.network.restart();
+    }
+
+    /// Adds the rows. `machine` is the whole machine, with names.
+    pub fn write(&self, machine: &Machine, options: &Options, rows: &mut Rows<'_>) {
+        let selection = selection(options, machine);
+        let selection = selection.within(options.filter.time);
+        if let Some(collections) = &self.collections {
+            let gcs = gcs::gcs(machine, collections, &selection);
+            rows.add_all(gcs::gc_heaps(&gcs));
+            rows.add_all(gcs);
+        }
+        if let Some(compilations) = &self.compilations {
+            rows.add_all(compilations::compilations(machine, compilations, &selection));
+        }
+        if let Some(exceptions) = &self.exceptions {
+            rows.add_all(exceptions::exceptions(machine, exceptions, None, &selection));
+        }
+        if let Some(contention) = &self.contention {
+            rows.add_all(lock_waits::lock_waits(machine, contention, &selection));
+        }
+        if let Some(pools) = &self.pools {
+            rows.add_all(thread_pools::thread_pools(machine, pools, &selection));
+            rows.add_all(thread_pools::thread_pool_changes(machine, pools, &selection));
+            rows.add_all(thread_pools::thread_pool_queues(machine, pools, &selection));
+        }
+        if let Some(loads) = &self.loads {
+            rows.add_all(loads::loads(machine, loads, &selection));
+        }
+        if let Some(waits) = &self.waits {
+            let threads = thread_waits::thread_waits(machine, waits, &selection);
+            rows.add_all(thread_waits::wait_reasons(machine, waits, &threads));
+            rows.add_all(thread_waits::wakers(machine, &threads));
+            rows.add_all(threads);
+        }
+        if let Some(io) = &self.io {
+            rows.add_all(io::io(machine, io, &selection));
+            rows.add_all(io::disk_operations(machine, io, &selection));
+        }
+        if let Some(network) = &self.network {
+            rows.add_all(network::connections(machine, network, &selection));
+        }
+    }
+}
+
+/// The analysis of input and output; it keeps operations of disks if their table is requested.
+fn new_io(options: &Options, rows: &Rows<'_>) -> Io {
+    let io = Io::new().within(options.filter.time);
+    if rows.wants_table(DISK_OPERATIONS.name) { io.keep_disk_operations() } else { io }
+}

@@ -1,0 +1,469 @@
+//! Reports with tables: text for people, JSON and CSV for programs.
+
+use std::fmt::Write;
+
+use etl_format::clock::iso_utc;
+use serde_json::{Map, Value, json};
+
+use crate::cell::{Cell, percent};
+use crate::column::{Column, Style};
+use crate::escape::one_line;
+use crate::row::{Row, Values, columns_of};
+
+/// Incremented when a member of the JSON changes its meaning or is removed.
+pub const REPORT_VERSION: u32 = 3;
+
+/// FILETIME ticks in a second.
+const SECOND: f64 = 10_000_000.0;
+
+/// A report about a recording: facts, and tables.
+///
+/// ```
+/// use etl_tables::{Cell, Column, Columns, Kind, Report, ReportTable, Row};
+///
+/// struct Lock {
+///     name: &'static str,
+///     wait: u64,
+/// }
+///
+/// impl Row for Lock {
+///     const NAME: &'static str = "locks";
+///     const ROW: &'static str = "One lock";
+///
+///     fn columns<C: Columns<Self>>(columns: &mut C) {
+///         let name = Column::new("name", Kind::Text, "Its name").heading("lock");
+///         let wait = Column::micros("wait_us", "Time of the waits").heading("waited ms");
+///         columns.add(name, |row| Cell::text(row.name));
+///         columns.add(wait, |row| Cell::micros(Some(row.wait)));
+///     }
+/// }
+///
+/// let mut report = Report::new("locks");
+/// report.headline.push("2 locks".to_owned());
+/// let rows = vec![Lock { name: "cart", wait: 15_000 }, Lock { name: "orders", wait: 5 }];
+/// report.tables.push(ReportTable::new("", rows));
+///
+/// assert_eq!(report.csv(None), "name,wait_us\ncart,1500.0\norders,0.5\n");
+/// assert_eq!(report.json(Some(1))["locks"][0]["wait_us"], 1500.0);
+/// let rows = "  lock    waited ms\n  cart        1.500\n  orders      0.001\n";
+/// assert_eq!(report.text(None), format!("  2 locks\n\n{rows}"));
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Report<'r> {
+    /// The kind of report.
+    pub kind: &'static str,
+    /// Names of the files.
+    pub files: Vec<String>,
+    /// Start of the recording, a FILETIME: times of text count from it.
+    pub start: i64,
+    facts: Vec<Fact>,
+    /// Lines above the tables in text.
+    pub headline: Vec<String>,
+    /// The tables. CSV has the first one.
+    pub tables: Vec<ReportTable<'r>>,
+    /// What is missing from the recording, and what would have recorded it.
+    pub missing: Vec<String>,
+    /// Heading of what is missing in text.
+    pub missing_heading: &'static str,
+}
+
+/// A member of the JSON.
+#[derive(Clone, Debug, PartialEq)]
+struct Fact {
+    name: &'static str,
+    value: Value,
+}
+
+impl<'r> Report<'r> {
+    /// A report without files, facts and tables.
+    #[must_use]
+    pub fn new(kind: &'static str) -> Self {
+        Report {
+            kind,
+            files: Vec::new(),
+            start: 0,
+            facts: Vec::new(),
+            headline: Vec::new(),
+            tables: Vec::new(),
+            missing: Vec::new(),
+            missing_heading: "missing",
+        }
+    }
+
+    /// Adds a member to the JSON.
+    pub fn fact(&mut self, column: Column, value: Cell<'_>) {
+        self.facts.push(Fact { name: column.name, value: json_value(&column, value) });
+    }
+
+    /// The report as JSON with the first `top` rows of each table, `None` for all.
+    #[must_use]
+    pub fn json(&self, top: Option<usize>) -> Value {
+        let mut out = Map::new();
+        let mut add = |name: &str, value: Value| {
+            let replaced = out.insert(name.to_owned(), value);
+            debug_assert!(replaced.is_none(), "{}: two members are named {name}", self.kind);
+        };
+        add("schema_version", json!(REPORT_VERSION));
+        add("kind", json!(self.kind));
+        add("files", json!(self.files));
+        for fact in &self.facts {
+            add(fact.name, fact.value.clone());
+        }
+        for table in &self.tables {
+            add(table.name, Value::Array(table.json_rows(top)));
+        }
+        add("missing", json!(self.missing));
+        Value::Object(out)
+    }
+
+    /// The first table as comma-separated values with its first `top` rows, `None` for all.
+    #[must_use]
+    pub fn csv(&self, top: Option<usize>) -> String {
+        self.tables.first().map_or_else(String::new, |table| table.csv(top))
+    }
+
+    /// The report as text with the first `top` rows of each table, `None` for all.
+    #[must_use]
+    pub fn text(&self, top: Option<usize>) -> String {
+        let mut out = String::new();
+        for file in &self.files {
+            out += &(one_line(file) + "\n");
+        }
+        for line in &self.headline {
+            out += &format!("  {}\n", one_line(line));
+        }
+        for table in &self.tables {
+            table.text(self.start, top, &mut out);
+        }
+        if !self.missing.is_empty() {
+            out += &format!("\n{}\n", self.missing_heading);
+        }
+        for missing in &self.missing {
+            out += &format!("  {}\n", one_line(missing));
+        }
+        out
+    }
+}
+
+/// Rows of any type.
+trait AnyRows {
+    fn len(&self) -> usize;
+
+    /// Passes the values of a row to a function, each with its column.
+    fn visit(&self, row: usize, use_value: &mut dyn FnMut(Column, Cell<'_>));
+}
+
+impl<R: Row> AnyRows for Vec<R> {
+    fn len(&self) -> usize {
+        Vec::len(self)
+    }
+
+    fn visit(&self, row: usize, use_value: &mut dyn FnMut(Column, Cell<'_>)) {
+        if let Some(row) = self.get(row) {
+            R::columns(&mut Values { row, use_value });
+        }
+    }
+}
+
+/// A table of a report: rows, and what of them is printed.
+pub struct ReportTable<'r> {
+    /// Its member in the JSON.
+    name: &'static str,
+    /// What stands above it in text.
+    title: String,
+    /// Its columns, with `None` for a column that is left out.
+    columns: Vec<Option<Column>>,
+    rows: Box<dyn AnyRows + 'r>,
+}
+
+impl std::fmt::Debug for ReportTable<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReportTable").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl<'r> ReportTable<'r> {
+    /// A table with all columns of its rows. The title is printed above it in text, unless it is
+    /// empty. The member in the JSON is the name of the table, without the kind of report before a
+    /// dot.
+    #[must_use]
+    pub fn new<R: Row + 'r>(title: impl Into<String>, rows: Vec<R>) -> Self {
+        let name = R::NAME.rsplit('.').next().unwrap_or(R::NAME);
+        let columns = columns_of::<R>().into_iter().map(Some).collect();
+        ReportTable { name, title: title.into(), columns, rows: Box::new(rows) }
+    }
+
+    /// The same without these columns.
+    #[must_use]
+    pub fn without(mut self, names: &[&str]) -> Self {
+        for place in &mut self.columns {
+            if let Some(column) = place
+                && names.contains(&column.name)
+            {
+                *place = None;
+            }
+        }
+        self
+    }
+
+    /// The same with another heading of a column in text; an empty heading leaves it out.
+    #[must_use]
+    pub fn with_heading(mut self, name: &str, heading: &'static str) -> Self {
+        for column in self.columns.iter_mut().flatten() {
+            if column.name == name {
+                column.heading = heading;
+            }
+        }
+        self
+    }
+
+    /// The number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of rows that are printed.
+    fn shown(&self, top: Option<usize>) -> usize {
+        top.unwrap_or(usize::MAX).min(self.len())
+    }
+
+    /// Passes the values of a row in the printed columns to a function.
+    fn visit(&self, row: usize, mut use_value: impl FnMut(&Column, Cell<'_>)) {
+        let mut columns = self.columns.iter();
+        self.rows.visit(row, &mut |_, cell| {
+            if let Some(Some(column)) = columns.next() {
+                use_value(column, cell);
+            }
+        });
+    }
+
+    fn json_rows(&self, top: Option<usize>) -> Vec<Value> {
+        let mut rows = Vec::new();
+        for row in 0..self.shown(top) {
+            let mut members = Map::new();
+            self.visit(row, |column, cell| {
+                members.insert(column.name.to_owned(), json_value(column, cell));
+            });
+            rows.push(Value::Object(members));
+        }
+        rows
+    }
+
+    fn csv(&self, top: Option<usize>) -> String {
+        let names: Vec<&str> = self.columns.iter().flatten().map(|column| column.name).collect();
+        let mut out = names.join(",") + "\n";
+        for row in 0..self.shown(top) {
+            let mut separator = "";
+            self.visit(row, |column, cell| {
+                out += separator;
+                out += &csv_value(column, cell);
+                separator = ",";
+            });
+            out.push('\n');
+        }
+        out
+    }
+
+    fn text(&self, start: i64, top: Option<usize>, out: &mut String) {
+        if self.is_empty() {
+            return;
+        }
+        out.push('\n');
+        if !self.title.is_empty() {
+            *out += &(one_line(&self.title) + "\n");
+        }
+        let columns = self.columns.iter().flatten().filter(|column| !column.heading.is_empty());
+        let mut grid = Grid::new(columns.map(|column| column.heading));
+        for row in 0..self.shown(top) {
+            let mut cells = Vec::new();
+            self.visit(row, |column, cell| {
+                if !column.heading.is_empty() {
+                    cells.push(text_value(column, cell, start));
+                }
+            });
+            grid.add(cells);
+        }
+        grid.write(out);
+        let more = self.len() - self.shown(top);
+        if more > 0 {
+            *out += &format!("  ... and {more} more; --top 0 prints all\n");
+        }
+    }
+}
+
+/// A value in text.
+#[derive(Debug)]
+struct TextValue {
+    text: String,
+    is_number: bool,
+}
+
+/// Values in text, aligned by column.
+#[derive(Debug, Default)]
+struct Grid {
+    widths: Vec<usize>,
+    /// Whether a column has numbers, which are aligned at their ends.
+    is_number: Vec<bool>,
+    lines: Vec<Vec<String>>,
+}
+
+impl Grid {
+    fn new(headings: impl Iterator<Item = &'static str>) -> Self {
+        let headings: Vec<String> = headings.map(str::to_owned).collect();
+        Grid {
+            widths: headings.iter().map(String::len).collect(),
+            is_number: vec![false; headings.len()],
+            lines: vec![headings],
+        }
+    }
+
+    fn add(&mut self, cells: Vec<TextValue>) {
+        let mut line = Vec::with_capacity(cells.len());
+        for ((cell, width), is_number) in
+            cells.into_iter().zip(&mut self.widths).zip(&mut self.is_number)
+        {
+            *width = (*width).max(cell.text.chars().count());
+            *is_number |= cell.is_number;
+            line.push(cell.text);
+        }
+        self.lines.push(line);
+    }
+
+    fn write(&self, out: &mut String) {
+        for line in &self.lines {
+            let mut text = String::new();
+            for ((cell, &width), &is_number) in line.iter().zip(&self.widths).zip(&self.is_number) {
+                // Writing to a string does not fail.
+                let _ = match is_number {
+                    true => write!(text, "  {cell:>width$}"),
+                    false => write!(text, "  {cell:<width$}"),
+                };
+            }
+            *out += text.trim_end();
+            out.push('\n');
+        }
+    }
+}
+
+fn json_value(column: &Column, cell: Cell<'_>) -> Value {
+    match cell {
+        Cell::Null => Value::Null,
+        Cell::Bool(value) => json!(value),
+        Cell::Int(bits) if column.style == Style::Hexadecimal => json!(format!("{bits:#x}")),
+        Cell::Int(number) => json!(number),
+        Cell::Float(number) => json!(number),
+        Cell::Share(share) => json!(percent(share)),
+        Cell::Time(time) => json!(iso_utc(time)),
+        Cell::Text(text) => json!(text),
+        Cell::Bytes(bytes) => json!(String::from_utf8_lossy(bytes)),
+        Cell::Label(label) if label.value().is_empty() => Value::Null,
+        Cell::Label(label) => json!(label.value()),
+    }
+}
+
+fn csv_value(column: &Column, cell: Cell<'_>) -> String {
+    match json_value(column, cell) {
+        Value::Null => String::new(),
+        Value::String(text) if text.contains([',', '"', '\n', '\r']) => {
+            format!("\"{}\"", text.replace('"', "\"\""))
+        }
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+/// A value for people, with times since `start`, a FILETIME.
+fn text_value(column: &Column, cell: Cell<'_>, start: i64) -> TextValue {
+    let is_duration = column.unit == "µs";
+    let is_size = matches!(column.unit, "bytes" | "bytes/s");
+    let text = match cell {
+        Cell::Null => "-".to_owned(),
+        Cell::Bool(value) => value.to_string(),
+        Cell::Int(bits) if column.style == Style::Hexadecimal => format!("{bits:#x}"),
+        Cell::Int(size) if is_size && column.style == Style::Unit => {
+            etl_events::input::size(size.cast_unsigned())
+        }
+        Cell::Int(number) => number.to_string(),
+        Cell::Float(micros) if is_duration && column.style == Style::Signed => {
+            format!("{:+.3}", micros / 1000.0)
+        }
+        Cell::Float(micros) if is_duration => format!("{:.3}", micros / 1000.0),
+        Cell::Float(number) => format!("{number:.1}"),
+        Cell::Share(share) => format!("{:.1}", share * 100.0),
+        Cell::Time(time) => format!("{:.6}", time.saturating_sub(start) as f64 / SECOND),
+        Cell::Text(text) => one_line(text),
+        Cell::Bytes(bytes) => one_line(&String::from_utf8_lossy(bytes)),
+        Cell::Label(label) if label.is_empty() => "-".to_owned(),
+        Cell::Label(label) => one_line(&label.to_string()),
+    };
+    let is_number = matches!(
+        cell,
+        Cell::Bool(_) | Cell::Int(_) | Cell::Float(_) | Cell::Share(_) | Cell::Time(_)
+    );
+    TextValue { text, is_number }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::column::Kind;
+    use crate::row::Columns;
+
+    struct Lock {
+        name: &'static str,
+        wait: u64,
+        id: u32,
+    }
+
+    impl Row for Lock {
+        const NAME: &'static str = "test.rows";
+        const ROW: &'static str = "One lock";
+
+        fn columns<C: Columns<Self>>(columns: &mut C) {
+            let wait = Column::micros("time_us", "");
+            columns.add(Column::new("name", Kind::Text, "").heading("name"), |row| {
+                Cell::text(row.name)
+            });
+            columns.add(wait.heading("ms"), |row| Cell::micros(Some(row.wait)));
+            columns.add(Column::count("id", ""), |row| Cell::int(Some(row.id)));
+        }
+    }
+
+    fn report() -> Report<'static> {
+        let rows =
+            vec![Lock { name: "a,\"b\"", wait: 15_000, id: 7 }, Lock { name: "", wait: 5, id: 8 }];
+        let mut report = Report::new("test");
+        report.tables.push(ReportTable::new("", rows));
+        report
+    }
+
+    #[test]
+    fn csv_quotes_what_needs_it() {
+        assert_eq!(report().csv(None), "name,time_us,id\n\"a,\"\"b\"\"\",1500.0,7\n,0.5,8\n");
+    }
+
+    #[test]
+    fn text_aligns_numbers_and_states_what_is_left_out() {
+        let more = "  ... and 1 more; --top 0 prints all\n";
+        let text = format!("\n  name      ms\n  a,\"b\"  1.500\n{more}");
+        assert_eq!(report().text(Some(1)), text);
+    }
+
+    #[test]
+    fn a_column_is_left_out_and_another_has_a_new_heading() {
+        let mut report = report();
+        let table = report.tables.remove(0).without(&["time_us"]).with_heading("id", "no");
+        report.tables.push(table);
+        assert_eq!(report.csv(Some(1)), "name,id\n\"a,\"\"b\"\"\",7\n");
+        assert_eq!(report.json(Some(1))["rows"][0], json!({"name": "a,\"b\"", "id": 7}));
+        assert_eq!(report.text(None), "\n  name   no\n  a,\"b\"   7\n  -       8\n");
+    }
+}

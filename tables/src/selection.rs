@@ -1,0 +1,85 @@
+//! Which rows are made.
+
+use std::collections::BTreeSet;
+
+use etl_format::{Ticks, TimeRange};
+
+/// Which processes, threads and times have rows. Default: all.
+///
+/// ```
+/// use etl_format::{Ticks, TimeRange};
+/// use etl_tables::Selection;
+///
+/// let range = TimeRange::new(Some(Ticks::new(100)), Some(Ticks::new(200)));
+/// let selection = Selection::new().threads(vec![8]).within(range);
+/// assert!(selection.has_thread(Some(8)) && !selection.has_thread(None));
+/// assert!(selection.has_time(100) && !selection.has_time(200));
+/// assert!(selection.has_lifetime(None, Some(100)) && !selection.has_lifetime(Some(200), None));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    processes: Option<BTreeSet<usize>>,
+    threads: Vec<u32>,
+    range: TimeRange,
+}
+
+impl Selection {
+    /// Selects everything.
+    #[must_use]
+    pub fn new() -> Self {
+        Selection::default()
+    }
+
+    /// Selects the processes with these indices in the machine; `None` selects all.
+    #[must_use]
+    pub fn processes(self, processes: Option<BTreeSet<usize>>) -> Self {
+        Selection { processes, ..self }
+    }
+
+    /// Selects the threads with these ids; an empty list selects all.
+    #[must_use]
+    pub fn threads(self, threads: Vec<u32>) -> Self {
+        Selection { threads, ..self }
+    }
+
+    /// Selects a range of the recording's clock.
+    #[must_use]
+    pub fn within(self, range: TimeRange) -> Self {
+        Selection { range, ..self }
+    }
+
+    /// Whether a process is selected, by its index; an unknown process is if all are.
+    #[must_use]
+    pub fn has_process(&self, process: Option<usize>) -> bool {
+        let Some(selected) = &self.processes else { return true };
+        process.is_some_and(|process| selected.contains(&process))
+    }
+
+    /// Whether a thread is selected; an unknown thread is if all are.
+    #[must_use]
+    pub fn has_thread(&self, tid: Option<u32>) -> bool {
+        self.threads.is_empty() || tid.is_some_and(|tid| self.threads.contains(&tid))
+    }
+
+    /// Whether a time is selected.
+    #[must_use]
+    pub fn has_time(&self, time: i64) -> bool {
+        self.range.contains(Ticks::new(time))
+    }
+
+    /// Whether something existed at a selected time. `None` is before or after the recording.
+    #[must_use]
+    pub fn has_lifetime(&self, started: Option<i64>, ended: Option<i64>) -> bool {
+        if let (Some(ended), Some(from)) = (ended, self.range.from)
+            && ended < from.get()
+        {
+            return false;
+        }
+        if let (Some(started), Some(to)) = (started, self.range.to)
+            && started >= to.get()
+        {
+            return false;
+        }
+        true
+    }
+}
