@@ -33,9 +33,11 @@ use etl_format::write::record::{Event, EventDescriptor};
 use etl_format::write::{FileHeader, Session};
 use etl_format::{Clock, Guid, Ticks, TimeRange};
 use etl_schema::store::SchemaStore;
+use etl_tables::dataset::{self, Added, Dataset};
 use etl_tables::tables::{self, Table};
 use etl_tables::{Column, Options, Reader, SCHEMA_VERSION};
 use etl_test_support::{needs, trace, traces};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Map, Value, json};
 
 /// A trace of all kinds: samples with stacks, .NET, collections, input and output.
@@ -942,4 +944,19 @@ fn fields_of_arrow_have_the_unit_and_the_meaning() {
     assert_eq!(pause.metadata()["unit"], "µs");
     assert!(pause.metadata()["meaning"].starts_with("For how long"));
     assert!(!schema.field_with_name("number").unwrap().metadata().contains_key("unit"));
+}
+
+#[test]
+fn columns_of_parquet_have_the_unit_and_the_meaning() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = described_late();
+    let hash = dataset::hash(&mut bytes.as_slice()).unwrap();
+    let dataset = Dataset::open(folder.path()).unwrap().tables(&["gcs"]).unwrap();
+    let added = dataset.add(bytes.as_slice(), "late.etl", &hash, Options::new("late.etl")).unwrap();
+    let Added::Written { trace, .. } = added else { panic!("{added:?}") };
+    let path = folder.path().join(format!("gcs/trace={trace}/part-0.parquet"));
+    let reader = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(path).unwrap()).unwrap();
+    let heap = reader.schema().field_with_name("heap_bytes").unwrap().clone();
+    assert_eq!(heap.metadata()["unit"], "bytes");
+    assert_eq!(heap.metadata()["meaning"], "Size of all generations when it ended");
 }
