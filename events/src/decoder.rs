@@ -248,6 +248,7 @@ impl<'c> EventDecoder<'c> {
             record: *record,
             origin,
             head,
+            shared_head: head,
             decoder,
             fields,
             learned_provider,
