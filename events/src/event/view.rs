@@ -133,8 +133,8 @@ impl<'a> Event<'a> {
         self.head.provider_name.or(self.learned_provider)
     }
 
-    /// The GUID of the provider. Classic events have the GUID of their class, kernel events the GUID
-    /// of their group.
+    /// The GUID of the provider. Classic events have the GUID of their class, and kernel events the
+    /// GUID of their group.
     ///
     /// ```
     /// # let mut trace = etl_events::from_bytes(etl_events::testing::trace())?;
