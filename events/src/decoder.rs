@@ -1,14 +1,14 @@
 //! Makes events of the records of a trace.
 
 use etl_format::read::Record;
-use etl_format::{Clock, FileTime};
+use etl_format::{Clock, FileTime, Guid};
 use etl_schema::decode::Decoder;
 use etl_schema::providers;
 use etl_schema::render;
 use etl_schema::store::SchemaStore;
 
 use crate::context::Context;
-use crate::event::{Event, Heads, Origin};
+use crate::event::{Event, Heads, Origin, learned_provider, provider_name};
 use crate::selection::Selection;
 
 /// Makes events of the records of one trace.
@@ -138,6 +138,22 @@ impl<'c> EventDecoder<'c> {
         self.origin.clock
     }
 
+    /// The name of a provider: from the tables of providers, else from the trace so far.
+    ///
+    /// ```
+    /// use etl_events::EventDecoder;
+    /// use etl_schema::providers::CLR_RUNTIME;
+    ///
+    /// # let trace = etl_events::from_bytes(etl_events::testing::trace())?;
+    /// let decoder = EventDecoder::new(trace.clock(), Default::default());
+    /// assert_eq!(decoder.provider_name(CLR_RUNTIME), Some("Microsoft-Windows-DotNETRuntime"));
+    /// # Ok::<(), etl_events::Error>(())
+    /// ```
+    #[must_use]
+    pub fn provider_name(&self, provider: Guid) -> Option<&str> {
+        provider_name(provider, None, &self.store)
+    }
+
     /// Learns the schemas that a record defines, and makes its event.
     #[inline]
     pub fn event<'a>(&'a mut self, record: &Record<'a>) -> Event<'a> {
@@ -224,7 +240,7 @@ impl<'c> EventDecoder<'c> {
         let head = heads.head(record, schema);
         let learned_provider = match head.provider {
             Some(provider) if head.provider_name.is_none() => {
-                providers::name_in_traits(record).or_else(|| store.provider_name(provider))
+                learned_provider(provider, providers::name_in_traits(record), store)
             }
             _ => None,
         };
@@ -232,6 +248,7 @@ impl<'c> EventDecoder<'c> {
             record: *record,
             origin,
             head,
+            shared_head: head,
             decoder,
             fields,
             learned_provider,

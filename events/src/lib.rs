@@ -18,7 +18,8 @@
 //! * [`OpenOptions`]: strict reading, memory, threads, names, schemas of manifests.
 //! * [`Events`]: the filters of `etlkit dump` as methods.
 //! * [`rows`]: events as text, JSON lines, CSV or XML.
-//! * [`survey`]: the summary of a trace; [`processes`](mod@processes) and [`problem`] are parts of it.
+//! * [`survey`]: the summary of a trace, with its [`processes`](mod@processes) and each
+//!   [`problem`].
 //!
 //! Below are the parts of which these are made, for readers of their own: [`input`] opens files,
 //! [`EventDecoder`] makes events of records, [`Selection`] combines a [`filter`] on headers with

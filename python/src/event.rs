@@ -261,7 +261,7 @@ impl Event {
     #[getter]
     fn message(&self) -> PyResult<Option<String>> {
         let (record, decoding) = self.parts()?;
-        Ok(decoding.lock().event(&record, etl_events::Event::message))
+        Ok(decoding.lock().event(&record, |event| event.message()))
     }
 
     /// The event as one JSON object, as ``etlkit dump --format jsonl`` writes it.

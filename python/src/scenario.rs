@@ -4,9 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use etl_synth::truth::JsonlWriter;
-use etl_synth::{
-    MemoryFileSystem, Script, SimulatedFile, Simulation, read_capture, read_script,
-};
+use etl_synth::{MemoryFileSystem, Script, SimulatedFile, Simulation, read_capture, read_script};
 use pyo3::exceptions::{PyFileExistsError, PyOSError};
 use pyo3::prelude::*;
 

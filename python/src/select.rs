@@ -5,7 +5,6 @@ use etl_control::enable::Enablement;
 use etl_events::Error;
 use etl_events::conditions::Conditions;
 use etl_events::filter::Filter;
-use etl_format::Clock;
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{Order, Trace};
 use etl_format::{Clock, Ticks, TimeRange};

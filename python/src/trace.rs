@@ -339,8 +339,7 @@ fn info(input: &Input, files: &Files, callback: &mut Callback) -> Result<String,
     });
     let survey = survey.map_err(|error| failed(&error))?;
     drop(trace);
-    let source = (input.source(), files.limits);
-    let report = Report::new(survey, &input.name, source, &[], owners);
+    let report = Report::new(survey, &input.name, input.source(), files.limits, &[], owners);
     serde_json::to_string(&report).map_err(|error| Fault::new(&input.name, error.to_string()))
 }
 

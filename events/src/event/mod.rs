@@ -3,6 +3,7 @@
 mod head;
 mod items;
 mod message;
+mod names;
 mod origin;
 mod owned;
 mod prepared;
@@ -13,6 +14,7 @@ pub use head::OwnNames;
 pub(crate) use head::{Head, Heads, without_common};
 pub(crate) use items::{Instance, Items};
 pub use message::message;
+pub(crate) use names::{learned_provider, provider_name};
 pub(crate) use origin::Origin;
 pub use owned::OwnedEvent;
 pub(crate) use prepared::{CsvValues, JsonMembers};

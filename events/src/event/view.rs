@@ -39,7 +39,9 @@ use crate::header_fields::HeaderFields;
 pub struct Event<'a> {
     pub(crate) record: Record<'a>,
     pub(crate) origin: &'a Origin<'a>,
-    pub(crate) head: &'a Arc<Head>,
+    pub(crate) head: &'a Head,
+    /// The same head, for events that are kept.
+    pub(crate) shared_head: &'a Arc<Head>,
     pub(crate) decoder: Option<&'a Decoder>,
     /// The fields, if the schema describes the payload.
     pub(crate) fields: Option<Fields<'a>>,
@@ -69,7 +71,8 @@ impl<'a> Event<'a> {
     /// # let mut events = trace.events().event("GCStart*");
     /// # let event = events.next()?.ok_or("no event")?;
     /// assert_eq!(event.time().to_string(), "2022-06-18T04:26:40.0010000Z");
-    /// let since_1970 = event.time().to_system_time().unwrap().duration_since(std::time::UNIX_EPOCH)?;
+    /// let time = event.time().to_system_time().ok_or("out of range")?;
+    /// let since_1970 = time.duration_since(std::time::UNIX_EPOCH)?;
     /// assert_eq!(since_1970.as_millis(), 1_655_526_400_001);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -130,7 +133,8 @@ impl<'a> Event<'a> {
         self.head.provider_name.or(self.learned_provider)
     }
 
-    /// The GUID of the provider, of the class of a classic event, or of the group of a kernel event.
+    /// The GUID of the provider. Classic events have the GUID of their class, and kernel events the
+    /// GUID of their group.
     ///
     /// ```
     /// # let mut trace = etl_events::from_bytes(etl_events::testing::trace())?;
@@ -371,7 +375,8 @@ impl<'a> Event<'a> {
     /// # let mut trace = etl_events::from_bytes(etl_events::testing::trace())?;
     /// # let mut events = trace.events().event("GCStart*");
     /// # let event = events.next()?.ok_or("no event")?;
-    /// let names: Vec<_> = event.fields().ok_or("no schema")?.map(|(field, _)| &*field.name).collect();
+    /// let fields = event.fields().ok_or("no schema")?;
+    /// let names: Vec<&str> = fields.map(|(field, _)| &*field.name).collect();
     /// assert_eq!(names, ["Count", "Depth", "Reason", "Type", "ClrInstanceID"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

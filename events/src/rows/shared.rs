@@ -9,7 +9,7 @@ use crate::event::{CsvValues, Event, Head, JsonMembers};
 /// The members of JSON that all rows of an event have in common.
 #[inline]
 pub(super) fn json_members<'a>(event: &Event<'a>) -> &'a JsonMembers {
-    let head: &'a Head = event.head;
+    let head = event.head;
     head.json.get_or_init(|| Box::new(make_members(head, &event.kind().to_string())))
 }
 

@@ -12,6 +12,7 @@ use foldhash::{HashMap, HashMapExt};
 
 use super::{EventCount, ProviderCount};
 use crate::context::Context;
+use crate::event::provider_name;
 use crate::filter::Filter;
 use crate::head_key::HeadKey;
 use crate::header_fields::HeaderFields;
@@ -267,9 +268,8 @@ fn schema_identity(record: &Record<'_>) -> Option<(Guid, etl_schema::Identity)> 
 impl Counts {
     /// The name of a provider.
     fn provider_name(&self, identity: &Identity, kind: &Kind) -> Option<String> {
-        let known = providers::name(identity.provider).map(str::to_owned);
-        let learned = || self.store.provider_name(identity.provider).map(str::to_owned);
-        known.or_else(|| kind.provider.clone()).or_else(learned)
+        let name = provider_name(identity.provider, kind.provider.as_deref(), &self.store);
+        name.map(str::to_owned)
     }
 
     /// The providers with the most events first.

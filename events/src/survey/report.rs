@@ -37,7 +37,8 @@ impl Report {
     pub fn new<S: Source>(
         survey: Survey,
         file: &str,
-        (source, limits): (S, Limits),
+        source: S,
+        limits: Limits,
         selected: &[String],
         owners: Option<OwnerCounts>,
     ) -> Self {

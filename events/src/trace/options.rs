@@ -173,7 +173,8 @@ impl OpenOptions {
     /// let mut events = trace.events().provider("Door");
     /// let event = events.next()?.ok_or("no event")?;
     /// assert_eq!(event.name(), "Denied");
-    /// assert_eq!(event.get("Text").map(|text| text.to_string()).as_deref(), Some("access denied"));
+    /// let text = event.get("Text").ok_or("no text")?;
+    /// assert_eq!(text.to_string(), "access denied");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -230,22 +231,19 @@ impl OpenOptions {
     ///
     /// # Errors
     /// As [`from_bytes`].
-    #[expect(clippy::wrong_self_convention, reason = "the words of the functions")]
     pub fn from_bytes(&self, bytes: impl Into<Vec<u8>>) -> Result<Trace> {
-        self.from_input(Input::from_bytes(bytes.into(), &self.input)?)
+        self.open_input(Input::from_bytes(bytes.into(), &self.input)?)
     }
 
     /// Reads a pipe to its end, as [`from_reader`].
     ///
     /// # Errors
     /// As [`open`].
-    #[expect(clippy::wrong_self_convention, reason = "the words of the functions")]
     pub fn from_reader(&self, reader: impl Read + 'static) -> Result<Trace> {
-        self.from_input(Input::from_reader(reader, &self.input)?)
+        self.open_input(Input::from_reader(reader, &self.input)?)
     }
 
-    #[expect(clippy::wrong_self_convention, reason = "the words of the functions")]
-    fn from_input(&self, input: Input) -> Result<Trace> {
+    fn open_input(&self, input: Input) -> Result<Trace> {
         let file = TraceFile::new(String::new(), input, &self.settings)?;
         Ok(Trace::new(Files::new(vec![file], self.settings.clone())))
     }

@@ -6,7 +6,7 @@ use etl_analysis::{ProcessLives, ProcessSelector};
 use etl_control::enable::Enablement;
 use etl_format::{Clock, FileTime, TimeRange};
 
-use super::files::{Files, Naming};
+use super::files::{Files, Naming, TraceFile};
 use crate::Result;
 use crate::conditions::Conditions;
 use crate::filter::Filter;
@@ -74,23 +74,29 @@ impl Query {
         {
             return Err(failure);
         }
-        let found: Vec<_> = files
-            .files
-            .iter()
-            .map(|file| {
-                let mut same_machine = files
-                    .files
-                    .iter()
-                    .zip(&lives)
-                    .filter(|(other, _)| other.machine == file.machine);
-                same_machine.find_map(|(_, lives)| lives.clone())
-            })
-            .collect();
         let mut all = Vec::new();
-        for (own, other) in lives.iter().zip(found) {
-            let lives = own.clone().or(other);
-            all.push(lives.unwrap_or_else(|| Filter::of_no_process().lives));
+        for (file, own) in files.files.iter().zip(&lives) {
+            match own {
+                Some(own) => all.push(own.clone()),
+                None => all.push(lives_on_machine(&files.files, &lives, file.machine)),
+            }
         }
         Ok(all)
     }
+}
+
+/// The lives that a file of a machine has; the lives of no process if none has any.
+fn lives_on_machine(
+    files: &[TraceFile],
+    lives: &[Option<ProcessLives>],
+    machine: usize,
+) -> ProcessLives {
+    for (file, lives) in files.iter().zip(lives) {
+        if file.machine == machine
+            && let Some(lives) = lives
+        {
+            return lives.clone();
+        }
+    }
+    Filter::of_no_process().lives
 }

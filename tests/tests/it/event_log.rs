@@ -1,9 +1,8 @@
 //! Compares a trace with the event log that Windows made of it: every number, name and value.
 
-use etl_format::read::{Header, Options, Order, Trace};
+use etl_format::read::Header;
 use etl_schema::decode::Value;
 use etl_schema::render;
-use etl_schema::store::SchemaStore;
 use etl_test_support::{needs, trace};
 use etl_tests::foreign;
 use serde_json::json;
@@ -38,14 +37,11 @@ fn equal(value: Value<'_>, theirs: &str) -> bool {
 fn http_service_has_the_events_of_its_event_log() {
     let logs = foreign("evtx_events.py", &[trace("tx/HTTP_Server.evtx")]);
     let theirs = logs[0].as_array().unwrap();
-    let bytes = std::fs::read(trace("tx/HTTP_Server.etl")).unwrap();
-    let mut trace = Trace::open(bytes.as_slice(), &Options::default()).unwrap();
-    let clock = trace.clock();
-    let mut store = SchemaStore::default();
-    let mut records = trace.records(Order::Time).unwrap();
+    let mut trace = etl_events::open(trace("tx/HTTP_Server.etl")).unwrap();
+    let mut reader = trace.events().names(false);
     let (mut events, mut fields_seen, mut not_rendered) = (0, 0, 0);
-    while let Some(record) = records.next_record().unwrap() {
-        store.learn(&record);
+    while let Some(event) = reader.next().unwrap() {
+        let record = event.record();
         let Header::Event(header) = record.header() else { continue };
         let their = &theirs[events];
         let d = header.descriptor;
@@ -54,7 +50,7 @@ fn http_service_has_the_events_of_its_event_log() {
         let ids = json!([record.process_id(), record.thread_id(), record.processor()]);
         assert_eq!(ids, their["ids"], "event {events}");
         // The reader of the log cuts times to microseconds.
-        let time = etl_format::clock::iso_utc(clock.filetime(record.timestamp()));
+        let time = event.time().to_string();
         let their_time = their["time"].as_str().unwrap().trim_end_matches('Z');
         assert!(time.starts_with(their_time), "event {events}: {time}, not {their_time}");
         let activity =
@@ -66,7 +62,7 @@ fn http_service_has_the_events_of_its_event_log() {
             "event {events}: {activity}, not {their_activity}"
         );
 
-        let mut fields = store.fields(&record).unwrap();
+        let mut fields = event.fields().unwrap();
         let schema = fields.schema();
         assert!(!schema.name.is_empty());
         events += 1;

@@ -4,10 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use etl_format::Guid;
-use etl_format::read::{Options, Order, Trace};
 use etl_schema::decode::Value;
-use etl_schema::store::SchemaStore;
 use etl_synth::{MemoryFileSystem, Script, Simulation, corpus};
 use etl_test_support::{needs, trace};
 use etl_tests::foreign;
@@ -39,31 +36,28 @@ impl Part {
 
 /// The events of a provider that have bytes, in the order of their times.
 fn parts(bytes: &[u8], provider: &str) -> Vec<Part> {
-    let provider: Guid = provider.parse().unwrap();
-    let mut file = Trace::open(bytes, &Options::default()).unwrap();
-    let clock = file.clock();
-    let mut store = SchemaStore::default();
-    let mut records = file.records(Order::Time).unwrap();
+    let mut trace = etl_events::from_bytes(bytes).unwrap();
+    let mut events = trace.events().provider(provider);
     let mut out = Vec::new();
-    while let Some(record) = records.next_record().unwrap() {
-        store.learn(&record);
-        if record.provider() != Some(provider) {
-            continue;
-        }
-        let fields = store.fields(&record).unwrap();
-        let (mut numbers, mut data) = (Vec::new(), None);
-        for (field, value) in fields {
+    while let Some(event) = events.next().unwrap() {
+        let mut numbers = Vec::new();
+        let mut data = None;
+        for (field, value) in event.fields().unwrap() {
             match value {
                 Value::UInt(n) => numbers.push((field.name.to_string(), n)),
                 Value::Binary(bytes) => data = Some(bytes.to_vec()),
                 _ => {}
             }
         }
-        let descriptor = record.descriptor().unwrap();
-        let (id, keyword) = (descriptor.id, descriptor.keyword);
-        let time = clock.filetime(record.timestamp());
-        let processor = record.processor().into();
-        out.extend(data.map(|bytes| Part { id, keyword, processor, time, numbers, bytes }));
+        let Some(bytes) = data else { continue };
+        out.push(Part {
+            id: event.id().unwrap(),
+            keyword: event.keyword().unwrap(),
+            processor: event.cpu().into(),
+            time: event.time().get(),
+            numbers,
+            bytes,
+        });
     }
     out
 }

@@ -5,14 +5,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use etl_format::clock::iso_utc;
-use etl_format::constants::{ExtendedType, PointerSize};
+use etl_events::Event as Decoded;
+use etl_format::Guid;
+use etl_format::constants::ExtendedType;
 use etl_format::read::{ExtendedItem, Header, RawItem, Record};
-use etl_format::{Clock, Guid};
-use etl_schema::providers;
+use etl_schema::Identity;
 use etl_schema::render::Renderer;
-use etl_schema::store::SchemaStore;
-use etl_schema::{EventSchema, Identity};
 
 use super::change::Change;
 use super::identity::{EventIdentity, ProviderIdentity};
@@ -30,13 +28,14 @@ pub(super) struct Key {
 }
 
 impl Key {
-    pub fn of(record: &Record<'_>, store: &SchemaStore) -> Self {
+    pub fn of(event: &Decoded<'_>) -> Self {
+        let record = event.record();
         let identity = record.identity();
-        let self_described = |schema: &&EventSchema| schema.identity == Identity::SelfDescribing;
-        let schema = if record.is_event() && identity.id == 0 {
-            store.decoder(record).map(|d| &**d.schema()).filter(self_described)
-        } else {
-            None
+        let schema = match event.schema() {
+            Some(schema) if record.is_event() && identity.id == 0 => {
+                Some(schema).filter(|schema| schema.identity == Identity::SelfDescribing)
+            }
+            _ => None,
         };
         Key {
             provider: identity.provider,
@@ -55,9 +54,7 @@ impl Key {
 
 /// A record with the context that is needed to compare it.
 pub(super) struct Current<'a> {
-    pub record: Record<'a>,
-    pub store: &'a SchemaStore,
-    pub clock: &'a Clock,
+    pub event: Decoded<'a>,
     /// Whether raw timestamps of both traces are comparable.
     pub same_clock: bool,
     pub ignore: &'a Ignore,
@@ -66,7 +63,8 @@ pub(super) struct Current<'a> {
 impl Current<'_> {
     /// Whether both records are the same event: without decoding where they are the same bytes.
     pub fn is_same(&self, other: &Current<'_>) -> bool {
-        let (a, b) = (&self.record, &other.record);
+        let a = self.event.record();
+        let b = other.event.record();
         let bytes = a.kind() == b.kind()
             && a.bytes() == b.bytes()
             && a.processor() == b.processor()
@@ -113,12 +111,13 @@ pub struct Event {
 
 impl Event {
     pub(super) fn new(current: &Current<'_>) -> Self {
-        let Current { record, store, clock, same_clock, ignore } = current;
-        let filetime = clock.filetime(record.timestamp());
+        let Current { event: decoded, same_clock, ignore } = current;
+        let record = decoded.record();
+        let filetime = decoded.time().get();
         let compared_time = if *same_clock { record.timestamp() } else { filetime };
         let mut parts = Parts(Vec::with_capacity(16));
         if !ignore.time {
-            let time = iso_utc(filetime);
+            let time = decoded.time().to_string();
             parts.add("time", if *same_clock { format!("{time} ({compared_time})") } else { time });
         }
         let (process, thread) = (record.process_id(), record.thread_id());
@@ -136,13 +135,13 @@ impl Event {
         parts.payload(current);
         let exact = !ignore.looks_into_payloads();
         let bytes = record.payload().to_vec();
-        let key = Key::of(record, store);
+        let key = Key::of(decoded);
         let mut event = Event {
             provider: ProviderIdentity {
                 guid: key.provider,
-                name: provider_name(key.provider, store),
+                name: decoded.provider_name().map(str::to_owned),
             },
-            identity: key.identity(event_name(record, store)),
+            identity: key.identity(schema_name(decoded)),
             key,
             filetime,
             compared_time: if ignore.time { 0 } else { compared_time },
@@ -268,15 +267,10 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The name of a provider, from the trace or from the tables.
-pub(super) fn provider_name(provider: Guid, store: &SchemaStore) -> Option<String> {
-    providers::name(provider).or_else(|| store.provider_name(provider)).map(str::to_owned)
-}
-
-/// The event's name in its schema.
-pub(super) fn event_name(record: &Record<'_>, store: &SchemaStore) -> Option<String> {
-    let name = &store.decoder(record)?.schema().name;
-    Some(name.to_string()).filter(|n| !n.is_empty())
+/// The name of an event in its schema.
+pub(super) fn schema_name(event: &Decoded<'_>) -> Option<String> {
+    let name = &event.schema()?.name;
+    if name.is_empty() { None } else { Some(name.to_string()) }
 }
 
 struct Parts(Vec<Part>);
@@ -375,14 +369,14 @@ impl Parts {
     }
 
     fn payload(&mut self, current: &Current<'_>) {
-        let Current { record, store, ignore, .. } = current;
-        let payload = record.payload();
-        let Some(decoder) = store.decoder(record) else {
-            self.add("payload", hex(payload));
+        let Current { event, ignore, .. } = current;
+        let Some(mut fields) = event.fields() else {
+            // A schema without fields describes no byte of the payload.
+            let has_schema = event.schema().is_some();
+            let name = if has_schema { "payload after the fields" } else { "payload" };
+            self.add(name, hex(event.payload()));
             return;
         };
-        let pointers = record.pointer_size().unwrap_or(PointerSize::P8);
-        let mut fields = decoder.fields(payload, pointers);
         for (field, value) in &mut fields {
             if !ignore.field(field) {
                 let mut text = Vec::new();

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use etl_events::EventDecoder;
 use etl_events::filter::Filter;
 use etl_format::constants::{BUFFER_HEADER_SIZE, hook};
 use etl_format::read::{Damage, Record, Records, Source};
 use etl_format::{Clock, Guid, Result};
 use etl_schema::store::SchemaStore;
 
-use super::event::{Current, Event, Key, event_name, provider_name};
+use super::event::{Current, Event, Key, schema_name};
 use super::ignore::Ignore;
 use crate::OnRecord;
 
@@ -24,8 +25,7 @@ pub(super) struct Tally {
 
 pub(super) struct TraceReader<'t, S: Source> {
     records: &'t mut Records<S>,
-    store: SchemaStore,
-    clock: Clock,
+    decoder: EventDecoder<'static>,
     same_clock: bool,
     ignore: &'t Ignore,
     filter: Option<&'t Filter>,
@@ -46,8 +46,7 @@ impl<'t, S: Source> TraceReader<'t, S> {
     ) -> Self {
         TraceReader {
             records,
-            store: SchemaStore::default(),
-            clock,
+            decoder: EventDecoder::new(clock, SchemaStore::default()),
             same_clock,
             ignore,
             filter: None,
@@ -60,7 +59,7 @@ impl<'t, S: Source> TraceReader<'t, S> {
 
     /// Decodes events with these schemas as well.
     pub fn schemas(mut self, known: SchemaStore) -> Self {
-        self.store = known;
+        self.decoder = EventDecoder::new(self.decoder.clock(), known);
         self
     }
 
@@ -89,24 +88,24 @@ impl<'t, S: Source> TraceReader<'t, S> {
                 return Ok(f(None));
             };
             self.on_record.call(&record);
-            self.store.learn(&record);
+            self.decoder.learn(&record);
             if is_header_event(&record)
                 || self.filter.is_some_and(|filter| !filter.admits(&record))
                 || record.provider().is_some_and(|p| self.ignore.providers.contains(&p))
             {
                 continue;
             }
-            let key = Key::of(&record, &self.store);
+            let event = self.decoder.decode(&record);
+            let key = Key::of(&event);
             if let Some(tally) = self.counts.get_mut(&key) {
                 tally.count += 1;
             } else if self.counts.len() < MAX_IDENTITIES {
                 let name = key.name.as_ref().map(|name| name.to_string());
-                let name = name.or_else(|| event_name(&record, &self.store));
+                let name = name.or_else(|| schema_name(&event));
                 self.counts.insert(key, Tally { count: 1, name });
             }
-            let (store, clock) = (&self.store, &self.clock);
-            let (same_clock, ignore) = (self.same_clock, self.ignore);
-            return Ok(f(Some(Current { record, store, clock, same_clock, ignore })));
+            let current = Current { event, same_clock: self.same_clock, ignore: self.ignore };
+            return Ok(f(Some(current)));
         }
     }
 
@@ -124,7 +123,7 @@ impl<'t, S: Source> TraceReader<'t, S> {
     }
 
     pub fn provider_name(&self, provider: Guid) -> Option<String> {
-        provider_name(provider, &self.store)
+        self.decoder.provider_name(provider).map(str::to_owned)
     }
 
     pub fn name(&self, key: &Key) -> Option<String> {

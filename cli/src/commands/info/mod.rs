@@ -138,5 +138,5 @@ fn survey(
     drop(trace);
     drop(progress);
     let limits = input.limits();
-    Ok(Report::new(survey, &file, (input.source(), limits), selected.names(), owners))
+    Ok(Report::new(survey, &file, input.source(), limits, selected.names(), owners))
 }

@@ -247,8 +247,8 @@ impl<S: Source> Records<S> {
         Ok(Some(run.loaded.record_at(record)))
     }
 
-    /// The record that [`Records::next_record`] returned last, until another method reads on. `None`
-    /// before the first record and after the last one.
+    /// The record that [`Records::next_record`] returned last, until another method reads on.
+    /// `None` before the first record and after the last one.
     ///
     /// ```
     /// use etl_format::read::{Options, Order, Trace};
