@@ -29,7 +29,8 @@
 //! * `mmap` (default): maps files into memory. Without it, files are read in blocks.
 //! * `unpack` (default): unpacks gzip, Zstandard and ZIP files.
 //!
-//! Without both, the crate builds for WebAssembly.
+//! The crate builds for WebAssembly. There, `mmap` has no effect, and `unpack` imports functions of
+//! wasm-bindgen, which the ZIP reader names for the random numbers of encrypted archives.
 #![cfg_attr(not(feature = "mmap"), forbid(unsafe_code))]
 #![cfg_attr(feature = "mmap", deny(unsafe_code))]
 
