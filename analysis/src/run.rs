@@ -102,15 +102,11 @@ impl<S: Source> Recording<S> {
 /// Writes a trace in memory and reads it. For a recorded trace, use `std::fs::read`:
 ///
 /// ```
-/// use std::io::Cursor;
-///
 /// use etl_analysis::{Analysis, Recording};
-/// use etl_format::write::{File, FileHeader, Session, SessionConfig};
+/// use etl_format::write::{FileHeader, Session};
 ///
-/// let header = FileHeader { start_time: 132_000_000_000_000_000, ..FileHeader::new() };
-/// let file = File::new(Cursor::new(Vec::new()));
-/// let (file, _) = Session::create(file, SessionConfig::new(header))?.close(None)?;
-/// let bytes: Vec<u8> = file.into_inner().into_inner();
+/// let header = FileHeader::starting_at(132_000_000_000_000_000);
+/// let bytes = Session::in_memory(header)?.finish()?;
 ///
 /// let mut recording = Recording::open([(bytes.as_slice(), "trace.etl")])?;
 /// let machine = Analysis::new().names(true).threads(2).run(&mut recording, &mut ())?;

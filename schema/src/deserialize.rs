@@ -101,7 +101,8 @@ impl<'a> Fields<'a> {
     ///
     /// # let identity = Identity::Modern { id: 1, version: 0 };
     /// # let mut schema = EventSchema::new(Guid::ZERO, identity, SchemaSource::Manifest);
-    /// # schema.fields = vec![Field::new("Count", InType::UInt8), Field::new("Name", InType::Ansi)];
+    /// # let count = Field::new("Count", InType::UInt8);
+    /// # schema.fields = vec![count, Field::new("Name", InType::Ansi)];
     /// # let decoder = Decoder::new(schema.into());
     /// # let fields = decoder.fields(b"\x07GC\0", PointerSize::P8);
     /// let error = fields.deserialize::<BTreeMap<String, u32>>().unwrap_err();

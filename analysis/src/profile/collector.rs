@@ -31,13 +31,15 @@ pub struct SampleStack(pub u32);
 /// ```
 /// use etl_analysis::profile::{ProfileOptions, SampleCollector};
 /// use etl_analysis::{Analysis, Recording, Result};
+/// use etl_format::{Ticks, TimeRange};
 ///
 /// /// How many samples were taken in the first second, and where most of them are.
 /// fn hottest(trace: &[u8]) -> Result<Option<(u64, String)>> {
 ///     let mut recording = Recording::open([(trace, "trace.etl")])?;
 ///     let clock = recording.timeline().clock();
 ///     let end = clock.start_timestamp.saturating_add(clock.frequency as i64);
-///     let mut samples = SampleCollector::new().between(None, Some(end));
+///     let range = TimeRange::new(None, Some(Ticks::new(end)));
+///     let mut samples = SampleCollector::new().within(range);
 ///     let machine = Analysis::new().names(true).run(&mut recording, &mut samples)?;
 ///     let profile = samples.profile(&machine, &ProfileOptions::new());
 ///     let frame = profile.by_frame().first().map(|(frame, _)| *frame);

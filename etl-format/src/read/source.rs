@@ -297,7 +297,8 @@ impl<R: Read> Source for PipeSource<R> {
 /// // Up to 1 MiB stays in memory. A real program creates a temporary file in the closure.
 /// let source = Spooled::new(pipe, 1 << 20, || Ok(Cursor::new(Vec::new())))?;
 /// assert!(matches!(source, Spooled::Memory(_)));
-/// assert!(Trace::open(source, &Options::default())?.records(Order::Time)?.next_record()?.is_some());
+/// let mut trace = Trace::open(source, &Options::default())?;
+/// assert!(trace.records(Order::Time)?.next_record()?.is_some());
 /// # Ok::<(), etl_format::Error>(())
 /// ```
 #[derive(Debug)]

@@ -70,7 +70,8 @@ type Known = HashMap<(Guid, Identity), Arc<Decoder>>;
 /// use etl_schema::{Identity, providers};
 ///
 /// let store = SchemaStore::new();
-/// assert_eq!(store.provider_name(providers::CLR_RUNTIME), Some("Microsoft-Windows-DotNETRuntime"));
+/// let name = store.provider_name(providers::CLR_RUNTIME);
+/// assert_eq!(name, Some("Microsoft-Windows-DotNETRuntime"));
 /// let start = Identity::Modern { id: 1, version: 2 };
 /// let decoder = store.by_identity(providers::CLR_RUNTIME, start).ok_or("a known event")?;
 /// assert_eq!(decoder.schema().name, "GCStart_V2");
@@ -105,8 +106,8 @@ impl Default for SchemaStore {
 }
 
 impl SchemaStore {
-    /// With all tables: those of the CLR and the kernel, and those of Windows' providers. The latter
-    /// are unpacked provider by provider, when a trace contains events of one.
+    /// With all tables: of the CLR, the kernel, and Windows' providers. The tables of Windows'
+    /// providers are unpacked one by one, when a trace contains events of a provider.
     #[must_use]
     pub fn new() -> Self {
         let limits = StoreLimits::default();

@@ -136,19 +136,7 @@ pub struct FileVersion {
 }
 
 impl VersionInfo {
-    /// The version information of the file of a path.
-    ///
-    /// ```
-    /// use etl_synth::model::VersionInfo;
-    ///
-    /// let windows = (10, 0, 19045);
-    /// let ntdll = VersionInfo::default().of("C:\\Windows\\System32\\ntdll.dll", windows);
-    /// let ntdll = ntdll.ok_or("it has a version")?;
-    /// assert_eq!((ntdll.version.as_str(), ntdll.language), ("10.0.19045.1", 1033));
-    /// # Ok::<(), &str>(())
-    /// ```
-    ///
-    /// Files in the directory of Windows are part of
+    /// The version information of the file of a path. Files in the directory of Windows are part of
     /// it, others have version 1.0.
     #[must_use]
     pub(crate) fn of(&self, path: &str, os: (u8, u8, u32)) -> Option<FileVersion> {

@@ -28,8 +28,8 @@ const MAX_FIELDS: usize = 4096;
 pub struct Maps(HashMap<(Guid, String), Arc<ValueMap>>);
 
 impl Maps {
-    /// Adds the map of a record: a provider's GUID and an `EVENT_MAP_INFO` blob. `None` if the record
-    /// cannot be read.
+    /// Adds the map of a record: a provider's GUID and an `EVENT_MAP_INFO` blob. `None` if the
+    /// record cannot be read.
     pub fn add(&mut self, record: &[u8]) -> Option<ProviderMap> {
         let provider = record.guid_at(0)?;
         let map = Arc::new(parse_map(record.get(16..)?)?);
