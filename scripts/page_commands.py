@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the commands that README.md, CONTRIBUTING.md and the other READMEs show.
 
-    scripts/page_commands.py [--list | --readme]
+    scripts/page_commands.py [--list | --readme | --keep-builds DIR]
 
 A block of a page that starts with "```sh" holds commands that run as they are in a checkout. They
 are run word for word in a clone of the last commit, in a temporary directory with an empty target
@@ -10,11 +10,13 @@ first, and the first of them has to print the verdict "complete". A command that
 is run once, and a line that .ci/run contains is left to it.
 
 --list prints the commands with their pages, --readme runs only the commands of README.md's first
-block. Exit codes: 0 all commands succeed; 1 one does not.
+block, and --keep-builds moves the clone's target folder to DIR at the end, unless DIR exists: later
+builds with other features need not build the dependencies again. Exit codes: 0 all commands succeed; 1 one does not.
 """
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -103,8 +105,8 @@ def run(command, checkout, variables):
 
 
 def main():
-    option = sys.argv[1] if len(sys.argv) > 1 else ""
-    if option not in ("", "--list", "--readme") or len(sys.argv) > 2:
+    option, *values = sys.argv[1:] or [""]
+    if (option, len(values)) not in (("", 0), ("--list", 0), ("--readme", 0), ("--keep-builds", 1)):
         sys.exit(__doc__)
     found = collect()
     if option == "--list":
@@ -124,6 +126,8 @@ def main():
         for command in found:
             if command not in (main_job, tests):
                 run(command, checkout, variables)
+        if values and not Path(values[0]).exists():
+            shutil.move(checkout / "target", values[0])
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ impl<'a> Fields<'a> {
     /// assert_eq!(error.to_string(), "field Name: invalid type: string \"GC\", expected u32");
     /// ```
     pub fn deserialize<T: Deserialize<'a>>(&self) -> Result<T, DeserializeError> {
-        T::deserialize(FieldsDeserializer { fields: self.from_start() })
+        T::deserialize(FieldsDeserializer { fields: self.rewound() })
     }
 }
 

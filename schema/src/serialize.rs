@@ -26,7 +26,7 @@ use std::cell::Cell;
 impl Serialize for Fields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let left = Cell::new(MAX_LEN);
-        Members { fields: self.from_start(), left: &left }.serialize(serializer)
+        Members { fields: self.rewound(), left: &left }.serialize(serializer)
     }
 }
 

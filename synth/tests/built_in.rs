@@ -1,4 +1,6 @@
 //! The scripts in the library against those of the directory `corpus`, and the templates.
+// Tests fail by panicking.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::path::{Path, PathBuf};
 

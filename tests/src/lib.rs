@@ -91,6 +91,11 @@ pub fn baseline_counts(path: &Path) -> BTreeMap<String, u64> {
 #[doc = include_str!("../../docs/format.md")]
 pub struct FormatChapter;
 
+/// Runs the code of docs/library.md with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/library.md")]
+pub struct LibraryPage;
+
 /// Compiles the code of README.md with the documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

@@ -60,7 +60,7 @@ fn trace(events: &[(u16, u8)]) -> etl_format::Result<Vec<u8>> {
         .process(4, 8);
         session.write(0, &event)?;
     }
-    Ok(session.finish()?)
+    session.finish()
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Stacks joined to their events, in traces made for it: each way in which a stack is recorded.
-
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+// Tests fail by panicking.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod lives;
 

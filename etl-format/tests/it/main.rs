@@ -1,5 +1,5 @@
 //! Tests of the reader, the writer and the rewriting of traces.
-
+// Tests fail by panicking.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod anybytes;

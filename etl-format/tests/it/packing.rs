@@ -69,7 +69,7 @@ fn session(
     if mode.has(LogFileMode::NEWFILE) {
         let done = Rc::clone(&files);
         session.set_next_file(Box::new(move |output, _| {
-            done.borrow_mut().push(std::mem::replace(output, Vec::new()));
+            done.borrow_mut().push(std::mem::take(output));
             Ok(())
         }));
     }

@@ -213,7 +213,7 @@ fn new_files_begin_with_a_header() {
     let mut session = Session::in_memory(limited(LogFileMode::NEWFILE, 3)).unwrap();
     let done = Rc::clone(&files);
     session.set_next_file(Box::new(move |output, number| {
-        let finished = std::mem::replace(output, Vec::new());
+        let finished = std::mem::take(output);
         done.borrow_mut().push(finished);
         assert_eq!(number as usize, done.borrow().len());
         Ok(())
@@ -460,7 +460,7 @@ proptest! {
         let files: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
         let done = Rc::clone(&files);
         session.set_next_file(Box::new(move |output, _| {
-            done.borrow_mut().push(std::mem::replace(output, Vec::new()));
+            done.borrow_mut().push(std::mem::take(output));
             Ok(())
         }));
         let one = mode.has(LogFileMode::NO_PER_PROCESSOR_BUFFERING);

@@ -94,7 +94,7 @@ impl<'a> Fields<'a> {
     }
 
     /// All fields again, from the first one on.
-    pub(crate) fn from_start(&self) -> Self {
+    pub(crate) fn rewound(&self) -> Self {
         if self.nested {
             return Fields::nested(self.shared, self.fields, self.ops, self.data, self.top);
         }

@@ -29,7 +29,7 @@ impl<'a> Fields<'a> {
     /// ```
     #[must_use]
     pub fn get(&self, path: &str) -> Option<Value<'a>> {
-        value_in_fields(self.from_start(), path)
+        value_in_fields(self.rewound(), path)
     }
 }
 

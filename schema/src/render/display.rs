@@ -56,7 +56,7 @@ impl fmt::Display for Value<'_> {
 impl fmt::Display for Fields<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = Vec::new();
-        Renderer::new().text_fields(&mut text, &mut self.from_start());
+        Renderer::new().text_fields(&mut text, &mut self.rewound());
         f.write_str(String::from_utf8_lossy(&text).trim_start())
     }
 }

@@ -267,7 +267,7 @@ impl Scenario {
     /// let process = scenario.process(ProcessPlan::managed("App.exe", methods));
     /// let work = Action::Work { process, work: Work::Run(MILLISECOND) };
     /// scenario.every(100 * MILLISECOND, SECOND, 2 * SECOND, work);
-    /// assert!(Simulation::new(&scenario).run_in_memory()?.is_empty(), "nobody traces it");
+    /// assert!(Simulation::new(&scenario).run_in_memory()?.is_empty(), "no session traces it");
     /// # Ok::<(), etl_synth::Error>(())
     /// ```
     pub fn every(&mut self, period: Nanos, from: Nanos, until: Nanos, action: Action) -> &mut Self {

@@ -312,7 +312,7 @@ pub fn tree(profile: &Profile, min_percent: f64) -> ReportTable<'_> {
             rows.push(ProfileTreeRow {
                 weights: Weights::new(profile, Total::new(node.inclusive, node.exclusive)),
                 name: format!("{}{name}", "  ".repeat(node.depth as usize)),
-                depth: node.depth.into(),
+                depth: node.depth,
                 process: root_label(root),
                 frame: node.frame.and_then(|frame| profile.frames().get(frame)),
             });

@@ -225,7 +225,7 @@ fn captures_need_packets() {
     let files = of_corpus("packets");
     let bytes = file(&files, "nettrace.etl");
     let mut trace = Trace::open(bytes, &Options::default()).unwrap();
-    let store = SchemaStore::without_windows_tables();
+    let store = SchemaStore::new().without_windows_tables();
     let mut interfaces = Interfaces::new();
     let mut records = trace.records(Order::File).unwrap();
     while let Some(record) = records.next_record().unwrap() {

@@ -103,7 +103,6 @@ fn outputs(file: &[u8]) -> Vec<(String, Vec<u8>)> {
         }
         let merger = || Merger::new().allow(Allow::ALL).compress(compressor());
         let (one, _) = merger().run(vec![file], Vec::new()).unwrap();
-        let one = one;
         let (two, _) = merger().run(vec![file, &one], Vec::new()).unwrap();
         add("merged", one);
         add("merged-twice", two);
@@ -179,7 +178,7 @@ fn session(mode: LogFileMode, clock: u32, style: Style) -> Vec<Vec<u8>> {
     let files: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
     let done = Rc::clone(&files);
     session.set_next_file(Box::new(move |medium, _| {
-        done.borrow_mut().push(std::mem::replace(medium, Vec::new()));
+        done.borrow_mut().push(std::mem::take(medium));
         Ok(())
     }));
     feed(&mut session, 0);
