@@ -11,12 +11,6 @@ use etl_format::read::{BufferEntry, Damage, Note, Source, Trace};
 use serde::Serialize;
 
 /// What was lost.
-///
-/// ```
-/// use etl_analysis::loss::LossKind;
-///
-/// assert_eq!(LossKind::BuffersLost.message(), "a buffer was lost");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -36,6 +30,12 @@ pub enum LossKind {
 
 impl LossKind {
     /// In words, as the beginning of a sentence.
+    ///
+    /// ```
+    /// use etl_analysis::loss::LossKind;
+    ///
+    /// assert_eq!(LossKind::BuffersLost.message(), "a buffer was lost");
+    /// ```
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {

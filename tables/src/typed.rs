@@ -406,9 +406,7 @@ fn cell<'a>(
         (Kind::Float64, Value::UInt(value)) => Cell::Float(value as f64),
         (Kind::Float64, Value::Bool(value)) => Cell::Float(f64::from(u8::from(value))),
         (Kind::Time, Value::FileTime(0)) => Cell::Null,
-        (Kind::Time, Value::FileTime(ticks)) => {
-            i64::try_from(ticks).map_or(Cell::Null, Cell::Time)
-        }
+        (Kind::Time, Value::FileTime(ticks)) => i64::try_from(ticks).map_or(Cell::Null, Cell::Time),
         (Kind::Time, Value::SystemTime(time)) => system_time(time).map_or(Cell::Null, Cell::Int),
         (Kind::Bytes, Value::Binary(bytes)) => Cell::Bytes(bytes),
         (Kind::Text, value) => {
