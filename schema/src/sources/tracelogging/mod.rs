@@ -34,7 +34,7 @@ const CUSTOM: u8 = 0x60;
 
 impl EventSchema {
     /// A schema of a TraceLogging event: the names of provider and event, and the fields. The GUID
-    /// of the provider follows from its name ([`provider_guid`](crate::sources::provider_guid)),
+    /// of the provider follows from its name ([`provider_guid`]),
     /// and the level is 5 (verbose), as for events whose code states none.
     #[must_use]
     pub fn tracelogging(
