@@ -7,9 +7,9 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, SchemaRef};
-use etl_tables::{Options, Reader, tables};
-use etl_events::filter::Filter;
 use etl_events::conditions::Conditions;
+use etl_events::filter::Filter;
+use etl_tables::{Options, Reader, tables};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -53,7 +53,11 @@ struct Request {
 }
 
 impl Request {
-    fn open(&self, file: usize, filter: Filter) -> Result<Reader, Box<(String, etl_tables::Error)>> {
+    fn open(
+        &self,
+        file: usize,
+        filter: Filter,
+    ) -> Result<Reader, Box<(String, etl_tables::Error)>> {
         let Some(input) = self.files.inputs.get(file) else {
             let error = etl_tables::Error::NoTable(self.name.clone());
             return Err(Box::new((String::new(), error)));
