@@ -152,6 +152,16 @@ fn described(fields: &str, [before, after]: [&[u8]; 2]) -> Vec<u8> {
     session.finish().unwrap()
 }
 
+/// An event that nothing describes, with a text as its payload.
+fn undescribed() -> Vec<u8> {
+    let header = FileHeader { start_time: 133_000_000_000_000_000, ..FileHeader::new() };
+    let mut session = Session::in_memory(header).unwrap();
+    let descriptor = EventDescriptor { id: 7, ..EventDescriptor::default() };
+    let event = Event::new(Guid::new(8, 8, 8, [8; 8]), descriptor, 2_000);
+    session.write(0, &event.flags(EventFlags(0x40)).payload(b"order 7 was placed")).unwrap();
+    session.finish().unwrap()
+}
+
 #[test]
 fn events_before_their_schema_are_decoded() {
     let bytes = described_late();
@@ -258,6 +268,7 @@ fn rows_have_every_member_of_the_objects_that_dump_prints() {
         }
         compare(&bytes, &path.display().to_string(), &mut seen);
     }
+    compare(&undescribed(), "a trace without schemas", &mut seen);
     for key in ["message", "payload_text", "opcode_name", "task_name", "related_activity"] {
         assert!(seen.contains_key(key), "{key} is in no trace: {seen:?}");
     }
