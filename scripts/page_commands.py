@@ -10,10 +10,12 @@ first, and the first of them has to print the verdict "complete". A command that
 is run once, and a line that .ci/run contains is left to it.
 
 --list prints the commands with their pages, --readme runs only the commands of README.md's first
-block, and --keep-builds moves the clone's target folder to DIR at the end, unless DIR exists: later
-builds with other features need not build the dependencies again. Exit codes: 0 all commands succeed; 1 one does not.
+block, and --keep-builds moves the clone's target folder to DIR at the end with the builds of
+dependencies, unless DIR exists: later builds with other features use them. Exit codes: 0 all
+commands succeed; 1 one does not.
 """
 
+import json
 import os
 import re
 import shutil
@@ -104,6 +106,18 @@ def run(command, checkout, variables):
     return output
 
 
+def keep_dependencies(checkout, variables):
+    """Removes all builds but those of dependencies: a build of our crates contains its place."""
+    metadata = ["cargo", "metadata", "--no-deps", "--format-version", "1", "--offline"]
+    printed = subprocess.run(
+        metadata, cwd=checkout, env=variables, check=True, stdout=subprocess.PIPE, text=True
+    )
+    packages = [package["name"] for package in json.loads(printed.stdout)["packages"]]
+    selected = [word for name in packages for word in ("--package", name)]
+    subprocess.run(["cargo", "clean", *selected], cwd=checkout, env=variables, check=True)
+    shutil.rmtree(checkout / "target/release", ignore_errors=True)
+
+
 def main():
     option, *values = sys.argv[1:] or [""]
     if (option, len(values)) not in (("", 0), ("--list", 0), ("--readme", 0), ("--keep-builds", 1)):
@@ -127,6 +141,7 @@ def main():
             if command not in (main_job, tests):
                 run(command, checkout, variables)
         if values and not Path(values[0]).exists():
+            keep_dependencies(checkout, variables)
             shutil.move(checkout / "target", values[0])
 
 
