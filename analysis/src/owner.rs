@@ -11,8 +11,8 @@ use crate::machine::Machine;
 /// Threads without a known process whose events are counted apart.
 const MAX_WAITING: usize = 1 << 20;
 
-/// Process and thread that a record is about: those of its header, but for a sample or a stack
-/// those that ran. A sample has a thread only. Ids with all bits set, which some classic events
+/// The process and the thread that a record is about: from its header, or for a sample or a stack
+/// the ones that ran. A sample has a thread only. Ids with all bits set, which some classic events
 /// have, are unknown.
 #[must_use]
 #[inline]
@@ -21,7 +21,7 @@ pub fn owner(record: &Record<'_>) -> (Option<u32>, Option<u32>) {
     (known(pid), known(tid))
 }
 
-/// An id, unless it stands for an unknown one.
+/// The id; `None` if all its bits are set, which means unknown.
 #[inline]
 pub(crate) fn known(id: Option<u32>) -> Option<u32> {
     id.filter(|&id| id != UNKNOWN_ID)
@@ -88,7 +88,7 @@ impl Counts {
     }
 }
 
-/// Whether the machine takes in a record as a whole.
+/// Whether the machine reads the whole record.
 #[inline]
 pub(crate) fn is_read(record: &Record<'_>) -> bool {
     if let Some(id) = record.hook() {

@@ -12,7 +12,7 @@ impl Unpacker {
     /// Unpacks bytes where they are packed. Returns what messages about them need as well.
     ///
     /// # Errors
-    /// When the bytes cannot be read or unpacked, or have another format than that of traces.
+    /// When the bytes cannot be read or unpacked, or are not a trace.
     pub fn open(&self, bytes: Bytes) -> Result<(Bytes, Head), Error> {
         let (head, bytes) = bytes.peek(Head::SIZE)?;
         let packing = Packing::of(&head);
