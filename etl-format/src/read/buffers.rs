@@ -150,7 +150,7 @@ impl<S: Source> Buffers<S> {
 
     /// Whether buffers are compressed, by the header event.
     pub(crate) fn is_compressed(&self) -> bool {
-        self.walker.layout().packed
+        self.walker.layout().buffers.packed
     }
 
     /// Goes to the next buffer without decompressing it. It goes into the memory of one that is no

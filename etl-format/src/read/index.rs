@@ -57,6 +57,8 @@ pub struct BufferEntry {
     /// Whether its records are known not to be in time order. Only [`super::OrderCheck::Scan`]
     /// determines this.
     pub unordered: bool,
+    /// What the file header before this buffer states about it.
+    pub(crate) layout: BufferLayout,
 }
 
 impl BufferEntry {
@@ -80,6 +82,7 @@ impl BufferEntry {
             cut: false,
             rebuilt: false,
             unordered: false,
+            layout: BufferLayout::default(),
         }
     }
 
@@ -104,15 +107,24 @@ pub(crate) struct Index {
     pub stale: Vec<u32>,
 }
 
+/// What a file header states about the buffers after it. Appended data may have another header, so
+/// each buffer keeps its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BufferLayout {
+    /// Memory of a buffer in bytes, or the limit if the header event is not known.
+    pub capacity: u32,
+    /// Distance of buffers in an uncompressed file, in bytes; 0 if it is not known.
+    pub spacing: u32,
+    /// Whether buffers are compressed.
+    pub packed: bool,
+}
+
 /// The layout of the file that the walk relies on.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
-    /// Memory of a buffer, from the header event, or the limit where the header is not known.
-    pub capacity: u32,
-    /// Distance of buffers in an uncompressed file; 0 when not known.
-    pub spacing: u32,
+    /// What the last file header states about the buffers after it.
+    pub buffers: BufferLayout,
     pub format: CompressionFormat,
-    pub packed: bool,
     pub mode: LogFileMode,
     pub stated_buffers: u32,
     /// When a circular file may have overwritten buffers.
@@ -151,11 +163,10 @@ impl BufferWalk {
         let packed = header.mode.has(LogFileMode::COMPRESSED);
         let known = header.buffer_size >= BUFFER_HEADER_SIZE as u32;
         let capacity = if known { header.buffer_size.min(limits.buffer) } else { limits.buffer };
+        let spacing = if packed || !known { 0 } else { header.buffer_size };
         let layout = Layout {
-            capacity,
-            spacing: if packed || !known { 0 } else { header.buffer_size },
+            buffers: BufferLayout { capacity, spacing, packed },
             format,
-            packed,
             mode: header.mode,
             stated_buffers: header.buffers_written,
             overwriting: header.overwriting(),
@@ -201,7 +212,7 @@ impl BufferWalk {
                 return Ok(None);
             }
             let judged = BufferHeader::parse(head, at)
-                .and_then(|h| h.check(at, self.layout.capacity).map(|()| h));
+                .and_then(|h| h.check(at, self.layout.buffers.capacity).map(|()| h));
             let nothing = self.nothing(source, block, limits)?;
             if let Some((end, true)) = nothing
                 && !(self.is_due() && end - at < BUFFER_HEADER_SIZE as u64)
@@ -251,7 +262,7 @@ impl BufferWalk {
         let sized = self.sized(header, source, block, limits, log)?;
         if let Ok(entry) = &sized {
             let buffer_size = if entry.cut { header.buffer_size } else { entry.stored };
-            let fills = BufferHeader { buffer_size, ..*header }.fills(self.layout.capacity);
+            let fills = BufferHeader { buffer_size, ..*header }.fills(self.layout.buffers.capacity);
             if let Some(FillFault { at, found, expected }) = fills.fault {
                 let at = entry.offset + at;
                 let error = Error::invalid(at, "fill of a buffer", found, expected);
@@ -272,11 +283,11 @@ impl BufferWalk {
         log: &mut Log,
     ) -> Result<Result<BufferEntry, Error>> {
         let at = self.at;
-        let capacity = self.layout.capacity;
+        let capacity = self.layout.buffers.capacity;
         let mut entry = BufferEntry::of(header, at, capacity);
-        let spacing = self.layout.spacing;
+        let spacing = self.layout.buffers.spacing;
         let odd = spacing != 0 && entry.stored != spacing && !entry.compressed;
-        let plausible = header.is_plausible(self.layout.capacity);
+        let plausible = header.is_plausible(self.layout.buffers.capacity);
         // Where another buffer begins at the common distance, a larger stated size would skip it.
         if odd && self.leads_on(at, spacing, source, block)? {
             let expected = "the buffer size of the file header";
@@ -287,7 +298,7 @@ impl BufferWalk {
         } else if !self.leads_on(at, entry.stored, source, block)? {
             // A header that is some bytes off could state any size, and the buffer that begins a
             // few bytes on must not count as part of this one.
-            let shifted = self.layout.packed && !plausible;
+            let shifted = self.layout.buffers.packed && !plausible;
             if !shifted && let Some(error) = self.shorten(&mut entry, source, block, limits)? {
                 if log.mode == Mode::Strict {
                     return Ok(Err(error));
@@ -337,6 +348,7 @@ impl BufferWalk {
         if entry.compressed {
             entry.format = self.layout.format;
         }
+        entry.layout = self.layout.buffers;
         entry.first_timestamp = first_timestamp(entry, block.as_ref());
         self.note(entry);
         Ok(())
@@ -381,7 +393,7 @@ impl BufferWalk {
         if self.is_due() && !self.damaged {
             let missing = u64::from(stated) - found;
             // A compressed buffer takes at least the bytes of its header.
-            let least = self.layout.spacing.max(BUFFER_HEADER_SIZE as u32);
+            let least = self.layout.buffers.spacing.max(BUFFER_HEADER_SIZE as u32);
             let need = missing.saturating_mul(u64::from(least));
             self.fault(
                 end..end,

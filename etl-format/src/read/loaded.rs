@@ -153,7 +153,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         (self.at, self.tail) = (BUFFER_HEADER_SIZE, None);
         (self.passed, self.grown, self.resumed) = (0, 0, 0);
         let has_records = self.fill > BUFFER_HEADER_SIZE;
-        if entry.compressed && !layout.packed && has_records && self.is_plain() {
+        if entry.compressed && !entry.layout.packed && has_records && self.is_plain() {
             self.entry.compressed = false;
             let at = entry.offset + FLAGS as u64;
             let expected = "no flag of compression, as the records are not compressed";
@@ -161,7 +161,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
             log.fault(at..at + 2, Error::invalid(at, "flags of a buffer", flags, expected))?;
         }
         if self.entry.compressed {
-            self.decompress(layout, log)?;
+            self.decompress(log)?;
         } else if entry.cut {
             // The buffer ends at the cut.
             self.fill = self.fill.min(self.raw.as_ref().len());
@@ -200,7 +200,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         log.fault(at..at + 4, error)
     }
 
-    fn decompress(&mut self, layout: &Layout, log: &mut Log) -> Result<()> {
+    fn decompress(&mut self, log: &mut Log) -> Result<()> {
         let (entry, format) = (self.entry, self.entry.format);
         let raw = self.raw.as_ref();
         let Some((_, packed)) = raw.split_at_checked(BUFFER_HEADER_SIZE) else {
@@ -214,7 +214,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         // In a file that is not compressed, filler brings all buffers to the same size.
         let filler = packed.get(packed.len() - rest..).unwrap_or_default();
         let ends = compress::is_end(format, rest)
-            || layout.spacing == entry.stored && walk::is_filler(filler);
+            || entry.layout.spacing == entry.stored && walk::is_filler(filler);
         if made == declared && ends {
             return Ok(());
         }
@@ -231,7 +231,7 @@ impl<B: AsRef<[u8]>> Loaded<B> {
         let expected = "the size of the decompressed data";
         let wrong_fill = Error::invalid(at, "fill of a buffer", entry.fill.into(), expected);
         if made == declared {
-            let most = expanded.min(layout.capacity as usize);
+            let most = expanded.min(entry.layout.capacity as usize);
             let (all, rest) = unpack(format, raw, packed, &mut self.plain, most.max(made));
             if all > declared && compress::is_end(format, rest) {
                 (self.fill, self.grown) = (all, all - declared);

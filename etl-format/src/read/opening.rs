@@ -7,7 +7,7 @@ use crate::headers::BufferHeader;
 use crate::headers::FileHeader;
 
 use super::damage::{Log, Mode, Note};
-use super::index::{BufferWalk, Layout};
+use super::index::BufferWalk;
 use super::limits::Limits;
 use super::scan::{self, Scan};
 use super::source::Source;
@@ -87,13 +87,10 @@ impl BufferWalk {
         let Ok(header) = FileHeader::parse(event, at) else { return Ok(()) };
         let (format, note) = compression(&header, buffer);
         let next = BufferWalk::at(at, &header, format, limits).layout;
-        self.layout = Layout {
-            capacity: next.capacity,
-            spacing: next.spacing,
-            packed: next.packed,
-            format: if next.packed { next.format } else { self.layout.format },
-            ..self.layout.clone()
-        };
+        self.layout.buffers = next.buffers;
+        if next.buffers.packed {
+            self.layout.format = next.format;
+        }
         self.notes.extend(note);
         Ok(())
     }

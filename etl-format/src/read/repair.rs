@@ -59,7 +59,7 @@ impl BufferWalk {
             let end = inside.end.min(window);
             source.read(at, end + scan::REACH, block).map_err(|e| Error::new(at, e.into()))?;
             let (bytes, layout) = (block.as_ref(), &self.layout);
-            let found = scan::within(bytes, from..end, layout.capacity, Some(layout));
+            let found = scan::within(bytes, from..end, layout.buffers.capacity, Some(layout));
             if found.is_some() || end == inside.end || bytes.len() < end + scan::REACH {
                 return Ok(found);
             }
@@ -76,7 +76,7 @@ impl BufferWalk {
         block: &mut S::Block,
     ) -> Result<bool> {
         // A pipe reads forwards only, so all bytes are requested at once.
-        if size > self.layout.capacity.saturating_mul(2) {
+        if size > self.layout.buffers.capacity.saturating_mul(2) {
             return Ok(false);
         }
         let far = at.saturating_add(size.into());
@@ -91,7 +91,7 @@ impl BufferWalk {
             (bytes.get(size..).unwrap_or_default(), bytes.len() == size)
         };
         let header = BufferHeader::parse(bytes, far);
-        Ok(end || header.is_ok_and(|h| h.is_plausible(self.layout.capacity)))
+        Ok(end || header.is_ok_and(|h| h.is_plausible(self.layout.buffers.capacity)))
     }
 
     /// Handles a buffer with a damaged header. If its records are intact, returns an entry for
@@ -122,7 +122,7 @@ impl BufferWalk {
         let near = self.near(limits);
         // A hole as long as the buffer covers all its records.
         if let Some(end) = hole.filter(|end| end - at >= near as u64) {
-            if self.layout.spacing != 0 && near != 0 {
+            if self.layout.buffers.spacing != 0 && near != 0 {
                 // The records of the buffer in which the hole ends may be intact.
                 let buffers = (end - at) / near as u64;
                 self.destroyed += buffers;
@@ -139,7 +139,7 @@ impl BufferWalk {
         let bytes = block.as_ref();
         let len = match next {
             Some((len, _)) => len,
-            None if self.layout.spacing != 0 => near.min(bytes.len()),
+            None if self.layout.buffers.spacing != 0 => near.min(bytes.len()),
             None => return self.scan(at, error, source, log),
         };
         let sizes = BufferHeader::parse(bytes, at).ok().and_then(|h| h.resized(len as u32));
@@ -152,7 +152,7 @@ impl BufferWalk {
         }
         self.fault(at..at + BUFFER_HEADER_SIZE as u64, error, log)?;
         if let Some(header) = sizes {
-            let entry = BufferEntry::of(&header, at, self.layout.capacity);
+            let entry = BufferEntry::of(&header, at, self.layout.buffers.capacity);
             return Ok(Some(BufferEntry { least_fill: 0, ..entry }));
         }
         let buffer_type = if at == 0 { BufferType::HEADER } else { BufferType::GENERIC };
@@ -175,7 +175,7 @@ impl BufferWalk {
         source: &mut S,
         log: &mut Log,
     ) -> Result<Option<BufferEntry>> {
-        let capacity = self.layout.capacity;
+        let capacity = self.layout.buffers.capacity;
         let scan = scan::next_buffer(source, from + 1, capacity, Some(&self.layout))?;
         self.done = matches!(scan, Scan::End(_));
         self.leave(scan.offset(), error, log)?;
@@ -192,8 +192,8 @@ impl BufferWalk {
     /// The number of bytes in which to search for the records of a buffer with a damaged header: up
     /// to the next buffer, where that is known.
     pub(super) fn near(&self, limits: &Limits) -> usize {
-        let packed_buffer_0 = self.at == 0 && self.layout.spacing == 0;
-        let len = if packed_buffer_0 { MAX_BUFFER_0 as u32 } else { self.layout.spacing };
+        let packed_buffer_0 = self.at == 0 && self.layout.buffers.spacing == 0;
+        let len = if packed_buffer_0 { MAX_BUFFER_0 as u32 } else { self.layout.buffers.spacing };
         len.min(limits.buffer) as usize
     }
 

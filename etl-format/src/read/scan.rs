@@ -93,10 +93,10 @@ pub(crate) fn candidate(
         return None;
     }
     let packed = header.is_compressed();
-    if layout.is_some_and(|l| l.packed != packed && !header.is_header()) {
+    if layout.is_some_and(|l| l.buffers.packed != packed && !header.is_header()) {
         return None;
     }
-    if layout.is_some_and(|l| l.spacing != 0 && header.buffer_size != l.spacing) {
+    if layout.is_some_and(|l| l.buffers.spacing != 0 && header.buffer_size != l.buffers.spacing) {
         return None;
     }
     // Zeros would pass all of the above but the size; records would not follow them.

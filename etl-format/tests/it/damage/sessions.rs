@@ -124,3 +124,16 @@ fn appended_trace_may_have_another_compression_format() {
     let outcome = salvage(&bytes);
     assert_eq!((outcome.records.len(), outcome.damage.len()), (75, 0));
 }
+
+#[test]
+fn appended_compressed_trace_does_not_change_how_earlier_buffers_are_read() {
+    use crate::common::packed::xpress;
+    let mut bytes = small().bytes();
+    let flags = 0x34;
+    bytes[flags] |= 0x40;
+    bytes.extend(small().compressed(3, xpress).bytes());
+    let outcome = salvage(&bytes);
+    assert_eq!(outcome.records.len(), 50, "the flag of compression in buffer 0 is not believed");
+    let places: Vec<_> = outcome.damage.iter().map(|(range, ..)| range.clone()).collect();
+    assert_eq!(places, [0x34..0x36]);
+}
