@@ -32,7 +32,8 @@
 //! writes one, `compress` compresses and decompresses its buffers.
 //!
 //! # Features
-//! `serde`: [`FileTime`] is serialized as text. The crate needs `std`.
+//! `serde`: [`FileTime`] is serialized as text, [`Ticks`], [`ProcessId`] and [`ThreadId`] as numbers.
+//! The crate needs `std`.
 #![forbid(unsafe_code)]
 
 pub mod clock;
@@ -43,6 +44,7 @@ pub mod error;
 mod file_name;
 pub mod guid;
 mod headers;
+mod ids;
 mod number;
 mod pool;
 pub mod read;
@@ -56,6 +58,7 @@ pub use clock::Clock;
 pub use error::{Error, ErrorKind, Result};
 pub use file_name::file_name;
 pub use guid::Guid;
+pub use ids::{ProcessId, ThreadId};
 pub use number::parse_number;
 pub use time::{FileTime, OutOfRange, Ticks, TimeRange};
 

@@ -17,9 +17,15 @@ use std::fmt;
 /// assert_eq!(second.to_string(), "1500");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct Ticks(i64);
 
 impl Ticks {
+    /// The earliest timestamp.
+    pub const MIN: Ticks = Ticks(i64::MIN);
+    /// The latest timestamp.
+    pub const MAX: Ticks = Ticks(i64::MAX);
+
     /// A timestamp as records store it.
     #[must_use]
     pub const fn new(ticks: i64) -> Self {
