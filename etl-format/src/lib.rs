@@ -32,7 +32,9 @@
 //! writes one, `compress` compresses and decompresses its buffers.
 //!
 //! # Features
-//! `serde`: [`FileTime`] is serialized as text, [`Ticks`], [`ProcessId`] and [`ThreadId`] as numbers.
+//! `serde`: [`FileTime`] is serialized as text; [`Ticks`], [`ProcessId`] and [`ThreadId`] are
+//! numbers.
+//!
 //! The crate needs `std`.
 #![forbid(unsafe_code)]
 
