@@ -31,7 +31,7 @@ use counts::Counts;
 use gaps::gaps;
 pub use report::Report;
 
-/// The summary of a trace. `docs/json-info.md` describes its JSON form.
+/// The summary of a trace. `docs/json.md` describes its JSON form.
 ///
 /// Values that only the header event states are `None` where that event is lost.
 #[derive(Clone, Debug, Serialize)]

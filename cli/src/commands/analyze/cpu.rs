@@ -21,7 +21,7 @@ use crate::symbols::SymbolArgs;
 #[command(after_help = "\
 `self` counts the samples in a method, `total` those in it and in what it called; a sample counts
 once for a method that calls itself. Native code is named by its image (ntdll.dll!?), and with
---symbols by its function and source line (docs/symbols.md).
+--symbols by its function and source line (docs/analyze.md).
 
 Needs the kernel's samples (`xperf -on PROFILE`, WPR profile CPU), with stacks for totals and trees
 (`-stackwalk Profile`), images (LOADER), and for managed code the CLR's rundown

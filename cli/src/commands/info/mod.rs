@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Output format; the JSON is an object, or an array of them for several files
-    /// (docs/json-info.md)
+    /// (docs/json.md)
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
     /// Stop at the first damage of the file, with exit code 2

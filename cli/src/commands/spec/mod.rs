@@ -36,7 +36,7 @@ Examples:
 pub(crate) struct Args {
     #[command(subcommand)]
     what: What,
-    /// Output format; docs/json-spec.md describes the JSON
+    /// Output format; docs/json.md describes the JSON
     #[arg(long, value_enum, default_value_t, global = true)]
     format: ReportFormat,
     /// Definitions of the CLR events to use where the reference pages and the runtimes disagree

@@ -141,11 +141,7 @@ enum Known {
 /// The words of `--format`.
 const FORMATS: &[Choice<Format>] = &[
     ("text", "Text for people", Format::Text),
-    (
-        "json",
-        "A report, or an array of reports for several files (docs/json-verify.md)",
-        Format::Json,
-    ),
+    ("json", "A report, or an array of reports for several files (docs/json.md)", Format::Json),
     ("sarif", "SARIF 2.1.0, for code scanning tools", Format::Sarif),
     ("junit", "JUnit XML, for build servers", Format::Junit),
     ("github", "Annotations of a GitHub Actions run", Format::Github),

@@ -129,7 +129,7 @@ fn find_config() -> Option<PathBuf> {
 }
 
 fn read_config(file: &Path) -> Result<Config, Failure> {
-    let hint = "docs/etlverify-toml.md describes the file; --no-config ignores it";
+    let hint = "docs/verify.md describes the file; --no-config ignores it";
     let text = input::read_text(file, "a configuration").map_err(|failure| failure.hint(hint))?;
     Config::parse(&text)
         .map_err(|e| Failure::new(input::display(file), e.to_string()).lines().hint(hint))
