@@ -72,7 +72,7 @@ struct Rest {
 
 #[derive(clap::Args)]
 struct BenchOptions {
-    /// Count the instructions of the hot loops with valgrind, and compare with the committed counts.
+    /// Count instructions of the hot loops with valgrind, and compare with the committed counts.
     #[arg(long)]
     instructions: bool,
     /// Arguments for `cargo bench`.
