@@ -242,12 +242,15 @@ mod tests {
             LINES.lines().next().unwrap().replace("130000000000000000", "130000000000000007");
         let disable = r#"{"kind":"disable","session":"clr","at_ns":9,"filetime":130000000000000009,"provider_guid":"e13c0d23-ccbc-4e12-931b-d9cc2eee27e4"}"#;
         let truth = Truth::read(format!("{LINES}{again}\n{disable}\n").as_bytes()).unwrap();
-        let untils = |file| -> Vec<_> {
+        let end_times = |file| -> Vec<_> {
             let own = truth.of(file).unwrap().into_iter().filter(|e| !e.is_elsewhere);
             own.map(|e| e.until).collect()
         };
         let [first, second] = [7, 9].map(|tick| Some(130_000_000_000_000_000 + tick));
-        assert_eq!((untils("clr.etl"), untils("other.etl")), (vec![first, second], vec![None]));
+        assert_eq!(
+            (end_times("clr.etl"), end_times("other.etl")),
+            (vec![first, second], vec![None])
+        );
     }
 
     #[test]

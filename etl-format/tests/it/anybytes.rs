@@ -192,7 +192,7 @@ fn check_bytes(bytes: &[u8]) {
     }
 }
 
-/// `cases` cases, or `PROPTEST_CASES`; `scripts/properties.sh` runs many more. There is no file of
+/// `cases` cases, or `PROPTEST_CASES`; `cargo xtask properties` runs many more. There is no file of
 /// regressions: each failure becomes a test.
 fn config(cases: u32) -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").map_or(cases, |n| n.parse().unwrap());

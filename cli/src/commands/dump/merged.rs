@@ -101,12 +101,12 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
     let (together, timeline) = relate(&mut inputs, &options)?;
     let start = FileTime::new(timeline.clock().start_time);
     let selected = processes(&mut inputs, &together, session)?;
-    let mut befores = Vec::new();
+    let mut before_by_group = Vec::new();
     for group in 0..=together.iter().map(|place| place.0).max().unwrap_or(0) {
         let own = inputs.iter_mut().zip(&together).filter(|(_, place)| place.0 == group);
-        befores.push(Before::of(own.map(|(input, _)| input), session));
+        before_by_group.push(Before::of(own.map(|(input, _)| input), session));
     }
-    let before_of = |group: usize| befores.get(group).and_then(Option::as_ref);
+    let before_of = |group: usize| before_by_group.get(group).and_then(Option::as_ref);
     let machine_of = |group: usize| before_of(group).and_then(Before::machine);
     let contexts: Vec<_> = together
         .iter()

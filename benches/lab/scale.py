@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures how `synth` scales with the machine and with time: scripts/scale.py [--whole]
+"""Measures how `synth` scales with the machine and with time: benches/lab/scale.py [--whole]
 
 Simulates benches/scenarios/large-machine.kdl with more and more processes, and for longer and
 longer. Prints the tables of reports/performance.md: records, processor time, peak resident memory, and

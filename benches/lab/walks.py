@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Compares the ordered walk with its limits and with another reader: scripts/walks.py [TRACE ...]
+"""Compares the ordered walk with its limits and with another reader.
+
+    benches/lab/walks.py [TRACE ...]
 
 Each row is a trace from its file, on one thread: the plain pass over its bytes, through a map and
 through reads, the walk of its records in time order, and with --peer the walk of that program. It

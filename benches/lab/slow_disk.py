@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Runs a command while a file lies on a slow disk: scripts/slow_disk.py [--seek S ..] FILE COMMAND
+"""Runs a command while a file lies on a slow disk.
+
+    benches/lab/slow_disk.py [--seek S ..] FILE COMMAND
 
 `{}` in an argument of the command is the path of the file on that disk: a file system (FUSE) in a
 mount namespace of its own, which answers each read of the kernel only when the simulated disk would

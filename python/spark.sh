@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if [ -z "${SPARK_PYTHON:-}" ]; then
-  scripts/python.sh -k synth
+  python/test.sh -k synth
   SPARK_PYTHON="$PWD/.cache/python/bin/python"
   "$SPARK_PYTHON" -m pip install --quiet pyspark==4.3.0 pyarrow==26.0.1 pandas==3.1.1 \
     duckdb==2.0.1 'moto[server]==5.2.5' s3fs==2026.9.0
@@ -32,4 +32,4 @@ status=0
 [ $status -le 1 ]
 
 export PYSPARK_PYTHON="$SPARK_PYTHON" ETLKIT
-"$SPARK_PYTHON" scripts/spark.py "$work"
+"$SPARK_PYTHON" python/spark.py "$work"

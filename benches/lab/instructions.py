@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts the instructions of the hot loops under callgrind: scripts/instructions.py [OLD.json]
+"""Counts the instructions of the hot loops under callgrind: benches/lab/instructions.py [OLD.json]
 
 Prints a table and JSON. With the JSON of an earlier run, which must have been made by the same
 compiler and valgrind, prints the change of each loop and ends with 1 where one takes over 3 % more.
@@ -46,7 +46,7 @@ def main():
         counts = dict(zip(names, pool.map(count, names)))
     old = json.load(open(path, encoding="utf-8")) if path else {}
     if check and set(old) != set(counts):
-        sys.exit(f"{COMMITTED} has other loops: run scripts/instructions.py --write")
+        sys.exit(f"{COMMITTED} has other loops: run benches/lab/instructions.py --write")
     worse = False
     for name, now in counts.items():
         before = old.get(name)

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Measures the commands on simulated traces of several sizes: scripts/by_size.py [10M 100M 1G ..]
+"""Measures the commands on simulated traces of several sizes.
+
+    benches/lab/by_size.py [--exports | 10M 100M 1G ..]
 
 With --exports first it prints the table of exports in reports/performance.md: the formats on
 simulated samples and packets. ETLKIT names the program; by default it is built for release.

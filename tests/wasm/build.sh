@@ -2,7 +2,7 @@
 # Builds the libraries for WebAssembly (wasm32-unknown-unknown), unchanged, and a module that
 # verifies a trace from memory (tests/wasm). Prints the size of the module.
 #
-#   scripts/wasm.sh [--test]
+#   tests/wasm/build.sh [--test]
 #
 # --test: runs the module in Node.js over the real traces and the corpus, and compares its reports
 # with the native etlverify, byte for byte.
@@ -13,7 +13,7 @@
 # takes some minutes.
 # Exit codes: 0 passed; 1 a build failed, or reports differ; 3 no compiler, linker or Node.js.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 
 cannot() {
   echo "wasm: NOT RUN: $1" >&2

@@ -1,6 +1,6 @@
 """Compares what Spark reads from traces by etwkit with DuckDB over the Parquet of the same traces.
 
-Called by scripts/spark.sh with the folder that has `traces` and `dataset`. Uses no network beyond
+Called by python/spark.sh with the folder that has `traces` and `dataset`. Uses no network beyond
 this machine.
 """
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures how traces are read from where it is slow: scripts/sources.py [--peer PROGRAM] TRACE
+"""Measures how traces are read from where it is slow: benches/lab/sources.py [--peer PROGRAM] TRACE
 
 The first table has the file in the system's cache and out of it, on its own disk and on simulated
-slow ones (scripts/slow_disk.py); the second has the trace from a pipe. The times are milliseconds
+slow ones (slow_disk.py); the second has the trace from a pipe. The times are milliseconds
 of wall time and, in parentheses, of processor time: the best of several rounds in which all rows
 run in turn. --peer names another reader, which is called as PROGRAM TRACE 1 and has to print "best
 SECONDS s", of wall time. ETLKIT names the program; by default it is built for release. Needs Linux.

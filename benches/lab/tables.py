@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures how fast and in how much memory traces become tables.
 
-    scripts/tables.py [--etlkit PATH] [--size BYTES] [--count N] [--tables A,B]
+    benches/lab/tables.py [--etlkit PATH] [--size BYTES] [--count N] [--tables A,B]
 
 Simulates one large trace and many traces of 1 MB (benches/scenarios/big.kdl), exports both with one
 job and with two, and prints a table: processor time, wall time, MB of trace per second of processor
@@ -17,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 # Of the scenario.
 BYTES_PER_SECOND = 2_062e6 / 1_290
 
