@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
+use etl_control::nearest_names;
 use etl_events::conditions::Conditions;
 use etl_events::filter::Filter;
 use etl_events::schemas;
@@ -13,9 +14,6 @@ use etl_schema::{Field, FieldKind};
 
 use crate::Outcome;
 use crate::input::{self, Input, InputArgs};
-
-/// Names that are listed as the nearest.
-const NEAREST: usize = 3;
 
 /// What a user selects by name.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +61,7 @@ impl Selection<'_> {
                 Conditions::new(&[name], &[], &[]).is_ok_and(|wanted| wanted.admit_name(event))
             };
             if !events.iter().any(is_seen) {
-                missing("name", name, nearest(name, &events));
+                missing("name", name, nearest_in(name, &events));
             }
         }
         let conditions = Conditions::new(&[], conditions, &[]).unwrap_or_default();
@@ -104,7 +102,7 @@ impl Providers {
             let filter = Filter::of_providers([name]);
             let known = filter.providers.iter().any(|guid| self.guids.contains(&guid.to_string()));
             if !known && !self.names.iter().any(|other| other.eq_ignore_ascii_case(name)) {
-                let nearest = nearest(name, &self.names);
+                let nearest = nearest_in(name, &self.names);
                 stderr_line!("error: no event has the provider {name}{nearest}");
                 outcome = Outcome::Findings;
             }
@@ -159,61 +157,30 @@ impl Fields {
 
     /// The names nearest to one that no field has.
     pub fn nearest(&self, name: &str) -> String {
-        nearest(name, &self.names)
+        nearest_in(name, &self.names)
     }
 
     /// Notes on standard error which of these names no field has, in a structure or not.
     pub fn note_missing<'n>(&self, option: &str, names: impl IntoIterator<Item = &'n str>) {
         for name in names {
             if !self.members.iter().any(|field| field.to_lowercase() == name.to_lowercase()) {
-                let nearest = nearest(name, &self.members);
+                let nearest = nearest_in(name, &self.members);
                 stderr_line!("note: {option}: no event has the field {name}{nearest}");
             }
         }
     }
 }
 
-/// The names that differ least from one that is not there, as the end of a message; nothing if all
-/// differ much.
-pub(crate) fn nearest(name: &str, of: &BTreeSet<String>) -> String {
-    let name = name.to_lowercase();
-    let distance = |other: &str| {
-        let other = other.to_lowercase();
-        let contains = other.contains(&name) || name.contains(&other);
-        (!contains, strsim::levenshtein(&name, &other))
-    };
-    let is_near = |&(is_other, edits): &(bool, usize)| !is_other || edits <= name.len() / 3;
-    let mut names: Vec<_> = of.iter().map(|other| (distance(other), other)).collect();
-    names.retain(|(distance, other)| !other.is_empty() && is_near(distance));
-    names.sort_unstable();
-    names.truncate(NEAREST);
-    let names: Vec<&str> = names.into_iter().map(|(_, other)| other.as_str()).collect();
-    match names.as_slice() {
+/// The nearest names, as the end of a message; nothing if there are none.
+pub(crate) fn nearest(names: &[&str]) -> String {
+    match names {
         [] => String::new(),
         [one] => format!("; the nearest name: {one}"),
         several => format!("; the nearest names: {}", several.join(", ")),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nearest_names_are_related() {
-        let names = ["EventTrace", "Microsoft-Windows-DotNETRuntime", "Process", "Processor"];
-        let names = names.map(str::to_owned).into();
-        for (name, found) in [
-            ("process", "; the nearest names: Process, Processor"),
-            ("procss", "; the nearest name: Process"),
-            (
-                "Microsoft-Windows-DotNETRuntim",
-                "; the nearest name: Microsoft-Windows-DotNETRuntime",
-            ),
-            ("dotnet", "; the nearest name: Microsoft-Windows-DotNETRuntime"),
-            ("nosuch", ""),
-        ] {
-            assert_eq!(nearest(name, &names), found, "{name}");
-        }
-    }
+/// The nearest of these names, as the end of a message.
+fn nearest_in(name: &str, names: &BTreeSet<String>) -> String {
+    nearest(&nearest_names(name, names.iter().map(String::as_str)))
 }
