@@ -9,7 +9,7 @@ use etl_analysis::behavior::io::{Io, Operation};
 use etl_analysis::behavior::network::Network;
 use etl_analysis::behavior::presence::{Presence, Subject};
 use etl_analysis::profile::{IlMaps, Profile, ProfileOptions, SampleCollector};
-use etl_analysis::{Machine, loss::LossKind, observers};
+use etl_analysis::{Machine, Within, loss::LossKind, observers};
 use etl_format::read::{FileHeader, Part};
 
 use etl_tables::rows::summary::{SummaryProcessRow, Usage, facts as columns, methods, subjects};
@@ -21,7 +21,6 @@ use crate::Outcome;
 use crate::diagnostics::plural;
 use crate::error::Failure;
 use crate::output;
-use crate::recording::Between;
 use crate::symbols::SymbolArgs;
 
 /// Rows of each table in text, unless the user names another number.
@@ -47,7 +46,7 @@ observers! {
         samples: SampleCollector,
         io: Io,
         collections: Collections,
-        parts: Between<Parts>,
+        parts: Within<Parts>,
         maps: Option<IlMaps>,
     }
 }
@@ -72,7 +71,7 @@ pub(super) fn summary(args: &Args) -> Result<Outcome, Failure> {
             samples: SampleCollector::new().within(range),
             io: Io::new().within(range),
             collections: Collections::new().within(range),
-            parts: Between::new(range, parts),
+            parts: Within::new(range, parts),
             maps: symbols.maps(),
         }
     })?;
