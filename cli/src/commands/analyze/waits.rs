@@ -62,7 +62,8 @@ impl StackArgs {
         let options = ProfileOptions::new().idle(true);
         let options = options.by_thread(self.group_by == Some(GroupBy::Thread));
         let options = profile_options(recording, &analyzed, options);
-        let (machine, costs) = (&analyzed.machine, costs(&mut analyzed.observer));
+        let machine = &analyzed.machine;
+        let costs = costs(&mut analyzed.observer);
         let mut profile = costs.profile(machine, &symbols.apply(options, maps.as_ref()));
         symbols.note_missing();
         if self.tree && !self.unfold {
