@@ -220,7 +220,8 @@ impl Report for Summary {
         for (name, count) in &self.fields {
             writeln!(out, "{count:>10}  {}", one_line(name))?;
         }
-        let (kept, undecoded) = (self.lengths_kept, self.undecoded);
+        let kept = self.lengths_kept;
+        let undecoded = self.undecoded;
         if kept > 0 {
             let kept = plural(kept, "record kept its length", "records kept their lengths");
             writeln!(out, "note: {kept}: no other length can be encoded")?;
