@@ -26,11 +26,13 @@
 mod args;
 mod decoders;
 pub(crate) mod error;
+mod explain;
 mod flags;
 mod format;
 mod logman;
 mod model;
 mod provider_file;
+mod script;
 #[cfg(test)]
 mod tests;
 mod tokens;
@@ -40,6 +42,7 @@ mod xperf;
 use std::str::FromStr;
 
 pub use error::{Found, LineError};
+pub use explain::{ActionExplanation, ProviderExplanation, UnknownName, nearest_providers};
 pub use flags::{
     GroupMasks, KernelFlag, TracelogChanges, expand_kernel_flags, kernel_flag_names, kernel_flags,
     kernel_groups, stack_events, tracelog_changes, tracelog_groups,
@@ -49,6 +52,7 @@ pub use model::{
     ProviderSpec, Session, Tool,
 };
 pub use provider_file::{ProviderFile, parse_provider_file};
+pub use script::{Script, ScriptCommand, UnknownCommand};
 pub use tokens::MAX_LINE;
 
 use args::Args;
@@ -79,6 +83,10 @@ impl FromStr for CommandLine {
     }
 }
 
+/// The tools that are programs.
+const TOOLS: [Tool; 5] =
+    [Tool::Xperf, Tool::Logman, Tool::Tracelog, Tool::Tracerpt, Tool::Tracefmt];
+
 /// The tool that a program's name or path names.
 ///
 /// ```
@@ -90,8 +98,7 @@ impl FromStr for CommandLine {
 #[must_use]
 pub fn tool(path: &str) -> Option<Tool> {
     let name = program(path);
-    let tools = [Tool::Xperf, Tool::Logman, Tool::Tracelog, Tool::Tracerpt, Tool::Tracefmt];
-    tools.into_iter().find(|tool| tool.name() == name)
+    TOOLS.into_iter().find(|tool| tool.name() == name)
 }
 
 /// A program's name without its directory and `.exe`, in lower case.

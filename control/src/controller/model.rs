@@ -400,6 +400,15 @@ impl ProviderRef {
 }
 
 impl ProviderRef {
+    /// Completes a name of which only the end is given.
+    pub(super) fn complete_name(&mut self) {
+        if let ProviderRef::Name(name) = self
+            && let Some(full_name) = providers::find(name).and_then(providers::name)
+        {
+            full_name.clone_into(name);
+        }
+    }
+
     /// The GUID, the name or the file.
     pub(super) fn text(&self) -> String {
         match self {

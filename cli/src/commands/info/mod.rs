@@ -119,7 +119,8 @@ fn survey(
     let machine = if selected.names().is_empty() {
         None
     } else {
-        let (limits, name) = (input.limits(), input.about().name.clone());
+        let limits = input.limits();
+        let name = input.about().name.clone();
         context::machine([(input.source(), name)], limits, options.threads, false, &mut ()).ok()
     };
     let context = machine.as_ref().map(Context::new);

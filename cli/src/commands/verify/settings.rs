@@ -67,7 +67,8 @@ pub(super) fn settings(args: &Args) -> Result<Settings, Failure> {
         config.enabled.extend(enabled(text)?);
     }
     let processes = args.processes.selector();
-    let (tables, stale) = (args.event_tables, args.stale);
+    let tables = args.event_tables;
+    let stale = args.stale;
     Ok(Settings { config, threads, tables, processes, stale })
 }
 
