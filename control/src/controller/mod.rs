@@ -14,14 +14,14 @@
 //! # Ok::<(), etl_control::controller::LineError>(())
 //! ```
 //!
-//! Read are the actions that start, change, feed, flush, stop and merge sessions, with every option
-//! that bears on what is in the trace; options that do not (schedules, users, sampling) are kept as
-//! they are written. Words are split as the command prompt and the C runtime do it; switches may be
-//! in any case and begin with a hyphen or with a dash that a document's typesetting made of it. A
-//! remark in parentheses after an `xperf` line is kept as a remark.
+//! The parsers know the actions that start, change, feed, flush, stop and merge sessions, with every
+//! option that affects the contents of the trace. Other options (schedules, users, sampling) are
+//! kept as they are written. Words are split as the command prompt and the C runtime do it; switches
+//! may be in any case and begin with a hyphen or with a dash that a document's typesetting made of
+//! it. A remark in parentheses after an `xperf` line is kept as a remark.
 //!
 //! A list of providers alone, `NAME:MASK:LEVEL+...`, and `stop NAME` are read as [`Tool::Plain`].
-//! Lines of `tracerpt` and `tracefmt`, which read traces, are understood, too.
+//! Lines of `tracerpt` and `tracefmt`, which read traces, are also parsed.
 
 mod args;
 mod decoders;
@@ -134,11 +134,12 @@ fn plain(words: &[Word]) -> Result<CommandLine, LineError> {
     Ok(CommandLine { tool: Tool::Plain, actions: vec![action], remark: None })
 }
 
-/// Takes a remark in parentheses off the end of the line.
+/// Removes a remark in parentheses from the end of the line.
 fn remark(line: &str, words: &mut Vec<Word>) -> Option<String> {
-    let at = words.iter().position(|word| !word.quoted && word.text.starts_with('('))?;
-    let start = words.get(at)?.span.start;
-    let text = line.get(start..)?.trim().strip_prefix('(')?.strip_suffix(')')?;
-    words.truncate(at);
+    let first = words.iter().position(|word| !word.quoted && word.text.starts_with('('))?;
+    let start = words.get(first)?.span.start;
+    let text = line.get(start..)?.trim();
+    let text = text.strip_prefix('(')?.strip_suffix(')')?;
+    words.truncate(first);
     Some(text.to_owned())
 }
