@@ -8,7 +8,7 @@ use super::state::{AppDomain, Assembly, CODE_OFFSET, Clr, Module};
 use crate::error::Result;
 use crate::etw::values;
 use crate::machine::Image;
-use crate::model::{ModuleKind, VersionInfo};
+use crate::model::{ModuleKind, PdbIdentity, VersionInfo};
 use crate::time::MICROSECOND;
 use etl_schema::clr::keyword;
 
@@ -96,7 +96,7 @@ impl Runtime<'_, '_> {
             size,
             checksum: size as u32 ^ 0x1_0000,
             timestamp: 0x6000_0000 + module as u32,
-            pdb: (pdb.age > 0).then_some((pdb.signature, pdb.age)),
+            pdb: (pdb.age > 0).then_some(PdbIdentity { signature: pdb.signature, age: pdb.age }),
             about,
         });
     }

@@ -75,7 +75,7 @@ impl Runtime<'_, '_> {
             ClrWork::Contend => self.contend(),
             ClrWork::Pool(by) => self.resize_pool(*by),
             ClrWork::IoPool(by) => self.resize_io_pool(*by),
-            ClrWork::Retire(by, io) => self.retire(*by, *io),
+            ClrWork::Retire { threads, io } => self.retire(*threads, *io),
             ClrWork::Suspend(by) => self.suspend(*by),
             ClrWork::Queue => self.enqueue(),
             ClrWork::QueueIo => self.enqueue_io(),

@@ -6,7 +6,7 @@ use etl_format::Guid;
 use etl_schema::encode::OwnedValue;
 
 use super::names;
-use crate::distribution::Distribution;
+use crate::distribution::RandomRange;
 use crate::etw::ProviderIndex;
 use crate::machine::{CodeHeap, Space};
 use crate::model::{ClrPlan, CodeKind, MethodPlan, ModuleKind, Sku};
@@ -184,8 +184,8 @@ pub(crate) struct Clr {
     pub enumeration_cost: Nanos,
     /// How often it has enumerated what it has, by the kind of enumeration.
     pub enumerations: [u64; 3],
-    /// Calls of managed methods that a stack holds: fewest, most, and how they are spread.
-    pub stack_depth: (u32, u32, Distribution),
+    /// Number of managed methods in a stack.
+    pub stack_depth: RandomRange,
     pub process: usize,
     /// Its index among all CLRs.
     pub index: usize,
@@ -416,7 +416,7 @@ impl Clr {
                 }
                 None => names::method(root, plan.kind, number, rng),
             };
-            let size = plan.spread.between(plan.size.0.into(), plan.size.1.into(), rng) as u32;
+            let size = plan.size.draw(rng);
             let index = self.methods.len();
             let Some(owner) = self.modules.get_mut(module) else { return };
             // Neither has metadata.

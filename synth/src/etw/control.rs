@@ -2,8 +2,8 @@
 
 use etl_control::controller::{GroupMasks, KERNEL_SESSION};
 use etl_control::enable::MAX_SESSIONS as MAX_SESSIONS_OF_PROVIDER;
-use etl_format::Guid;
 use etl_format::constants::LogFileMode;
+use etl_format::{FileTime, Guid};
 
 use super::session::StartRequest;
 use super::{EnableCallback, Etw, EtwTask, Session, logfile, session};
@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 use crate::file_faults;
 use crate::file_system::FileSystem;
 use crate::model::{
-    EnablePlan, Fault, KernelChange, Request, SessionPlan, number_range, numbered_file,
+    EnablePlan, Fault, KernelChange, Request, SessionPlan, WindowsVersion, number_range,
+    numbered_file,
 };
 use crate::time::Nanos;
 use crate::truth::{Fact, Refusal, RefusalCode};
@@ -123,9 +124,13 @@ impl Etw<'_> {
 
     /// Starts a session, a private one in a process; `None` if it is refused.
     pub fn start(&mut self, request: &StartRequest<'_>) -> Result<Option<Started>> {
-        let (mut plan, at) = (request.plan.clone(), request.at);
-        let named = self.faults.iter().filter(|(name, _)| name.eq_ignore_ascii_case(&plan.name));
-        plan.faults.extend(named.map(|(_, fault)| *fault));
+        let at = request.at;
+        let mut plan = request.plan.clone();
+        for named in &self.faults {
+            if named.session.eq_ignore_ascii_case(&plan.name) {
+                plan.faults.push(named.fault);
+            }
+        }
         for fault in plan.faults.clone() {
             Self::apply_to_plan(fault, &mut plan);
         }
@@ -279,8 +284,7 @@ impl Etw<'_> {
     /// Why no other session can log kernel events, if that is so.
     fn kernel_is_full(&self) -> Option<String> {
         let (new, old) = MAX_KERNEL_SESSIONS;
-        let (major, minor, _) = self.machine.os;
-        let most = if (major, minor) >= (6, 2) { new } else { old };
+        let most = if self.machine.os >= WindowsVersion::WINDOWS_8 { new } else { old };
         let has = self.sessions.iter().filter(|s| s.is_running() && s.of_kernel).count();
         (has >= most).then(|| format!("{most} sessions log the kernel's events already"))
     }
@@ -305,7 +309,7 @@ impl Etw<'_> {
             plan.rule.any = wrong_keyword(plan.rule.any);
         }
         // A private session contains events of its own process only.
-        plan.processes = process.map_or(plan.processes, |pid| vec![pid]);
+        plan.processes = process.map_or(plan.processes, |pid| vec![pid.into()]);
         let sessions = &self.sessions;
         let Some(provider) = self.providers.get_mut(index.0) else { return Ok(Vec::new()) };
         let is_private = |s: usize| sessions.get(s).is_some_and(|s| s.process.is_some());
@@ -331,7 +335,7 @@ impl Etw<'_> {
         provider.enables.push((session, plan.clone()));
         provider.update_union();
         let callbacks = provider.callbacks(&changed, &self.names);
-        let filetime = self.clock.filetime(at);
+        let filetime = FileTime::new(self.clock.filetime(at));
         self.observer.observe(&Fact::ProviderEnabled { session, plan: &plan, at, filetime })?;
         Ok(callbacks)
     }
@@ -359,9 +363,12 @@ impl Etw<'_> {
                 let was_enabled = found.enables.iter().any(|(session, _)| *session == index);
                 let callbacks = found.drop_session(index, &self.names);
                 if was_enabled {
-                    let (session, provider) = (index, *provider);
-                    let fact = Fact::ProviderDisabled { session, provider, at, filetime };
-                    self.observer.observe(&fact)?;
+                    self.observer.observe(&Fact::ProviderDisabled {
+                        session: index,
+                        provider: *provider,
+                        at,
+                        filetime: FileTime::new(filetime),
+                    })?;
                 }
                 return Ok(callbacks);
             }
@@ -373,7 +380,7 @@ impl Etw<'_> {
                 let why = "what is in memory needs a file to be written to";
                 refused = self.in_session(index, flush)?.filter(|done| !done).map(|_| why);
             }
-            Request::Consume(speed, file) => {
+            Request::Consume { speed, file } => {
                 let done =
                     self.in_session(index, |s, files| s.consume(*speed, file.as_deref(), files))?;
                 let why = "it is not in real time, or has a consumer already";
@@ -397,10 +404,10 @@ impl Etw<'_> {
         if let Some(why) = refused {
             self.refuse(name, request.name(), RefusalCode::InvalidParameter, why.to_owned(), at)?;
         }
-        if matches!(request, Request::Flush(_) | Request::Consume(..)) {
+        if matches!(request, Request::Flush(_) | Request::Consume { .. }) {
             self.keep_writing(index, at);
         }
-        if matches!(request, Request::Flush(_) | Request::Consume(..) | Request::Leave) {
+        if matches!(request, Request::Flush(_) | Request::Consume { .. } | Request::Leave) {
             self.report_buffers(index)?;
         }
         Ok(Vec::new())

@@ -82,7 +82,9 @@ impl Etw<'_> {
         }
         self.observer.observe(&Fact::Merged { output, inputs: &inputs })?;
         let images = identifier.map(|identifier| identifier.images).unwrap_or_default();
-        let mut images = images.iter();
-        images.try_for_each(|image| self.observer.observe(&Fact::Identity(output, image)))
+        for image in &images {
+            self.observer.observe(&Fact::Identity { file: output, image })?;
+        }
+        Ok(())
     }
 }

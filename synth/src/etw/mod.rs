@@ -31,10 +31,10 @@ use etl_format::constants::{ClockType, PointerSize};
 use crate::error::Result;
 use crate::file_system::FileSystem;
 use crate::machine::Clock;
-use crate::model::{EnablePlan, Fault, KernelEvent, MachinePlan};
+use crate::model::{EnablePlan, KernelEvent, MachinePlan, SessionFault, WindowsVersion};
 use crate::rng::Source;
 use crate::time::Nanos;
-use crate::truth::{EventOutcome, Fact, Observer};
+use crate::truth::{Fact, Observer, SessionOutcome};
 
 /// The index of a provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,10 +102,10 @@ pub(crate) struct Etw<'s> {
     pub tasks: Vec<(Nanos, EtwTask)>,
     raised: u64,
     payload: Vec<u8>,
-    outcomes: Vec<(usize, EventOutcome)>,
+    outcomes: Vec<SessionOutcome>,
     source: Source,
-    /// Faults that the script defines outside of sessions: name of the session and fault.
-    faults: Vec<(String, Fault)>,
+    /// Faults that the script defines outside of sessions.
+    faults: Vec<SessionFault>,
     /// Names of processes by id.
     pub names: BTreeMap<u32, String>,
     /// Names of sessions that were refused: later requests for them are refused as well.
@@ -123,7 +123,7 @@ impl<'s> Etw<'s> {
         machine: &MachinePlan,
         clock: Clock,
         source: Source,
-        faults: Vec<(String, Fault)>,
+        faults: Vec<SessionFault>,
         replaces: bool,
         files: &'s mut dyn FileSystem,
         observer: &'s mut dyn Observer,
@@ -150,8 +150,8 @@ impl<'s> Etw<'s> {
         }
     }
 
-    /// Windows' version: major, minor, build.
-    pub fn os(&self) -> (u8, u8, u32) {
+    /// The version of Windows.
+    pub fn os(&self) -> WindowsVersion {
         self.machine.os
     }
 
@@ -246,7 +246,7 @@ impl<'s> Etw<'s> {
     pub fn seen_by_classic(&self, provider: ProviderIndex, pid: u32) -> Option<ClassicEnablement> {
         let (_, plan) = self.providers.get(provider.0)?.enables.last()?;
         let name = self.names.get(&pid).map_or("", String::as_str);
-        plan.reaches(pid, || name).then(|| ClassicEnablement::from(&plan.rule))
+        plan.reaches(pid.into(), || name).then(|| ClassicEnablement::from(&plan.rule))
     }
 
     /// Whether a session enables a provider.
@@ -325,7 +325,7 @@ impl<'s> Etw<'s> {
 
     /// Reports something that is not an event, in words.
     pub fn report_action(&mut self, at: Nanos, description: &str) -> Result<()> {
-        self.observer.observe(&Fact::Action(at, description))
+        self.observer.observe(&Fact::Action { at, description })
     }
 
     /// Reports the buffers of a session whose outcome is new, and those of others that were in
@@ -345,8 +345,10 @@ impl<'s> Etw<'s> {
     fn report_outcomes(&mut self, index: usize) -> Result<()> {
         let session = self.sessions.get_mut(index);
         let reports = session.map(Session::take_buffer_reports).unwrap_or_default();
-        let mut reports = reports.iter();
-        reports.try_for_each(|buffer| self.observer.observe(&Fact::Buffer(index, buffer)))
+        for buffer in &reports {
+            self.observer.observe(&Fact::Buffer { session: index, buffer })?;
+        }
+        Ok(())
     }
 
     /// Starts to write, and to deliver, the next sealed buffer of a session.
@@ -388,7 +390,7 @@ impl Provider {
             return self.union;
         }
         let name = name();
-        let here = self.enables.iter().map(|(_, e)| e).filter(|e| e.reaches(pid, || name));
+        let here = self.enables.iter().map(|(_, e)| e).filter(|e| e.reaches(pid.into(), || name));
         CombinedEnablement::of(here.map(|e| &e.rule))
     }
 
@@ -406,15 +408,20 @@ impl Provider {
         changed: &[EnablePlan],
         names: &BTreeMap<u32, String>,
     ) -> Vec<EnableCallback> {
-        let name = |pid: u32| names.get(&pid).map_or("", String::as_str);
-        let reached = |r: &&Registrant| changed.iter().any(|e| e.reaches(r.pid, || name(r.pid)));
-        let callback = |registrant: &Registrant| EnableCallback {
-            provider: self.guid,
-            registrant: *registrant,
-            union: self.seen(registrant.pid, || name(registrant.pid)),
-            capture_state: false,
-        };
-        self.registrants.iter().filter(reached).map(callback).collect()
+        let mut callbacks = Vec::new();
+        for registrant in &self.registrants {
+            let pid = registrant.pid;
+            let name = names.get(&pid).map_or("", String::as_str);
+            if changed.iter().any(|plan| plan.reaches(pid.into(), || name)) {
+                callbacks.push(EnableCallback {
+                    provider: self.guid,
+                    registrant: *registrant,
+                    union: self.seen(pid, || name),
+                    capture_state: false,
+                });
+            }
+        }
+        callbacks
     }
 
     /// Removes the settings of some sessions, and returns them.

@@ -4,12 +4,12 @@ use core::fmt;
 use core::ops::Range;
 
 use etl_control::controller::GroupMasks;
-use etl_format::Result;
 use etl_format::constants::{BUFFER_HEADER_SIZE, LogFileMode, hook};
 use etl_format::write::record::{Raw, Record};
 use etl_format::write::{
     FileHeader, Resume, Session as Writer, SessionConfig, SessionSummary, TimeZone,
 };
+use etl_format::{ProcessId, Result};
 
 use super::buffer_tracker::BufferTracker;
 use super::file_sequence::FileSequence;
@@ -172,7 +172,7 @@ impl Session {
             Request::Flush(file) if self.plan.mode.has(LogFileMode::BUFFERING) => {
                 file.as_deref().or(self.plan.file.as_deref())
             }
-            Request::Consume(_, file) => file.as_deref(),
+            Request::Consume { file, .. } => file.as_deref(),
             _ => None,
         }
     }
@@ -469,7 +469,7 @@ impl Session {
             plan: self.plan.clone(),
             file: self.files.first().cloned(),
             all_files: self.files.clone(),
-            process: self.process,
+            process: self.process.map(ProcessId::new),
             started: self.started,
             stopped: self.stopped,
             clock: self.plan.clock,
@@ -548,7 +548,6 @@ impl StartRequest<'_> {
     /// The content of buffer 0.
     pub fn config(&self, id: u16, machine: &MachinePlan, clock: &Clock) -> Result<SessionConfig> {
         let StartRequest { plan, at, controller: (pid, tid), .. } = *self;
-        let (os_major, os_minor, build) = machine.os;
         let large = plan.buffer_size > 1 << 20 || machine.processors > 256;
         let mut time_zone = TimeZone { bias: machine.bias, ..TimeZone::default() };
         for (slot, unit) in
@@ -565,11 +564,11 @@ impl StartRequest<'_> {
             process_id: pid,
             timestamp: clock.timestamp(plan.clock, at).saturating_add(skew(plan)),
             buffer_size: plan.buffer_size,
-            os_major,
-            os_minor,
+            os_major: machine.os.major,
+            os_minor: machine.os.minor,
             log_major: if large { 2 } else { 1 },
             log_minor: if large { 0 } else { 5 },
-            build,
+            build: machine.os.build,
             processors: if one { 1 } else { machine.processors.into() },
             maximum_file_size: plan.maximum_size,
             // The header of a file lacks the real-time mode of its session.
@@ -592,7 +591,7 @@ impl StartRequest<'_> {
         let mut config = SessionConfig::new(header);
         config.logger_id = id;
         config.hold_sealed = true;
-        if build >= 17_763 {
+        if machine.os.build >= 17_763 {
             // The root partition of a host: type 0, offset 0, two empty ids.
             config.add_header_group(hook::PARTITION_INFO, &[0; 48])?;
         }

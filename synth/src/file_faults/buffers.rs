@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etl_format::constants::offset::{buffer, header_event};
+use etl_format::constants::offset::buffer;
 use etl_format::constants::{BUFFER_HEADER_SIZE, BufferFlags, LogFileMode, PROCESSOR_INDEX_MASK};
 use etl_format::read::{BufferEntry, BufferHeader, Trace};
 use etl_format::write::fill;
@@ -101,8 +101,7 @@ impl Buffers {
         out.extend_from_slice(part(bytes, at, bytes.len() as u64));
         let further = sum.saturating_add(added);
         if self.counted && further > 0 {
-            let field = HeaderField { offset: header_event::BUFFERS, width: 4 };
-            patch::header(&mut out, field, Amount::Raise(further))?;
+            patch::header(&mut out, HeaderField::BUFFERS, Amount::Raise(further))?;
         }
         Ok(out)
     }

@@ -15,7 +15,8 @@ use super::record::{EditableRecord, Schemas};
 use crate::error::{Error, Result};
 use crate::file_system::FileSystem;
 use crate::model::{
-    Edit, EditPlan, FieldValue, RecordAction, RecordEdit, RecordSelector, ScriptLocation, Side,
+    Edit, EditPlan, FieldValue, NamedValue, RecordAction, RecordEdit, RecordSelector,
+    ScriptLocation, Side,
 };
 use crate::time::Nanos;
 
@@ -39,8 +40,8 @@ pub(crate) fn edit(
     let mut bytes = Vec::new();
     files.open(&plan.file).and_then(|mut f| f.read_to_end(&mut bytes)).map_err(failed)?;
     let mut current = None;
-    let edits = plan.edits.iter().inspect(|(_, location)| current = location.as_ref());
-    let edited = edit_bytes(&mut bytes, edits.map(|(edit, _)| edit), schemas);
+    let edits = plan.edits.iter().inspect(|step| current = step.location.as_ref());
+    let edited = edit_bytes(&mut bytes, edits.map(|step| &step.edit), schemas);
     edited.map_err(|problem| error(&problem.to_string(), current.or(plan.location.as_ref())))?;
     files.truncate(&plan.file, 0).map_err(failed)?;
     files.overwrite(&plan.file, 0, &bytes).map_err(failed)
@@ -67,8 +68,8 @@ fn edit_bytes<'a>(
                 };
                 records.insert(all).edit(edit)?;
             }
-            Edit::Header(field, amount) => patch::header(bytes, *field, *amount)?,
-            Edit::Buffer(nth, field, amount) => patch::buffer(bytes, *nth, *field, *amount)?,
+            Edit::Header { field, amount } => patch::header(bytes, *field, *amount)?,
+            Edit::Buffer { nth, field, amount } => patch::buffer(bytes, *nth, *field, *amount)?,
             Edit::Damage(nth) => patch::damage(bytes, *nth)?,
         }
     }
@@ -110,14 +111,14 @@ impl Records {
     /// Indexes of the selected records.
     fn places(&self, select: &RecordSelector) -> Result<Vec<usize>, Problem> {
         let mut wanted = None;
-        if let Some((field, given)) = &select.with {
-            wanted = Some((field.as_str(), self.number(given)?));
+        if let Some(with) = &select.with {
+            wanted = Some((with.name.as_str(), self.number(&with.value)?));
         }
         let mut found = Vec::new();
         for (at, record) in self.all.iter().enumerate() {
             if (select.event == "*" || record.name() == select.event)
                 && select.provider.is_none_or(|p| record.provider() == Some(p))
-                && select.pid.is_none_or(|pid| record.pid() == Some(pid))
+                && select.pid.is_none_or(|pid| record.pid() == Some(pid.get()))
                 && wanted.is_none_or(|(field, n)| record.field(field) == Some(n))
             {
                 found.push(at);
@@ -156,10 +157,10 @@ impl Records {
         match given {
             FieldValue::Number(n) => Ok(*n),
             FieldValue::Text(text) => Err(format!("{text:?} is not a number").into()),
-            FieldValue::Of(select, field, plus) => {
-                let value = self.taken(select, field)?.as_u64();
+            FieldValue::Of { record, field, plus } => {
+                let value = self.taken(record, field)?.as_u64();
                 let value =
-                    value.ok_or_else(|| format!("{field} of {} is not a number", select.event))?;
+                    value.ok_or_else(|| format!("{field} of {} is not a number", record.event))?;
                 Ok(value.wrapping_add(*plus))
             }
         }
@@ -176,7 +177,7 @@ impl Records {
     fn new_value(&self, given: &FieldValue) -> Result<FieldValue, Problem> {
         let text = match given {
             FieldValue::Text(text) => text.clone(),
-            FieldValue::Of(select, field, 0) => match self.taken(select, field)? {
+            FieldValue::Of { record, field, plus: 0 } => match self.taken(record, field)? {
                 OwnedValue::Text(text) => text.clone(),
                 _ => return self.number(given).map(FieldValue::Number),
             },
@@ -224,8 +225,9 @@ impl Records {
     ) -> Result<EditableRecord, Problem> {
         let record = self.all.get(at).ok_or("no such record")?;
         let mut fields = Vec::new();
-        for (field, given) in &changes.fields {
-            fields.push((field.as_str(), self.new_value(given)?));
+        for field in &changes.fields {
+            let value = self.new_value(&field.value)?;
+            fields.push(NamedValue { name: field.name.clone(), value });
         }
         let mut changed = record.changed(changes, &fields)?;
         if let Some(processor) = changes.processor.filter(|p| *p != changed.processor) {

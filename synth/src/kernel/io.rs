@@ -11,7 +11,7 @@ use etl_schema::providers::kernel_class::{DISK_IO, FILE_IO, TCP_IP, UDP_IP};
 use crate::error::Result;
 use crate::etw::{Etw, LogTarget, Origin, values};
 use crate::machine::{Connection, Files, Handle};
-use crate::model::KernelEvent;
+use crate::model::{KernelEvent, WindowsVersion};
 use crate::time::{MILLISECOND, Nanos};
 use crate::truth::RecordFormat;
 
@@ -95,8 +95,7 @@ pub(crate) enum TcpStep {
 impl Etw<'_> {
     /// Whether the kernel is that of Windows 7 or older.
     fn is_before_8(&self) -> bool {
-        let (major, minor, _) = self.os();
-        (major, minor) < (6, 2)
+        self.os() < WindowsVersion::WINDOWS_8
     }
 
     fn kernel_pointer(&self, of: u64) -> OwnedValue {

@@ -8,7 +8,7 @@ use etl_schema::providers::kernel_class::{PERF_INFO, STACK_WALK, THREAD};
 use crate::error::Result;
 use crate::etw::{Etw, LogTarget, Origin, Session, values};
 use crate::machine::LeaveReason;
-use crate::model::KernelEvent;
+use crate::model::{KernelEvent, WindowsVersion};
 use crate::time::Nanos;
 use crate::truth::RecordFormat;
 
@@ -52,8 +52,8 @@ impl Etw<'_> {
     pub fn log_switch(&mut self, s: &ContextSwitch, origin: &Origin) -> Result<()> {
         // Since version 3, the mode is one of several flags.
         let (version, layout) = match self.os() {
-            (..=6, ..=1, _) => (2, 2),
-            (..=6, ..) => (3, 3),
+            WindowsVersion { major: ..=6, minor: ..=1, .. } => (2, 2),
+            WindowsVersion { major: ..=6, .. } => (3, 3),
             _ => (4, 3),
         };
         let (reason, mode, state) = left(s.why);

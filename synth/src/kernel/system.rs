@@ -13,7 +13,9 @@ use etl_schema::providers::kernel_class::{EVENT_TRACE, SYSTEM_CONFIG};
 use crate::error::Result;
 use crate::etw::{Etw, LogTarget, Origin, values};
 use crate::machine::{FIRST_VOLUME, Machine};
-use crate::model::{DiskPlan, DisplayPlan, MachinePlan, NetworkCardPlan, ServicePlan, VolumePlan};
+use crate::model::{
+    DiskPlan, DisplayPlan, MachinePlan, NetworkCardPlan, ServicePlan, VolumePlan, WindowsVersion,
+};
 use crate::truth::RecordFormat;
 
 /// The kind of a record of group masks.
@@ -70,8 +72,7 @@ impl Etw<'_> {
             let identity = (SYSTEM_CONFIG, opcode, layout, version);
             self.log_classic(LogTarget::Session(session), identity, format, values, origin)
         };
-        let (major, minor, _) = plan.os;
-        let old = (major, minor) < (6, 2);
+        let old = plan.os < WindowsVersion::WINDOWS_8;
         let mut cpu = processors(plan);
         if old {
             // Before Windows 8 it ended here.
@@ -113,7 +114,7 @@ fn processors(plan: &MachinePlan) -> Vec<OwnedValue> {
     // The highest user address is larger since Windows 8.1.
     let highest: u64 = match plan.pointer_size {
         PointerSize::P4 => 0x7ffe_ffff,
-        PointerSize::P8 if plan.os < (6, 3, 0) => 0x7ff_fffe_ffff,
+        PointerSize::P8 if plan.os < WindowsVersion::new(6, 3, 0) => 0x7ff_fffe_ffff,
         PointerSize::P8 => 0x7fff_fffe_ffff,
     };
     let MachinePlan { cpu_mhz: mhz, memory_mb: memory, computer: name, domain, .. } = plan;
@@ -140,7 +141,7 @@ fn processors(plan: &MachinePlan) -> Vec<OwnedValue> {
 }
 
 fn video(display: &DisplayPlan) -> [OwnedValue; 11] {
-    let DisplayPlan { name, memory, size: (width, height), bits, refresh, .. } = display;
+    let DisplayPlan { name, memory, width, height, bits, refresh, .. } = display;
     let name = name.as_str();
     // 5: attached to the desktop, and the primary one.
     values![*memory, *width, *height, *bits, *refresh, "", "", name, "", "", 5u32]

@@ -48,7 +48,7 @@ impl Machine {
         let clock = Clock {
             frequency: plan.frequency,
             cpu_mhz: plan.cpu_mhz,
-            start: plan.start,
+            start: plan.start.get(),
             uptime: plan.uptime,
         };
         Machine {

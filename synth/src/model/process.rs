@@ -1,11 +1,12 @@
 //! Processes and their native images.
 
-use etl_format::Guid;
 use etl_format::constants::PointerSize;
-
+use etl_format::{Guid, ProcessId};
 use serde::Serialize;
 
-use super::{AppDomainPlan, AssemblyPlan, ClrPlan, MethodPlan, ModuleKind, ModulePlan, Sku};
+use super::{
+    AppDomainPlan, AssemblyPlan, ClrPlan, MethodPlan, ModuleKind, ModulePlan, Sku, WindowsVersion,
+};
 use crate::time::Nanos;
 
 /// A process: its lifetime and its content.
@@ -21,10 +22,10 @@ use crate::time::Nanos;
 pub struct ProcessPlan {
     /// File name of its executable.
     pub name: String,
-    /// Its id; chosen by the simulation when 0.
-    pub pid: u32,
+    /// Its id; chosen by the simulation if 0.
+    pub pid: ProcessId,
     /// Process id of its parent.
-    pub parent: u32,
+    pub parent: ProcessId,
     /// Its command line.
     pub command_line: String,
     /// The SID of its user; that of a user of the machine when empty.
@@ -94,12 +95,31 @@ pub struct ImagePlan {
     pub path: String,
     /// Bytes in memory.
     pub size: u32,
-    /// Identity of its PDB: GUID and age; derived from the path if `None`.
-    pub pdb: Option<(Guid, u32)>,
+    /// Identity of its PDB; derived from the path if `None`.
+    pub pdb: Option<PdbIdentity>,
     /// Whether it has no PDB.
     pub no_pdb: bool,
     /// The version information of its file.
     pub about: VersionInfo,
+}
+
+/// The identity of a PDB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PdbIdentity {
+    /// Its signature.
+    #[serde(rename = "pdb_signature", serialize_with = "as_text")]
+    pub signature: Guid,
+    /// Its age.
+    #[serde(rename = "pdb_age")]
+    pub age: u32,
+}
+
+/// Serializes a GUID or a name as text.
+pub(crate) fn as_text<S: serde::Serializer>(
+    text: &impl core::fmt::Display,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(text)
 }
 
 /// The version resource of the file of an image; `None` means the usual value.
@@ -139,7 +159,7 @@ impl VersionInfo {
     /// The version information of the file of a path. Files in the directory of Windows are part of
     /// it, others have version 1.0.
     #[must_use]
-    pub(crate) fn of(&self, path: &str, os: (u8, u8, u32)) -> Option<FileVersion> {
+    pub(crate) fn of(&self, path: &str, os: WindowsVersion) -> Option<FileVersion> {
         if self.nothing {
             return None;
         }
@@ -148,7 +168,7 @@ impl VersionInfo {
             ["c:\\windows\\", "\\systemroot\\"].iter().any(|start| lower.starts_with(start));
         let file = path.rsplit('\\').next().unwrap_or(path);
         let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
-        let (major, minor, build) = os;
+        let WindowsVersion { major, minor, build } = os;
         let usual = if !in_windows {
             FileVersion {
                 version: "1.0.0.0".to_owned(),

@@ -44,6 +44,15 @@ pub struct ProviderPlan {
     pub events: Vec<EventSchema>,
 }
 
+/// A field by its name, and a value for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedValue<V> {
+    /// The name of the field.
+    pub name: String,
+    /// The value.
+    pub value: V,
+}
+
 /// The effect of an event on the activity of its thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ActivityWork {
@@ -65,7 +74,7 @@ pub struct RaisePlan {
     pub event: usize,
     /// Values of fields by name. The others are random or, in an event of Windows, zero, empty, or
     /// the time and the user of the event.
-    pub values: Vec<(String, OwnedValue)>,
+    pub values: Vec<NamedValue<OwnedValue>>,
     /// Its effect on the activity of its thread.
     pub activity: ActivityWork,
     /// Index of the thread of the process that raises it.

@@ -41,7 +41,7 @@ pub(super) struct Ndis {
 
 impl Ndis {
     pub fn new(machine: &MachinePlan) -> Self {
-        let build = machine.os.2;
+        let build = machine.os.build;
         Ndis {
             driver: Driver::new(NDIS_PACKET_CAPTURE, &[FRAGMENT, METADATA], build),
             in_parts: build < FIRST_WITH_WHOLE_PACKETS,

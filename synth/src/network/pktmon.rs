@@ -114,8 +114,8 @@ impl PacketMonitor {
     pub fn new(machine: &MachinePlan, card: &Card) -> Self {
         let [a, b, c, d, e, f] = card.mac;
         PacketMonitor {
-            driver: Driver::new(PKTMON, &id::ALL, machine.os.2),
-            exists: machine.os.2 >= FIRST_BUILD,
+            driver: Driver::new(PKTMON, &id::ALL, machine.os.build),
+            exists: machine.os.build >= FIRST_BUILD,
             logged: machine.packet_bytes.map_or(usize::MAX, usize::from),
             packets: 0,
             flows: BTreeMap::new(),

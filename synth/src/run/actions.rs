@@ -269,7 +269,7 @@ fn describe(action: &Action) -> Option<String> {
                     let into = file.as_ref().map_or(String::new(), |f| format!(" into \"{f}\""));
                     format!("is flushed{into}")
                 }
-                Request::Consume(_, file) => {
+                Request::Consume { file, .. } => {
                     let kept = file.as_ref().map(|f| format!(", and kept in \"{f}\""));
                     format!("is read in real time{}", kept.unwrap_or_default())
                 }

@@ -236,8 +236,8 @@ impl Simulator<'_> {
         self.report_io(IoReport::Disk {
             started_ns: request.since,
             ended_ns: at,
-            pid,
-            tid: request.tid,
+            pid: pid.into(),
+            tid: request.tid.into(),
             operation,
             path,
             file_key: request.key,
@@ -303,8 +303,8 @@ impl Simulator<'_> {
         self.etw.log_network(step, of, at)?;
         self.report_io(IoReport::Network {
             at_ns: at.at,
-            pid: at.pid,
-            tid: at.tid,
+            pid: at.pid.into(),
+            tid: at.tid.into(),
             operation,
             protocol: if of.udp { "udp" } else { "tcp" },
             local: of.local,
@@ -363,8 +363,8 @@ impl Simulator<'_> {
         self.report_io(IoReport::File {
             started_ns,
             ended_ns: at.at,
-            pid: at.pid,
-            tid: at.tid,
+            pid: at.pid.into(),
+            tid: at.tid.into(),
             operation,
             path: self.path_of(open.file),
             file_key: open.key,

@@ -85,13 +85,13 @@ impl Simulator<'_> {
             }
         }
         for plan in scenario.processes.iter().filter(|p| p.pid != 0) {
-            if !self.machine.reserve_id(plan.pid) {
+            if !self.machine.reserve_id(plan.pid.get()) {
                 let message = format!("process id {} is already used", plan.pid);
                 return Err(Error::impossible(plan.start, message));
             }
         }
         for (number, plan) in scenario.processes.iter().enumerate() {
-            let pid = if plan.pid != 0 { plan.pid } else { self.machine.new_id() };
+            let pid = if plan.pid != 0 { plan.pid.get() } else { self.machine.new_id() };
             let index = self.machine.processes.len();
             let process = self.new_process(number, plan, pid, index);
             self.machine.processes.push(process);
@@ -124,7 +124,7 @@ impl Simulator<'_> {
         let source = Source::new(self.scenario.seed).named("process").named(&plan.name);
         let source = source.numbered(namesakes(self.scenario, number));
         let mut process = Process::new(pid, &plan.name, width, source);
-        process.parent = if plan.parent == 0 { 1000 } else { plan.parent };
+        process.parent = if plan.parent == 0 { 1000 } else { plan.parent.get() };
         process.command_line = plan.command_line.clone();
         process.user = plan.user.clone();
         for (clr_number, clr) in plan.clrs.iter().enumerate() {

@@ -185,12 +185,12 @@ impl Simulator<'_> {
             .fields
             .iter()
             .map(|field| {
-                let given = plan.values.iter().find(|(name, _)| *name == field.name);
+                let given = plan.values.iter().find(|given| given.name == *field.name);
                 let unset = || match provider.kind {
                     ProviderKind::Windows => usual(field, &self.machine.clock, at.at, user),
                     _ => drawn(field, rng),
                 };
-                given.map_or_else(unset, |(_, value)| value.clone())
+                given.map_or_else(unset, |given| given.value.clone())
             })
             .collect();
         if !wanted {

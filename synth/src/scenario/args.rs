@@ -4,13 +4,13 @@
 use core::fmt::Display;
 use core::ops::RangeInclusive;
 
-use etl_format::{Guid, parse_number};
+use etl_format::{Guid, ProcessId, ThreadId, parse_number};
 use etl_schema::tables::{Registry, windows};
 use kdl::{KdlEntry, KdlNode, KdlValue};
 use miette::SourceSpan;
 
 use super::reader::Reader;
-use crate::distribution::Distribution;
+use crate::distribution::{Distribution, RandomRange};
 use crate::model::{FieldValue, ScriptLocation};
 use crate::time::{Nanos, parse_duration};
 
@@ -26,6 +26,18 @@ pub(super) struct Args<'r, 's> {
 pub(super) trait FromEntry: Sized {
     /// Reads the value or reports an error. `what` names the argument or property.
     fn from_entry(reader: &mut Reader<'_>, entry: &KdlEntry, what: &str) -> Option<Self>;
+}
+
+impl FromEntry for ProcessId {
+    fn from_entry(reader: &mut Reader<'_>, entry: &KdlEntry, what: &str) -> Option<Self> {
+        u32::from_entry(reader, entry, what).map(ProcessId::new)
+    }
+}
+
+impl FromEntry for ThreadId {
+    fn from_entry(reader: &mut Reader<'_>, entry: &KdlEntry, what: &str) -> Option<Self> {
+        u32::from_entry(reader, entry, what).map(ThreadId::new)
+    }
 }
 
 impl FromEntry for String {
@@ -336,11 +348,11 @@ impl<'r, 's> Args<'r, 's> {
     }
 
     /// A property that is a range and a distribution: `uniform 32..2048`.
-    pub fn range(&mut self, name: &'static str) -> Option<(Distribution, (u32, u32))> {
+    pub fn range(&mut self, name: &'static str) -> Option<RandomRange> {
         let entry = self.entry(name)?;
         let text = as_text(self.reader, entry);
         let (word, range) = text.trim().split_once(' ').unwrap_or(("", &text));
-        let spread = match word {
+        let distribution = match word {
             "" => Distribution::default(),
             word => {
                 let words = &Distribution::WORDS;
@@ -348,13 +360,14 @@ impl<'r, 's> Args<'r, 's> {
             }
         };
         let (low, high) = range.split_once("..").unwrap_or((range, range));
-        let bounds: Option<(u32, u32)> = low.trim().parse().ok().zip(high.trim().parse().ok());
-        let bounds = bounds.filter(|(low, high)| low <= high);
-        if bounds.is_none() {
-            let help = "a number, or minimum and maximum: \"32..2048\", \"uniform 32..2048\"";
-            self.reader.error(entry.span(), format!("{name}: not a range"), "here", Some(help));
+        if let (Ok(min), Ok(max)) = (low.trim().parse(), high.trim().parse())
+            && min <= max
+        {
+            return Some(RandomRange::new(min, max, distribution));
         }
-        bounds.map(|bounds| (spread, bounds))
+        let help = "a number, or minimum and maximum: \"32..2048\", \"uniform 32..2048\"";
+        self.reader.error(entry.span(), format!("{name}: not a range"), "here", Some(help));
+        None
     }
 
     /// A property that is a mask: a number, or names of a provider's keywords.

@@ -76,7 +76,7 @@ pub(super) fn check(reader: &mut Reader<'_>, scenario: &Scenario) {
 fn output(action: &Action) -> Option<&str> {
     match action {
         Action::Start(plan) => plan.file.as_deref(),
-        Action::Session(_, Request::Flush(file) | Request::Consume(_, file)) => file.as_deref(),
+        Action::Session(_, Request::Flush(file) | Request::Consume { file, .. }) => file.as_deref(),
         Action::Merge { output, .. } => Some(output),
         _ => None,
     }
@@ -123,7 +123,7 @@ impl<'s> ScriptSymbols<'s> {
                 }
                 Action::Session(
                     _,
-                    Request::Flush(Some(file)) | Request::Consume(_, Some(file)),
+                    Request::Flush(Some(file)) | Request::Consume { file: Some(file), .. },
                 ) => {
                     symbols.makes(file, false);
                 }
@@ -206,7 +206,9 @@ impl<'c> Check<'c, '_> {
             | Action::Read { .. } => {}
             Action::Session(session, request) => {
                 self.session(session);
-                if let Request::Flush(Some(file)) | Request::Consume(_, Some(file)) = request {
+                if let Request::Flush(Some(file)) | Request::Consume { file: Some(file), .. } =
+                    request
+                {
                     self.new_file(file);
                 }
             }

@@ -84,8 +84,8 @@ fn address(text: &str) -> Option<Vec<u8>> {
 
 fn display(mut args: Args<'_, '_>) -> Option<DisplayPlan> {
     let mut plan = DisplayPlan::new(args.next_text("the name of the adapter", 255)?);
-    args.set("width", &mut plan.size.0);
-    args.set("height", &mut plan.size.1);
+    args.set("width", &mut plan.width);
+    args.set("height", &mut plan.height);
     args.set("bits", &mut plan.bits);
     args.set("refresh", &mut plan.refresh);
     if let Some(memory) = args.get::<u32>("memory-mb") {

@@ -5,6 +5,7 @@ use etl_control::controller::{
     Session, Tool, TracelogChanges, kernel_groups, parse_provider_file, tracelog_changes,
     tracelog_groups,
 };
+use etl_format::ProcessId;
 use etl_format::constants::LogFileMode;
 use etl_schema::providers::KERNEL_TRACE;
 use etl_schema::tables::Registry;
@@ -457,7 +458,7 @@ fn enable(spec: &ProviderSpec) -> Result<EnablePlan, String> {
     let provider = guid.ok_or_else(|| format!("provider {} is not known", spec.provider))?;
     let rule = spec.enablement(registry).map_err(|error| error.to_string())?;
     let mut plan = EnablePlan { rule, ..EnablePlan::new(provider, 0, 0) };
-    plan.processes = spec.scope.processes.clone();
+    plan.processes = spec.scope.processes.iter().copied().map(ProcessId::new).collect();
     plan.executables = spec.scope.executables.clone();
     plan.stack_ids = spec.stack_ids.clone();
     plan.stacks = spec.properties.has(etl_control::enable::EnableProperties::STACK_TRACE);

@@ -8,9 +8,10 @@ use etl_schema::{Count, Field, FieldKind, InType, Length};
 use super::args::Args;
 use super::nearest::nearest;
 use super::value::value;
+use crate::model::NamedValue;
 
 /// Reads the nodes of an event. The fields that it sets, with values that can be encoded together.
-pub(super) fn values(args: Args<'_, '_>, fields: &[Field]) -> Vec<(String, OwnedValue)> {
+pub(super) fn values(args: Args<'_, '_>, fields: &[Field]) -> Vec<NamedValue<OwnedValue>> {
     let at = args.location();
     let mut list = List::new(fields);
     let reader = args.children(&mut |args| list.one(args, "the event"));
@@ -21,8 +22,13 @@ pub(super) fn values(args: Args<'_, '_>, fields: &[Field]) -> Vec<(String, Owned
         let message = format!("{} cannot have this value", error.field);
         reader.error_at(&at, message, error.problem.to_string(), None);
     }
-    let set = fields.iter().zip(list.set);
-    set.filter_map(|(field, value)| Some((field.name.to_string(), value?))).collect()
+    let mut set = Vec::new();
+    for (field, value) in fields.iter().zip(list.set) {
+        if let Some(value) = value {
+            set.push(NamedValue { name: field.name.to_string(), value });
+        }
+    }
+    set
 }
 
 /// The fields of an event or of a structure, and the values of those that are set.

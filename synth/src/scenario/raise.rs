@@ -9,7 +9,8 @@ const ACTIVITIES: [(&str, ActivityWork); 3] =
 
 /// `raise "Contoso-Orders" "Placed" activity="start" thread=0 { Id 7 }`
 pub(super) fn raise(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<Work> {
-    let (name, event): (String, String) = (args.next("a provider")?, args.next("an event")?);
+    let name: String = args.next("a provider")?;
+    let event: String = args.next("an event")?;
     let activity = args.choice("activity", &ACTIVITIES).unwrap_or_default();
     let thread = args.get("thread").unwrap_or(0);
     let is_declared = |p: &ProviderPlan| p.kind != ProviderKind::Windows && p.name == name;

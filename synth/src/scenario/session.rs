@@ -2,10 +2,13 @@
 
 use etl_control::controller::kernel_groups;
 use etl_control::enable::{Enablement, IdFilter, MAX_IDS, Variant};
+use etl_format::ProcessId;
 use etl_format::constants::{ClockType, LogFileMode};
 
 use super::args::Args;
-use crate::model::{EnablePlan, Fault, KERNEL_WORDS, KernelEvent, KernelFlags, SessionPlan};
+use crate::model::{
+    EnablePlan, Fault, KERNEL_WORDS, KernelEvent, KernelFlags, SessionFault, SessionPlan,
+};
 use crate::time::Nanos;
 
 /// The shortest time between two samples.
@@ -82,7 +85,8 @@ pub(super) fn enable(mut args: Args<'_, '_>) -> Option<EnablePlan> {
     if args.flag("old-rule") {
         rule.variant = Variant::Legacy;
     }
-    let (only, without) = (args.list("ids", MAX_IDS), args.list("not-ids", MAX_IDS));
+    let only = args.list("ids", MAX_IDS);
+    let without = args.list("not-ids", MAX_IDS);
     if only.is_some() && without.is_some() {
         let help = Some("a filter includes ids, or excludes ids");
         args.error("ids and not-ids exclude each other", "here", help);
@@ -92,7 +96,8 @@ pub(super) fn enable(mut args: Args<'_, '_>) -> Option<EnablePlan> {
         None => IdFilter::Any,
     };
     let mut plan = EnablePlan { rule, ..EnablePlan::new(provider, 0, 0) };
-    plan.processes = args.list("processes", MAX_PROCESSES).unwrap_or_default();
+    let processes: Vec<u32> = args.list("processes", MAX_PROCESSES).unwrap_or_default();
+    plan.processes = processes.into_iter().map(ProcessId::new).collect();
     if let Some(text) = args.get::<String>("executables") {
         // As ETW separates them: names can contain spaces.
         let names = text.split(';').map(str::trim).filter(|name| !name.is_empty());
@@ -143,7 +148,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// `fault "truncated" in="clr" percent=60`: a fault of a session that a command line starts.
-pub(super) fn named_fault(mut args: Args<'_, '_>) -> Option<(String, Fault)> {
+pub(super) fn named_fault(mut args: Args<'_, '_>) -> Option<SessionFault> {
     let session: Option<String> = args.get("in");
     match session.clone() {
         Some(session) => {
@@ -155,7 +160,8 @@ pub(super) fn named_fault(mut args: Args<'_, '_>) -> Option<(String, Fault)> {
             args.error("a fault needs a session", "in is missing", help);
         }
     }
-    session.zip(fault(args))
+    let fault = fault(args)?;
+    Some(SessionFault { session: session?, fault })
 }
 
 /// `fault "truncated" percent=60`

@@ -85,7 +85,7 @@ fn global(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
                     "stop" => Request::Stop,
                     "leave" => Request::Leave,
                     "flush" => Request::Flush(file),
-                    _ => Request::Consume(speed.unwrap_or(100_000_000), file),
+                    _ => Request::Consume { speed: speed.unwrap_or(100_000_000), file },
                 };
                 add(Action::Session(session, request));
             }
@@ -227,7 +227,7 @@ fn work(mut args: Args<'_, '_>, scenario: &mut Scenario) -> Option<Work> {
         "retire-threads" | "return-threads" => {
             let by = i32::try_from(count(&mut args)).unwrap_or(i32::MAX);
             let by = if args.name() == "retire-threads" { by } else { -by };
-            Work::Clr(ClrWork::Retire(by, args.flag("io")), 1)
+            Work::Clr(ClrWork::Retire { threads: by, io: args.flag("io") }, 1)
         }
         "suspend-threads" | "resume-threads" => {
             let by = i32::try_from(count(&mut args)).unwrap_or(i32::MAX);

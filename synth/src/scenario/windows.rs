@@ -22,7 +22,7 @@ pub(super) fn event(
 ) -> Option<(usize, usize)> {
     let guid = provider(args, scenario, name)?;
     let listed = listed(args, guid, event)?;
-    let build = scenario.machine.os.2;
+    let build = scenario.machine.os.build;
     args.reader.declared.needs_build = true;
     let found = windows::in_build(guid, listed.id, listed.version, build)?;
     if !found.is_complete {

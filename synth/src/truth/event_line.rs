@@ -19,10 +19,10 @@ pub(super) fn write(
     number(out, r#"{"kind":"event","number":"#, event.number);
     number(out, r#","at_ns":"#, event.at);
     raw(out, r#","timestamp":"#);
-    signed(out, event.timestamp);
+    signed(out, event.timestamp.get());
     number(out, r#","processor":"#, event.processor);
-    number(out, r#","pid":"#, event.pid);
-    number(out, r#","tid":"#, event.tid);
+    number(out, r#","pid":"#, event.pid.get());
+    number(out, r#","tid":"#, event.tid.get());
     text(out, r#","record_format":"#, event.format.name());
     if let Some(hook) = event.format.hook() {
         text(out, r#","hook":"#, &format!("{hook:#06x}"));
@@ -60,10 +60,10 @@ pub(super) fn write(
     raw(out, r#","fields":{"#);
     fields(out, event.schema, event.values)?;
     raw(out, r#"},"sessions":{"#);
-    list(out, event.outcomes, |out, (session, outcome)| {
-        escape_json(out, name(session));
+    list(out, event.outcomes, |out, entry| {
+        escape_json(out, name(&entry.session));
         out.push(b':');
-        serde_json::to_writer(out, outcome)
+        serde_json::to_writer(out, &entry.outcome)
     })?;
     raw(out, "}}");
     Ok(())

@@ -3,12 +3,12 @@
 use core::fmt;
 use std::sync::Arc;
 
-use etl_format::Guid;
 use etl_format::constants::ClockType;
+use etl_format::{Guid, ProcessId, ThreadId};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
-use crate::model::{FileVersion, SessionPlan};
+use crate::model::{FileVersion, PdbIdentity, SessionPlan, as_text};
 use crate::time::Nanos;
 
 /// What happened to a buffer.
@@ -107,7 +107,7 @@ pub struct SessionReport {
     pub all_files: Vec<String>,
     /// The process of a private session.
     #[serde(rename = "pid", skip_serializing_if = "Option::is_none")]
-    pub process: Option<u32>,
+    pub process: Option<ProcessId>,
     /// Simulated time of the start.
     #[serde(rename = "started_ns")]
     pub started: Nanos,
@@ -272,29 +272,12 @@ impl fmt::Display for CommandReport {
     }
 }
 
-/// The identity of a PDB.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct PdbIdentity {
-    /// Its signature.
-    #[serde(rename = "pdb_signature", serialize_with = "as_text")]
-    pub signature: Guid,
-    /// Its age.
-    #[serde(rename = "pdb_age")]
-    pub age: u32,
-}
-
-impl From<(Guid, u32)> for PdbIdentity {
-    fn from((signature, age): (Guid, u32)) -> Self {
-        PdbIdentity { signature, age }
-    }
-}
-
 /// An image whose identity a merge wrote into its output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ImageIdentity {
     /// The process id.
-    pub pid: u32,
+    pub pid: ProcessId,
     /// First address.
     pub base: u64,
     /// Size in bytes.
@@ -319,7 +302,7 @@ pub enum InventoryItem<'a> {
     /// A process.
     Process {
         /// Its id.
-        pid: u32,
+        pid: ProcessId,
         /// Its name.
         name: &'a str,
         /// Simulated time of its exit.
@@ -329,14 +312,14 @@ pub enum InventoryItem<'a> {
     /// A running thread.
     Thread {
         /// The process id.
-        pid: u32,
+        pid: ProcessId,
         /// Its id.
-        tid: u32,
+        tid: ThreadId,
     },
     /// A native image.
     Image {
         /// The process id.
-        pid: u32,
+        pid: ProcessId,
         /// First address.
         base: u64,
         /// Size in bytes.
@@ -350,7 +333,7 @@ pub enum InventoryItem<'a> {
     /// An app domain.
     AppDomain {
         /// The process id.
-        pid: u32,
+        pid: ProcessId,
         /// The instance id of the CLR.
         clr_instance: u16,
         /// Its id.
@@ -361,7 +344,7 @@ pub enum InventoryItem<'a> {
     /// An assembly.
     Assembly {
         /// The process id.
-        pid: u32,
+        pid: ProcessId,
         /// The instance id of the CLR.
         clr_instance: u16,
         /// Its id.
@@ -374,7 +357,7 @@ pub enum InventoryItem<'a> {
     /// A module.
     Module {
         /// The process id.
-        pid: u32,
+        pid: ProcessId,
         /// The instance id of the CLR.
         clr_instance: u16,
         /// Its id.
@@ -390,7 +373,7 @@ pub enum InventoryItem<'a> {
     /// Code of a method.
     Code {
         /// The process id.
-        pid: u32,
+        pid: ProcessId,
         /// The instance id of the CLR.
         clr_instance: u16,
         /// The id of the method.
@@ -406,14 +389,6 @@ pub enum InventoryItem<'a> {
         /// Name.
         name: &'a str,
     },
-}
-
-/// Serializes a GUID or a name as text.
-pub(super) fn as_text<S: Serializer>(
-    text: &impl fmt::Display,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(text)
 }
 
 fn clock<S: Serializer>(clock: &ClockType, serializer: S) -> Result<S::Ok, S::Error> {
