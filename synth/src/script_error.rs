@@ -31,7 +31,8 @@ impl ScriptError {
         label: String,
         help: Option<String>,
     ) -> Self {
-        let (span, source_code) = (location.span(), location.source().clone());
+        let span = location.span();
+        let source_code = location.source().clone();
         ScriptError { message, label, help, span, source_code }
     }
 

@@ -24,8 +24,9 @@ impl Runtime<'_, '_> {
         let then = found.assemblies.clone();
         let values = self.clr.domain_values(domain).unwrap_or_default();
         self.raise(156, 1, &values)?;
-        let soon = |a: &usize| self.clr.assemblies.get(*a).is_some_and(|a| !a.late);
-        let then = then.into_iter().filter(soon).map(ClrOp::LoadAssembly).collect();
+        let mut then = then;
+        then.retain(|index| self.clr.assemblies.get(*index).is_some_and(|a| !a.late));
+        let then = then.into_iter().map(ClrOp::LoadAssembly).collect();
         Ok(OpEffect { cost: 200 * MICROSECOND, then, ..OpEffect::default() })
     }
 
@@ -180,8 +181,10 @@ impl Clr {
     /// The range of the cold code of an optimized native image. The runtime reports no other
     /// ranges.
     pub fn range_values(&self, module: usize) -> Option<[OwnedValue; 5]> {
-        let ranges = |m: &&Module| m.loaded && m.kind == ModuleKind::NGen;
-        let found = self.modules.get(module).filter(ranges)?;
+        let found = self.modules.get(module)?;
+        if !found.loaded || found.kind != ModuleKind::NGen {
+            return None;
+        }
         let after_hot = CODE_OFFSET + found.hot_size;
         let methods = found.methods.iter().filter_map(|m| self.methods.get(*m));
         let cold = methods.filter(|m| m.has_cold && m.is_precompiled());
@@ -194,7 +197,9 @@ impl Clr {
         let found = self.modules.get(module).filter(|m| m.loaded)?;
         let Module { id, flags, path, native_path, pdb, native_pdb, .. } = found;
         let assembly = self.assemblies.get(found.assembly).map_or(0, |a| a.id);
-        let (il, ni, instance) = (path.as_str(), native_path.as_str(), self.instance);
+        let il = path.as_str();
+        let ni = native_path.as_str();
+        let instance = self.instance;
         let mut values: Vec<OwnedValue> =
             values![*id, assembly, *flags, 0u32, il, ni, instance].into();
         for pdb in [pdb, native_pdb] {
@@ -212,7 +217,9 @@ impl Clr {
         let assembly = self.assemblies.get(found.assembly)?;
         let domain = self.domains.get(assembly.domain).filter(|d| !d.shared)?;
         let Module { id, flags, path, native_path, .. } = found;
-        let (il, ni, instance) = (path.as_str(), native_path.as_str(), self.instance);
+        let il = path.as_str();
+        let ni = native_path.as_str();
+        let instance = self.instance;
         Some(values![*id, assembly.id, domain.id, *flags, 0u32, il, ni, instance].into())
     }
 }

@@ -55,7 +55,8 @@ impl Runtime<'_, '_> {
             if *from == 0 {
                 break;
             }
-            (*from, *to) = (*from - 1, to.saturating_add(1));
+            *from -= 1;
+            *to = to.saturating_add(1);
             let id = match (io, by > 0) {
                 (false, true) => 52,
                 (false, false) => 53,
@@ -95,7 +96,6 @@ impl Runtime<'_, '_> {
     /// The pool gets more threads, or fewer.
     pub fn resize_pool(&mut self, by: i32) -> Result<OpEffect> {
         self.begin_pool()?;
-        let throughput = |workers: u32| OwnedValue::Double(f64::from(workers) * 125.5);
         let before = self.clr.pool.workers;
         self.raise(54, 0, &values![throughput(before), self.clr.instance])?;
         for _ in 0..by.unsigned_abs().min(MAX_STEPS) {
@@ -117,7 +117,8 @@ impl Runtime<'_, '_> {
 
     /// The measurements of the pool when it adds threads.
     fn emit_climb(&mut self, before: u32, after: u32) -> Result<()> {
-        let (b, a) = (f64::from(before), f64::from(after));
+        let b = f64::from(before);
+        let a = f64::from(after);
         let growth = if before == 0 { 0.0 } else { (a - b) / b };
         let numbers = [0.5, b * 125.5, 1.0, (a - b) * 125.5, 0.0, 0.0, growth, 1.0, a];
         let mut values: Vec<OwnedValue> = numbers.map(OwnedValue::Double).into();
@@ -191,4 +192,9 @@ impl Runtime<'_, '_> {
         self.raise(64, 0, &values![native, object, self.clr.instance])?;
         Ok(OpEffect::after(10 * MICROSECOND))
     }
+}
+
+/// The throughput that so many workers have, in work items per second.
+fn throughput(workers: u32) -> OwnedValue {
+    OwnedValue::Double(f64::from(workers) * 125.5)
 }

@@ -232,7 +232,8 @@ impl Clr {
     pub fn new(
         plan: &ClrPlan,
         instance: u16,
-        (process, index): (usize, usize),
+        process: usize,
+        index: usize,
         space: &mut Space,
         source: Source,
     ) -> Self {
@@ -286,9 +287,9 @@ impl Clr {
             for assembly_plan in &domain_plan.assemblies {
                 let assembly = self.assemblies.len();
                 let [a, b, c, d] = assembly_plan.version;
-                let kinds = || assembly_plan.modules.iter().map(|m| m.kind);
-                let dynamic = kinds().any(|k| k == ModuleKind::Dynamic);
-                let native = kinds().any(|k| k == ModuleKind::NGen);
+                let modules = &assembly_plan.modules;
+                let dynamic = modules.iter().any(|m| m.kind == ModuleKind::Dynamic);
+                let native = modules.iter().any(|m| m.kind == ModuleKind::NGen);
                 self.assemblies.push(Assembly {
                     id: space.heap(0x100),
                     binding: 0,

@@ -46,8 +46,13 @@ pub(crate) struct Started {
 impl Etw<'_> {
     /// The running sessions of a name: one, or the private ones of several processes.
     pub fn running(&self, name: &str) -> Vec<usize> {
-        let named = |s: &Session| s.is_running() && s.plan.name.eq_ignore_ascii_case(name);
-        (0..self.sessions.len()).filter(|i| self.sessions.get(*i).is_some_and(named)).collect()
+        let mut found = Vec::new();
+        for (index, session) in self.sessions.iter().enumerate() {
+            if session.is_running() && session.plan.name.eq_ignore_ascii_case(name) {
+                found.push(index);
+            }
+        }
+        found
     }
 
     /// The running sessions that a request is for. If there are none, the script is wrong, unless
@@ -150,8 +155,8 @@ impl Etw<'_> {
         }
         let index = self.sessions.len();
         let config = request.config(self.free_id(), &self.machine, &self.clock);
-        let start = |config| Session::start(&request, config, self.replaces, &mut self.files);
-        let started = config.and_then(start);
+        let started = config
+            .and_then(|config| Session::start(&request, config, self.replaces, &mut self.files));
         let session = started.map_err(session::failed(&plan))?;
         if plan.flush_timer > 0 {
             self.tasks.push((at.saturating_add(plan.flush_timer), EtwTask::FlushTimer(index)));
@@ -159,7 +164,8 @@ impl Etw<'_> {
         self.sessions.push(session);
         self.report_buffers(index)?;
         self.update_kernel_summary();
-        let (name, file) = (plan.name.as_str(), plan.file.as_deref());
+        let name = plan.name.as_str();
+        let file = plan.file.as_deref();
         self.observer.observe(&Fact::SessionStarted { session: index, name, file })?;
         if !plan.kernel.is_empty() {
             let flags = &plan.kernel;
@@ -185,34 +191,34 @@ impl Etw<'_> {
     fn refusal_reason(&mut self, request: &StartRequest<'_>) -> Option<(RefusalCode, String)> {
         let StartRequest { plan, process, .. } = *request;
         let mode = plan.mode;
-        let same = |s: &&Session| s.is_running() && s.plan.name.eq_ignore_ascii_case(&plan.name);
-        if self.sessions.iter().filter(same).any(|s| s.process == process) {
+        let sessions = &self.sessions;
+        if self
+            .running(&plan.name)
+            .iter()
+            .any(|index| sessions.get(*index).is_some_and(|session| session.process == process))
+        {
             let why = "a session of this name runs already".to_owned();
             return Some((RefusalCode::AlreadyExists, why));
         }
-        let running = |of: Option<u32>| {
-            self.sessions.iter().filter(|s| s.is_running() && s.process == of).count()
-        };
+        let running = sessions.iter().filter(|s| s.is_running() && s.process == process).count();
         let for_kernel = !plan.kernel.is_empty();
         let too_many = match process {
-            Some(pid) if running(process) >= MAX_PRIVATE_SESSIONS => {
+            Some(pid) if running >= MAX_PRIVATE_SESSIONS => {
                 Some(format!("process {pid} has {MAX_PRIVATE_SESSIONS} private sessions already"))
             }
-            None if running(None) >= MAX_SESSIONS => {
-                Some(format!("{MAX_SESSIONS} sessions run already"))
-            }
+            None if running >= MAX_SESSIONS => Some(format!("{MAX_SESSIONS} sessions run already")),
             None if for_kernel => self.kernel_is_full(),
             _ => None,
         };
         if let Some(why) = too_many {
             return Some((RefusalCode::NoSystemResources, why));
         }
-        let has = |bit| mode.has(bit);
         let filling = [LogFileMode::CIRCULAR, LogFileMode::NEWFILE, LogFileMode::APPEND];
-        let fills = filling.into_iter().filter(|bit| has(*bit)).count();
+        let fills = filling.into_iter().filter(|bit| mode.has(*bit)).count();
         let numbered = plan.file.as_deref().and_then(number_range).is_some();
-        let (real_time, append) = (has(LogFileMode::REAL_TIME), has(LogFileMode::APPEND));
-        if has(LogFileMode::NEWFILE) && !numbered {
+        let real_time = mode.has(LogFileMode::REAL_TIME);
+        let append = mode.has(LogFileMode::APPEND);
+        if mode.has(LogFileMode::NEWFILE) && !numbered {
             let why = "the file of mode NEWFILE needs %d in its name".to_owned();
             return Some((RefusalCode::InvalidName, why));
         }
@@ -221,42 +227,46 @@ impl Etw<'_> {
             (fills > 1, "the modes circular, append and newfile exclude each other"),
             // Windows Update uses sequential with newfile, although the reference excludes it.
             (
-                has(LogFileMode::CIRCULAR) && has(LogFileMode::SEQUENTIAL),
+                mode.has(LogFileMode::CIRCULAR) && mode.has(LogFileMode::SEQUENTIAL),
                 "the modes circular and sequential exclude each other",
             ),
-            (has(LogFileMode::BUFFERING) && real_time, "a session is in memory or in real time"),
             (
-                has(LogFileMode::BUFFERING)
-                    && (has(LogFileMode::CIRCULAR)
-                        || has(LogFileMode::NEWFILE)
-                        || has(LogFileMode::PREALLOCATE)),
+                mode.has(LogFileMode::BUFFERING) && real_time,
+                "a session is in memory or in real time",
+            ),
+            (
+                mode.has(LogFileMode::BUFFERING)
+                    && (mode.has(LogFileMode::CIRCULAR)
+                        || mode.has(LogFileMode::NEWFILE)
+                        || mode.has(LogFileMode::PREALLOCATE)),
                 "a session in memory is neither circular nor newfile nor preallocate",
             ),
             (append && real_time, "a real-time session cannot append to a file"),
-            (append && has(LogFileMode::PREALLOCATE), "mode append has no preallocated size"),
+            (append && mode.has(LogFileMode::PREALLOCATE), "mode append has no preallocated size"),
             (
                 private && (for_kernel || real_time),
                 "a private session has neither kernel events nor real time",
             ),
             (
-                private && (append || has(LogFileMode::NEWFILE)),
+                private && (append || mode.has(LogFileMode::NEWFILE)),
                 "a private session neither appends to a file nor starts new ones",
             ),
         ];
         if let Some((_, why)) = conflicts.into_iter().find(|(applies, _)| *applies) {
             return Some(invalid(why));
         }
-        let file = plan.file.as_ref().filter(|_| !has(LogFileMode::BUFFERING))?;
-        let first = if has(LogFileMode::NEWFILE) { numbered_file(file, 1) } else { file.clone() };
+        let file = plan.file.as_ref().filter(|_| !mode.has(LogFileMode::BUFFERING))?;
+        let first =
+            if mode.has(LogFileMode::NEWFILE) { numbered_file(file, 1) } else { file.clone() };
         if let Some(refusal) = self.is_written(&first) {
             return Some(refusal);
         }
         let config = request.config(0, &self.machine, &self.clock).ok()?;
         let header = &config.header;
         let least = u64::from(plan.buffer_size) * 2;
-        let sized = has(LogFileMode::CIRCULAR) || has(LogFileMode::NEWFILE);
+        let sized = mode.has(LogFileMode::CIRCULAR) || mode.has(LogFileMode::NEWFILE);
         match header.maximum_bytes() {
-            None if sized || has(LogFileMode::PREALLOCATE) => {
+            None if sized || mode.has(LogFileMode::PREALLOCATE) => {
                 return Some(invalid("the mode needs a largest size of the file"));
             }
             Some(bytes) if bytes < least => {
@@ -264,7 +274,7 @@ impl Etw<'_> {
             }
             _ => {}
         }
-        if has(LogFileMode::APPEND)
+        if mode.has(LogFileMode::APPEND)
             && let Some(old) = logfile::bytes_of(&first, &mut self.files)
             && let Some(why) = logfile::mismatch(&old, header)
         {
@@ -291,8 +301,9 @@ impl Etw<'_> {
 
     /// The lowest session id that no running session has.
     fn free_id(&self) -> u16 {
-        let taken = |id| self.sessions.iter().any(|s| s.is_running() && s.id == id);
-        (3..).find(|id| !taken(*id)).unwrap_or(u16::MAX)
+        (3..)
+            .find(|id| !self.sessions.iter().any(|s| s.is_running() && s.id == *id))
+            .unwrap_or(u16::MAX)
     }
 
     fn enable_in(
@@ -303,7 +314,8 @@ impl Etw<'_> {
     ) -> Result<Vec<EnableCallback>> {
         let index = self.provider(plan.provider, false);
         let Some(found) = self.sessions.get(session) else { return Ok(Vec::new()) };
-        let (process, name) = (found.process, found.plan.name.clone());
+        let process = found.process;
+        let name = found.plan.name.clone();
         let mut plan = plan.clone();
         if found.plan.faults.contains(&Fault::WrongKeyword) {
             plan.rule.any = wrong_keyword(plan.rule.any);
@@ -312,14 +324,15 @@ impl Etw<'_> {
         plan.processes = process.map_or(plan.processes, |pid| vec![pid.into()]);
         let sessions = &self.sessions;
         let Some(provider) = self.providers.get_mut(index.0) else { return Ok(Vec::new()) };
-        let is_private = |s: usize| sessions.get(s).is_some_and(|s| s.process.is_some());
         let mut changed;
         if provider.classic {
             let others = provider.enables.iter().map(|(s, _)| *s).filter(|s| *s != session);
             provider.former.extend(others);
             changed = provider.remove(|_| true);
         } else {
-            let others = provider.enables.iter().filter(|(s, _)| *s != session && !is_private(*s));
+            let others = provider.enables.iter().filter(|(other, _)| {
+                *other != session && sessions.get(*other).is_none_or(|s| s.process.is_none())
+            });
             if process.is_none() && others.count() >= MAX_SESSIONS_OF_PROVIDER {
                 let why = format!(
                     "{} is enabled by {MAX_SESSIONS_OF_PROVIDER} sessions already",
@@ -348,7 +361,8 @@ impl Etw<'_> {
         request: &Request,
         at: Nanos,
     ) -> Result<Vec<EnableCallback>> {
-        let (timestamp, filetime) = (self.timestamp(index, at), self.clock.filetime(at));
+        let timestamp = self.timestamp(index, at);
+        let filetime = self.clock.filetime(at);
         let file = self.sessions.get(index).and_then(|session| session.file_of(request));
         if let Some((code, why)) = file.and_then(|file| self.is_written(file)) {
             return self.refuse(name, request.name(), code, why, at).map(|()| Vec::new());
@@ -374,17 +388,19 @@ impl Etw<'_> {
             }
             Request::Flush(file) => {
                 let file = file.as_deref();
-                let flush = |s: &mut Session, files: &mut dyn FileSystem| {
-                    s.flush_now(timestamp, filetime, file, files)
-                };
-                let why = "what is in memory needs a file to be written to";
-                refused = self.in_session(index, flush)?.filter(|done| !done).map(|_| why);
+                let done = self.in_session(index, |session, files| {
+                    session.flush_now(timestamp, filetime, file, files)
+                })?;
+                if done == Some(false) {
+                    refused = Some("what is in memory needs a file to be written to");
+                }
             }
             Request::Consume { speed, file } => {
                 let done =
                     self.in_session(index, |s, files| s.consume(*speed, file.as_deref(), files))?;
-                let why = "it is not in real time, or has a consumer already";
-                refused = done.filter(|done| !done).map(|_| why);
+                if done == Some(false) {
+                    refused = Some("it is not in real time, or has a consumer already");
+                }
             }
             Request::Leave => {
                 self.in_session(index, |session, _| session.leave(filetime))?;
@@ -448,9 +464,12 @@ impl Etw<'_> {
 
     /// Private sessions end with their process.
     pub fn end_private(&mut self, pid: u32, at: Nanos) -> Result<()> {
-        let of = |s: &Session| s.is_running() && s.process == Some(pid);
-        let ending: Vec<usize> =
-            (0..self.sessions.len()).filter(|i| self.sessions.get(*i).is_some_and(of)).collect();
+        let mut ending = Vec::new();
+        for (index, session) in self.sessions.iter().enumerate() {
+            if session.is_running() && session.process == Some(pid) {
+                ending.push(index);
+            }
+        }
         self.stop(&ending, at).map(drop)
     }
 

@@ -82,8 +82,11 @@ pub(super) struct ImageIdentifier<'f> {
 
 impl<'f> ImageIdentifier<'f> {
     pub fn new(files: &'f ImageFiles) -> Self {
-        let (identified, versions) = (BTreeSet::new(), BTreeSet::new());
-        let (is_described, present, images) = (false, BTreeSet::new(), Vec::new());
+        let identified = BTreeSet::new();
+        let versions = BTreeSet::new();
+        let is_described = false;
+        let present = BTreeSet::new();
+        let images = Vec::new();
         ImageIdentifier { files, is_described, identified, present, versions, images }
     }
 
@@ -218,7 +221,8 @@ fn identified(record: &Record<'_>) -> Option<(u32, u64)> {
 /// The version information of a file, as the fields of its record.
 fn version_of(v: &FileVersion, file: &str, size: u64, timestamp: u32) -> [OwnedValue; 12] {
     let size = u32::try_from(size).unwrap_or(u32::MAX);
-    let (numbers, language) = (v.numbers(), v.language.to_string());
+    let numbers = v.numbers();
+    let language = v.language.to_string();
     let [about, text, product, company] =
         [&v.description, &v.version, &v.product, &v.company].map(String::as_str);
     let fixed = numbers.clone();

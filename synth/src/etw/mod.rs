@@ -238,8 +238,10 @@ impl<'s> Etw<'s> {
 
     /// The combined enablement of a provider in a process.
     pub fn seen(&self, provider: ProviderIndex, pid: u32) -> CombinedEnablement {
-        let name = || self.names.get(&pid).map_or("", String::as_str);
-        self.providers.get(provider.0).map(|p| p.seen(pid, name)).unwrap_or_default()
+        let Some(provider) = self.providers.get(provider.0) else {
+            return CombinedEnablement::default();
+        };
+        provider.seen(pid, || self.names.get(&pid).map_or("", String::as_str))
     }
 
     /// What a classic provider received from its session, if it is enabled in a process.
@@ -297,12 +299,9 @@ impl<'s> Etw<'s> {
         let mut at = 0;
         while let Some(&index) = self.unsettled.range(at..).next() {
             at = index.saturating_add(1);
-            let settle = |session: &mut Session, _: &mut dyn FileSystem| {
-                let sealed = session.settle(before)?;
-                Ok((sealed, session.is_settled()))
-            };
-            let (sealed, settled) = self.in_session(index, settle)?.unwrap_or((false, true));
-            if settled {
+            let sealed = self.in_session(index, |session, _| session.settle(before))?;
+            let sealed = sealed.unwrap_or(false);
+            if self.sessions.get(index).is_none_or(Session::is_settled) {
                 self.unsettled.remove(&index);
             }
             if sealed {
@@ -397,8 +396,10 @@ impl Provider {
     /// Updates the combined enablement.
     fn update_union(&mut self) {
         self.union = CombinedEnablement::of(self.enables.iter().map(|(_, e)| &e.rule));
-        let scoped = |e: &EnablePlan| !e.processes.is_empty() || !e.executables.is_empty();
-        self.scoped = self.enables.iter().any(|(_, e)| scoped(e));
+        self.scoped = self
+            .enables
+            .iter()
+            .any(|(_, plan)| !plan.processes.is_empty() || !plan.executables.is_empty());
     }
 
     /// The calls of its enable callbacks after a change of these settings, in the processes where

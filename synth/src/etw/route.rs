@@ -77,28 +77,24 @@ impl Etw<'_> {
             level: event.descriptor.level,
             keyword: event.descriptor.keyword,
         };
-        let sessions = &self.sessions;
-        let other_process = |session: usize| {
-            let process = sessions.get(session).and_then(|s| s.process);
-            process.is_some_and(|pid| pid != origin.pid)
-        };
         for (session, plan) in &from.enables {
-            if other_process(*session) {
+            if is_of_other_process(&self.sessions, *session, origin.pid) {
                 continue;
             }
             // Classic providers filter their events themselves.
             let outcome = if from.classic {
                 EventOutcome::Recorded
             } else {
-                let name = || self.names.get(&origin.pid).map_or("", String::as_str);
-                apply_rule(plan, &key, origin.pid.into(), name)
+                apply_rule(plan, &key, origin.pid.into(), || {
+                    self.names.get(&origin.pid).map_or("", String::as_str)
+                })
             };
             self.outcomes.push(SessionOutcome::new(*session, outcome));
         }
         let excluded =
             if from.classic { EventOutcome::ClaimedByOtherSession } else { EventOutcome::Disabled };
         for session in &from.former {
-            if !other_process(*session) {
+            if !is_of_other_process(&self.sessions, *session, origin.pid) {
                 self.outcomes.push(SessionOutcome::new(*session, excluded));
             }
         }
@@ -201,8 +197,10 @@ impl Etw<'_> {
         let Some(provider) = self.providers.iter().find(|p| p.guid == provider) else {
             return Vec::new();
         };
-        let takes = |plan: &EnablePlan| plan.stacks && plan.stack_ids.admits(event.descriptor.id);
-        provider.enables.iter().filter(|(_, plan)| takes(plan)).map(|(s, _)| *s).collect()
+        let id = event.descriptor.id;
+        let enables = provider.enables.iter();
+        let with_stack = enables.filter(|(_, plan)| plan.stacks && plan.stack_ids.admits(id));
+        with_stack.map(|(session, _)| *session).collect()
     }
 
     /// Marks the event as lost in the sessions without a free buffer, or without one that is large
@@ -353,6 +351,12 @@ impl<'a> Delivery<'a> {
     }
 }
 
+/// Whether a session is private to another process.
+fn is_of_other_process(sessions: &[Session], session: usize, pid: u32) -> bool {
+    let process = sessions.get(session).and_then(|session| session.process);
+    process.is_some_and(|process| process != pid)
+}
+
 /// The outcome of an event under the enablement of a session.
 fn apply_rule<'n>(
     plan: &EnablePlan,
@@ -405,8 +409,10 @@ struct SessionRecord<'a> {
 impl Record for SessionRecord<'_> {
     fn encode(&self, out: &mut Vec<u8>) -> etl_format::Result<()> {
         let Delivery { origin, event, provider, .. } = *self.delivery;
-        let (pointer_size, timestamp) = (origin.pointer_size, self.timestamp);
-        let (process_id, thread_id) = (origin.pid, origin.tid);
+        let pointer_size = origin.pointer_size;
+        let timestamp = self.timestamp;
+        let process_id = origin.pid;
+        let thread_id = origin.tid;
         let d = event.descriptor;
         let payload = self.payload;
         match event.format {

@@ -440,11 +440,13 @@ impl Session {
         if !std::mem::take(&mut self.running) {
             return Ok(());
         }
-        let (timestamp, filetime) = (self.timestamp(clock, at), clock.filetime(at));
+        let timestamp = self.timestamp(clock, at);
+        let filetime = clock.filetime(at);
         self.settle(Nanos::MAX)?;
         if let Some(pool) = &mut self.pool {
             pool.end(timestamp, filetime)?;
-            (self.delivered, self.kept) = (pool.delivered, pool.kept);
+            self.delivered = pool.delivered;
+            self.kept = pool.kept;
         }
         if let Some(file) = self.file.take() {
             let end = (!abandon).then_some((timestamp, filetime));
@@ -510,7 +512,8 @@ fn copy(
     header.maximum_file_size = 0;
     header.events_lost = u32::try_from(lost).unwrap_or(u32::MAX);
     header.log_file_name = format!("C:\\traces\\{name}").encode_utf16().collect();
-    let (size, timestamp) = (header.buffer_size, header.timestamp);
+    let size = header.buffer_size;
+    let timestamp = header.timestamp;
     let resume = Resume {
         at: size.into(),
         buffers: 1,

@@ -77,19 +77,21 @@ impl Buffers {
             sum = sum.saturating_add(*added);
             *added = sum;
         }
-        let higher = |number: i64| {
-            number.saturating_add(more.range(..number).next_back().map_or(0, |(_, sum)| *sum))
-        };
         let mut out = Vec::with_capacity(bytes.len());
-        let (mut at, mut last) = (0, 0);
+        let mut at = 0;
+        let mut last = 0;
         for entry in &self.found {
             let end = entry.offset.saturating_add(entry.stored.into());
             out.extend_from_slice(part(bytes, at, entry.offset));
-            let old = || vec![part(bytes, entry.offset, end).to_vec()];
-            let written = made.remove(&entry.offset).unwrap_or_else(old);
+            let written = match made.remove(&entry.offset) {
+                Some(written) => written,
+                None => vec![part(bytes, entry.offset, end).to_vec()],
+            };
             for (nth, mut written) in (0..).zip(written) {
                 if !entry.is_header() {
-                    let number = higher(entry.sequence_number).saturating_add(nth);
+                    let before = more.range(..entry.sequence_number).next_back();
+                    let added = before.map_or(0, |(_, sum)| *sum);
+                    let number = entry.sequence_number.saturating_add(added).saturating_add(nth);
                     put(&mut written, buffer::SEQUENCE, &number.to_le_bytes());
                     last = number.max(last);
                 }
@@ -153,7 +155,8 @@ impl Buffers {
                 all.push(core::mem::replace(&mut buffer, vec![0; BUFFER_HEADER_SIZE]));
             }
             if bytes.len() > self.size.saturating_sub(BUFFER_HEADER_SIZE) {
-                let (name, size) = (record.name(), self.size);
+                let name = record.name();
+                let size = self.size;
                 return Err(format!("{name} becomes larger than a buffer of {size} bytes").into());
             }
             buffer.resize(buffer.len().next_multiple_of(8), 0);

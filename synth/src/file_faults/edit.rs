@@ -91,7 +91,8 @@ impl Records {
         let buffers = Buffers::of(&trace)?;
         let mut store = SchemaStore::default().without_windows_tables();
         store.add_schemas(schemas.iter().cloned());
-        let (mut all, mut shared) = (Vec::new(), Schemas::new());
+        let mut all = Vec::new();
+        let mut shared = Schemas::new();
         let mut records = trace.records(Order::Time)?;
         while let Some(record) = records.next_record()? {
             // Buffer 0 stays as it is.
@@ -132,7 +133,8 @@ impl Records {
             };
             let one = at.and_then(|at| found.get(at)).copied();
             if one.is_none() && !found.is_empty() {
-                let (event, all) = (&select.event, found.len());
+                let event = &select.event;
+                let all = found.len();
                 return Err(format!("there is no {event} number {nth}; there are {all}").into());
             }
             found = one.into_iter().collect();
@@ -267,7 +269,8 @@ impl Records {
         };
         let Some(other) = self.all.get(next).cloned() else { return Ok(()) };
         self.buffers.touch(other.home);
-        let (mut early, mut late) = (other.clone(), one.clone());
+        let mut early = other.clone();
+        let mut late = one.clone();
         early.take_time_of(&one);
         late.take_time_of(&other);
         if let Some(place) = self.all.get_mut(at) {

@@ -105,9 +105,12 @@ impl EditableRecord {
     /// The name of its event without the version; empty where no schema is known.
     pub fn name(&self) -> &str {
         let name = self.schema.as_ref().map_or("", |s| &s.name);
-        let version = |v: &str| !v.is_empty() && v.bytes().all(|b| b.is_ascii_digit());
         match name.rsplit_once("_V") {
-            Some((base, v)) if version(v) => base,
+            Some((base, version))
+                if !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit()) =>
+            {
+                base
+            }
             _ => name,
         }
     }
@@ -154,7 +157,8 @@ impl EditableRecord {
     pub fn take_time_of(&mut self, other: &EditableRecord) {
         let timestamp = other.timestamp();
         self.put(self.timestamp_at(), &timestamp.to_le_bytes());
-        (self.home, self.processor) = (other.home, other.processor);
+        self.home = other.home;
+        self.processor = other.processor;
     }
 
     /// A numeric field; the first element of an array.

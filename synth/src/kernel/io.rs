@@ -133,9 +133,11 @@ impl Etw<'_> {
     /// Logs the end of a request to a disk.
     pub fn log_disk_end(&mut self, request: &DiskRequest, origin: &Origin) -> Result<()> {
         let before = self.is_before_8();
-        let ticks = |at| self.performance_counter(at);
-        let took = ticks(origin.at).saturating_sub(ticks(request.since)).cast_unsigned();
-        let (irp, key) = (self.kernel_pointer(request.irp), self.kernel_pointer(request.key));
+        let started = self.performance_counter(request.since);
+        let ended = self.performance_counter(origin.at);
+        let took = ended.saturating_sub(started).cast_unsigned();
+        let irp = self.kernel_pointer(request.irp);
+        let key = self.kernel_pointer(request.key);
         let (_, event) = request.events();
         let bytes = u32::try_from(request.bytes).unwrap_or(u32::MAX);
         let mut values = match event {

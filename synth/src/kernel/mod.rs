@@ -17,7 +17,7 @@ use etl_schema::tables::Registry;
 use crate::error::{Error, Result};
 use crate::etw::{Etw, Event, LogTarget, Origin, values};
 use crate::machine::{Image, Machine, Process, Thread};
-use crate::model::KernelEvent;
+use crate::model::{KernelEvent, group};
 use crate::truth::RecordFormat;
 
 pub(crate) use io::{DiskRequest, FileRequest, TcpStep};
@@ -98,7 +98,8 @@ impl Etw<'_> {
 
     /// Logs an event of a process.
     pub fn log_process(&mut self, change: Lifecycle, process: &Process, at: &Origin) -> Result<()> {
-        let (opcode, width) = (change.opcode(), self.pointer_size());
+        let opcode = change.opcode();
+        let width = self.pointer_size();
         // A 32-bit process on a 64-bit machine (wow64).
         let flags = if process.pointer_size == width { 0u32 } else { 2 };
         let directory = match width {
@@ -112,7 +113,9 @@ impl Etw<'_> {
             [] => OwnedValue::Sid(user_sid()),
             sid => OwnedValue::Sid(sid.to_vec()),
         };
-        let (key, pid, parent) = (address(width, process.key), process.pid, process.parent);
+        let key = address(width, process.key);
+        let pid = process.pid;
+        let parent = process.parent;
         let (session, name, line) =
             (u32::from(pid >= 8), process.name.as_str(), process.command_line.as_str());
         let values =
@@ -133,8 +136,10 @@ impl Etw<'_> {
         let opcode = change.opcode();
         let Thread { tid, stack, start_address: start, teb, .. } = *thread;
         let kernel = address(self.pointer_size(), thread.kernel_stack);
-        let (limit, bottom) = (kernel.saturating_sub(0x6000), stack.saturating_sub(0x10_0000));
-        let (affinity, name) = (0xffu32, OwnedValue::Utf16(vec![0]));
+        let limit = kernel.saturating_sub(0x6000);
+        let bottom = stack.saturating_sub(0x10_0000);
+        let affinity = 0xffu32;
+        let name = OwnedValue::Utf16(vec![0]);
         let values = values![
             pid, tid, kernel, limit, stack, bottom, affinity, start, teb, 0u32, 8u8, 5u8, 2u8, 0u8,
             name
@@ -159,7 +164,9 @@ impl Etw<'_> {
             Lifecycle::AtEnd(_) => (hook::IMAGE_DC_END, 4),
         };
         let Image { base, size, checksum, timestamp, .. } = *image;
-        let (check, time, path) = (checksum, timestamp, image.kernel_path());
+        let check = checksum;
+        let time = timestamp;
+        let path = image.kernel_path();
         let values = values![
             base, size, pid, check, time, 0u8, 1u8, 0u16, base, 0u32, 0u32, 0u32, 0u32, path
         ];
@@ -167,7 +174,8 @@ impl Etw<'_> {
             PointerSize::P8 => base >= KERNEL_SPACE,
             PointerSize::P4 => base >= KERNEL_SPACE_32,
         };
-        let (to, format) = (change.target(KernelEvent::ImageLoad), change.format(hook, of_kernel));
+        let to = change.target(KernelEvent::ImageLoad);
+        let format = change.format(hook, of_kernel);
         self.log_classic(to, (IMAGE, opcode, 3, 3), format, &values, origin)
     }
 
@@ -179,23 +187,24 @@ impl Etw<'_> {
         machine: &Machine,
         origin: &Origin,
     ) -> Result<()> {
-        let has = |event: KernelEvent| groups.has(event.group());
         for p in machine.processes.iter().filter(|p| p.is_alive()) {
-            if has(KernelEvent::ProcessStart) {
+            if groups.has(group::PROCESS) {
                 self.log_process(change, p, origin)?;
             }
-            if has(KernelEvent::ThreadStart) {
+            if groups.has(group::THREAD) {
                 let threads = p.threads.iter().filter_map(|t| machine.threads.get(*t));
                 for thread in threads.filter(|t| t.started && !t.ended) {
                     self.log_thread(change, p.pid, thread, origin)?;
                 }
             }
-            for image in p.images.iter().filter(|_| has(KernelEvent::ImageLoad)) {
-                self.log_image(change, p.pid, image, origin)?;
+            if groups.has(group::IMAGE) {
+                for image in &p.images {
+                    self.log_image(change, p.pid, image, origin)?;
+                }
             }
         }
         match change {
-            Lifecycle::AtEnd(session) if has(KernelEvent::FileName) => {
+            Lifecycle::AtEnd(session) if groups.has(group::FILE_NAME) => {
                 self.log_file_names(session, &machine.files, origin)
             }
             _ => Ok(()),

@@ -6,7 +6,7 @@ use etl_schema::encode::OwnedValue;
 use etl_schema::providers::kernel_class::{PERF_INFO, STACK_WALK, THREAD};
 
 use crate::error::Result;
-use crate::etw::{Etw, LogTarget, Origin, Session, values};
+use crate::etw::{Etw, LogTarget, Origin, values};
 use crate::machine::LeaveReason;
 use crate::model::{KernelEvent, WindowsVersion};
 use crate::time::Nanos;
@@ -58,9 +58,11 @@ impl Etw<'_> {
         };
         let (reason, mode, state) = left(s.why);
         let mode: OwnedValue = if layout == 2 { mode.into() } else { mode.cast_unsigned().into() };
-        let (new, new_priority) = (s.new.tid, s.new.priority);
+        let new = s.new.tid;
+        let new_priority = s.new.priority;
         let SwitchThread { tid: old, priority: old_priority, ideal } = s.old;
-        let (ideal, waited) = (u8::try_from(ideal).unwrap_or(u8::MAX), s.waited);
+        let ideal = u8::try_from(ideal).unwrap_or(u8::MAX);
+        let waited = s.waited;
         let values = values![
             new,
             old,
@@ -100,8 +102,8 @@ impl Etw<'_> {
     /// Logs the stack of the last event in each session that takes one.
     pub fn log_stack(&mut self, event: KernelEvent, frames: &[u64], at: &Origin) -> Result<()> {
         for session in 0..self.sessions.len() {
-            let takes = |s: &&Session| s.is_running() && s.kernel.logs(event);
-            if self.sessions.get(session).filter(takes).is_some() {
+            let found = self.sessions.get(session);
+            if found.is_some_and(|s| s.is_running() && s.kernel.logs(event)) {
                 self.log_stack_in(session, event, frames, at)?;
             }
         }
@@ -124,7 +126,8 @@ impl Etw<'_> {
         let timestamp = self.timestamp(session, origin.at).cast_unsigned();
         let addresses: Vec<OwnedValue> = frames.iter().map(|a| OwnedValue::Pointer(*a)).collect();
         let values = values![timestamp, origin.pid, origin.tid, addresses];
-        let (to, format) = (LogTarget::Session(session), RecordFormat::PerfInfo(hook::STACK));
+        let to = LogTarget::Session(session);
+        let format = RecordFormat::PerfInfo(hook::STACK);
         self.log_classic(to, (STACK_WALK, 32, 0, 2), format, &values, origin)
     }
 
@@ -132,10 +135,12 @@ impl Etw<'_> {
     pub fn log_sample(
         &mut self,
         session: usize,
-        (address, flags): (u64, u8),
+        address: u64,
+        flags: u8,
         origin: &Origin,
     ) -> Result<()> {
-        let (event, to) = (KernelEvent::Sample, LogTarget::Session(session));
+        let event = KernelEvent::Sample;
+        let to = LogTarget::Session(session);
         let values = values![OwnedValue::Pointer(address), origin.tid, 1u16, flags, 0u8];
         let format = RecordFormat::PerfInfo(event.hook());
         self.log_classic(to, (PERF_INFO, 46, 2, 2), format, &values, origin)
@@ -146,7 +151,8 @@ impl Etw<'_> {
     pub fn log_interval(
         &mut self,
         session: usize,
-        (opcode, old): (u8, Nanos),
+        opcode: u8,
+        old: Nanos,
         origin: &Origin,
     ) -> Result<()> {
         let Some(found) = self.sessions.get(session) else { return Ok(()) };

@@ -53,7 +53,8 @@ impl Etw<'_> {
         values: &[OwnedValue],
         origin: &Origin,
     ) -> Result<()> {
-        let (to, format) = (LogTarget::Session(session), RecordFormat::PerfInfo(opcode.into()));
+        let to = LogTarget::Session(session);
+        let format = RecordFormat::PerfInfo(opcode.into());
         self.log_classic(to, (EVENT_TRACE, opcode, 0, 2), format, values, origin)
     }
 
@@ -119,7 +120,9 @@ fn processors(plan: &MachinePlan) -> Vec<OwnedValue> {
     };
     let MachinePlan { cpu_mhz: mhz, memory_mb: memory, computer: name, domain, .. } = plan;
     let none = 0u64;
-    let (count, name, domain) = (u32::from(plan.processors), name.as_str(), domain.as_str());
+    let count = u32::from(plan.processors);
+    let name = name.as_str();
+    let domain = domain.as_str();
     values![
         *mhz,
         count,
@@ -157,13 +160,22 @@ fn network_card(number: u32, card: &NetworkCardPlan) -> [OwnedValue; 7] {
 
 /// A service runs where its process does.
 fn service_of(number: u32, service: &ServicePlan, machine: &Machine) -> [OwnedValue; 8] {
-    let file = |path: &str| path.rsplit('\\').next().unwrap_or(path).to_owned();
-    let in_it = |name: &str| {
-        !service.process.is_empty() && file(name).eq_ignore_ascii_case(&service.process)
-    };
-    let process = machine.processes.iter().find(|p| p.is_alive() && in_it(&p.name));
-    let (pid, state) = process.map_or((0, 1u32), |p| (p.pid, 4));
-    let executable = process.map_or(String::new(), |p| file(&p.name));
+    let mut pid = 0;
+    // Stopped.
+    let mut state = 1u32;
+    let mut executable = "";
+    if !service.process.is_empty() {
+        for process in machine.processes.iter().filter(|process| process.is_alive()) {
+            let name = process.name.rsplit('\\').next().unwrap_or(&process.name);
+            if name.eq_ignore_ascii_case(&service.process) {
+                pid = process.pid;
+                // Running.
+                state = 4;
+                executable = name;
+                break;
+            }
+        }
+    }
     let [name, display, group] =
         [&service.name, &service.display, &service.group].map(String::as_str);
     values![pid, state, number, name, display, executable, "", group]
@@ -175,7 +187,8 @@ fn physical_disk(number: u32, disk: &DiskPlan) -> [OwnedValue; 15] {
     let volumes = u32::try_from(disk.volumes.len()).unwrap_or(u32::MAX);
     let boots = disk.volumes.iter().find(|v| v.letter.eq_ignore_ascii_case("C:"));
     let boots = boots.map_or("", |_| "C");
-    let (name, cylinders) = (disk.name.as_str(), disk.bytes / cylinder);
+    let name = disk.name.as_str();
+    let cylinders = disk.bytes / cylinder;
     let partitions = volumes.saturating_add(1);
     values![
         number, sector, sectors, tracks, cylinders, 0u32, 0u32, 0u32, 0u32, name, partitions, 1u8,
@@ -186,11 +199,15 @@ fn physical_disk(number: u32, disk: &DiskPlan) -> [OwnedValue; 15] {
 fn logical_disk(disk: u32, partition: u32, start: u64, volume: &VolumePlan) -> [OwnedValue; 16] {
     let cluster = u64::from(GEOMETRY.0) * u64::from(SECTORS_PER_CLUSTER);
     let clusters = |bytes: u64| i64::try_from(bytes / cluster).unwrap_or(i64::MAX);
-    let (free, all) = (clusters(volume.free), clusters(volume.bytes));
-    let (letter, system) = (volume.letter.as_str(), volume.file_system.as_str());
+    let free = clusters(volume.free);
+    let all = clusters(volume.bytes);
+    let letter = volume.letter.as_str();
+    let system = volume.file_system.as_str();
     // The size of the record.
-    let (record, size) = (112u32, volume.bytes);
-    let (sectors, sector) = (SECTORS_PER_CLUSTER, GEOMETRY.0);
+    let record = 112u32;
+    let size = volume.bytes;
+    let sectors = SECTORS_PER_CLUSTER;
+    let sector = GEOMETRY.0;
     values![
         start, size, disk, record, 1u32, letter, 0u32, partition, sectors, sector, 0u32, free, all,
         system, 0u32, 0u32,

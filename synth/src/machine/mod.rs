@@ -100,11 +100,11 @@ impl Machine {
         let index = self.threads.len();
         let Some(owner) = self.processes.get_mut(process) else { return index };
         let processor = u16::try_from(processor).unwrap_or(0);
-        let memory = owner.space.thread_memory();
+        let (stack, teb) = owner.space.thread_memory();
         let source = owner.source.named("thread").numbered(owner.threads_made);
         owner.threads_made += 1;
         owner.threads.push(index);
-        self.threads.push(Thread::new(tid, process, processor, memory, source));
+        self.threads.push(Thread::new(tid, process, processor, stack, teb, source));
         index
     }
 }

@@ -250,11 +250,10 @@ impl KernelFlags {
         for name in names {
             let digits = name.strip_prefix("0x").or_else(|| name.strip_prefix("0X"));
             let hook = digits.and_then(|digits| u16::from_str_radix(digits, 16).ok());
-            let is = |e: &KernelEvent| {
-                let named = e.name().eq_ignore_ascii_case(name) || Some(e.hook()) == hook;
-                named && !e.name().is_empty()
-            };
-            match KernelEvent::all().find(is) {
+            let mut with_stacks = KernelEvent::all().filter(|event| !event.name().is_empty());
+            match with_stacks
+                .find(|event| event.name().eq_ignore_ascii_case(name) || Some(event.hook()) == hook)
+            {
                 Some(event) => self.stacks |= event.bit(),
                 None => self.other_stacks.push(name.clone()),
             }

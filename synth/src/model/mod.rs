@@ -234,9 +234,8 @@ impl Scenario {
     /// What a verifier has to find in a trace, if the script says so.
     #[must_use]
     pub fn expectation(&self, file: &str) -> Option<&Expectation> {
-        let named = |e: &&Expectation| e.files.iter().any(|name| name == file);
-        let others = || self.expectations.iter().find(|e| e.files.is_empty());
-        self.expectations.iter().find(named).or_else(others)
+        let named = self.expectations.iter().find(|e| e.files.iter().any(|name| name == file));
+        named.or_else(|| self.expectations.iter().find(|e| e.files.is_empty()))
     }
 
     /// Whether its steps may create a file more than once.

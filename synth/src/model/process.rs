@@ -188,12 +188,11 @@ impl VersionInfo {
                 language: 1033,
             }
         };
-        let given = |given: &Option<String>, usual| given.clone().unwrap_or(usual);
         Some(FileVersion {
-            version: given(&self.version, usual.version),
-            description: given(&self.description, usual.description),
-            company: given(&self.company, usual.company),
-            product: given(&self.product, usual.product),
+            version: self.version.clone().unwrap_or(usual.version),
+            description: self.description.clone().unwrap_or(usual.description),
+            company: self.company.clone().unwrap_or(usual.company),
+            product: self.product.clone().unwrap_or(usual.product),
             language: self.language.unwrap_or(usual.language),
         })
     }

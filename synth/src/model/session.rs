@@ -128,8 +128,12 @@ impl Fault {
     /// ```
     #[must_use]
     pub fn name(&self) -> &'static str {
-        let same = |(_, fault): &&(&str, Fault)| discriminant(fault) == discriminant(self);
-        Fault::ALL.iter().find(same).map_or("", |(name, _)| name)
+        for (name, fault) in Fault::ALL {
+            if discriminant(&fault) == discriminant(self) {
+                return name;
+            }
+        }
+        ""
     }
 }
 

@@ -125,7 +125,8 @@ fn session(plan: &SessionPlan, say: &mut dyn FnMut(&str)) {
 
 fn enable(plan: &EnablePlan, say: &mut dyn FnMut(&str)) {
     let mask = if plan.rule.any == 0 { u64::MAX } else { plan.rule.any };
-    let (runtime, rundown) = (plan.provider == CLR_RUNTIME, plan.provider == CLR_RUNDOWN);
+    let runtime = plan.provider == CLR_RUNTIME;
+    let rundown = plan.provider == CLR_RUNDOWN;
     let has = |keywords: u64| mask & keywords != 0;
     let any_rundown = keyword::START_RUNDOWN | keyword::END_RUNDOWN;
     let tags = [

@@ -184,15 +184,14 @@ impl PacketMonitor {
     fn lines(&self, of: &Component, card: &Card) -> Vec<(u16, Vec<(&'static str, OwnedValue)>)> {
         let number = OwnedValue::UInt;
         let component = ("ComponentId", number(of.id.into()));
-        let text = |text: &str| OwnedValue::Text(text.to_owned());
         let description = if of.description.is_empty() { &card.name } else { of.description };
         let mut out = vec![(
             id::COMPONENT,
             vec![
                 ("Id", number(of.id.into())),
                 ("Type", number(of.kind.into())),
-                ("Name", text(of.driver)),
-                ("Description", text(description)),
+                ("Name", OwnedValue::from(of.driver)),
+                ("Description", OwnedValue::Text(description.to_string())),
             ],
         )];
         let mut property = |id: u16, kind: u64, name: &'static str, value: OwnedValue| {
@@ -232,7 +231,7 @@ impl PacketMonitor {
             let flow = self.flows.get(&(of.id, *edge)).copied().unwrap_or_default();
             let mut values = vec![
                 component.clone(),
-                ("EdgeName", text(name)),
+                ("EdgeName", OwnedValue::from(*name)),
                 ("EdgeId", number((*edge).into())),
                 ("PacketsIn", number(flow.received.0)),
                 ("BytesIn", number(flow.received.1)),

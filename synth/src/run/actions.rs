@@ -4,7 +4,6 @@ use etl_format::constants::LogFileMode;
 
 use crate::error::{Error, Result};
 use crate::etw::{Origin, StartRequest};
-use crate::machine::Process;
 use crate::model::{Action, CollectorProblem, Request, SessionPlan, numbered_file};
 use crate::truth::RefusalCode;
 
@@ -163,13 +162,16 @@ impl Simulator<'_> {
             let plans = self.processes.iter().zip(&self.scenario.processes);
             let begins: Vec<usize> =
                 plans.filter(|(_, plan)| plan.start <= self.now).map(|(index, _)| *index).collect();
-            let there = |(index, p): &(usize, &Process)| {
-                p.exited.is_none() && (p.started || begins.contains(index))
-            };
-            let named = |p: &&Process| p.name == *name || p.pid.to_string() == *name;
-            let all = self.machine.processes.iter().enumerate();
-            let found = all.filter(there).map(|(_, p)| p).find(named).map(|p| p.pid);
-            let Some(pid) = found else {
+            let mut pid = None;
+            for (index, process) in self.machine.processes.iter().enumerate() {
+                let exists =
+                    process.exited.is_none() && (process.started || begins.contains(&index));
+                if exists && (process.name == *name || process.pid.to_string() == *name) {
+                    pid = Some(process.pid);
+                    break;
+                }
+            }
+            let Some(pid) = pid else {
                 return Err(Error::impossible(
                     self.now,
                     format!("no process \"{name}\" is running"),

@@ -6,7 +6,7 @@
 use crate::error::Result;
 use crate::etw::Origin;
 use crate::kernel::{DiskRequest, FileRequest, TcpStep};
-use crate::machine::{Connection, Handle, sectors};
+use crate::machine::{Connection, Handle, Process, sectors};
 use crate::time::{MICROSECOND, MILLISECOND, Nanos};
 use crate::truth::{Fact, FileOperation, IoReport, NetworkOperation};
 
@@ -37,11 +37,12 @@ impl Simulator<'_> {
     /// A thread performs an operation.
     pub(super) fn perform_io(&mut self, thread: usize, op: IoOp, from: Nanos) -> Result<Performed> {
         let nothing = Ok((from, 0, Vec::new()));
-        let alive = |s: &Self| {
-            let process = s.machine.threads.get(thread).map(|t| t.process)?;
-            s.machine.processes.get(process).filter(|p| p.is_alive()).map(|_| process)
+        let Some(process) = self.machine.threads.get(thread).map(|t| t.process) else {
+            return nothing;
         };
-        let Some(process) = alive(self) else { return nothing };
+        if !self.machine.processes.get(process).is_some_and(Process::is_alive) {
+            return nothing;
+        }
         let mut at = self.origin(thread, from);
         match op {
             IoOp::Open(handle, file, options) => {

@@ -63,7 +63,8 @@ impl Simulator<'_> {
                 let bytes = message.bytes;
                 let step =
                     if message.sent { TcpStep::Send(bytes) } else { TcpStep::Receive(bytes) };
-                let (remote, udp) = (message.remote, message.udp.is_some());
+                let remote = message.remote;
+                let udp = message.udp.is_some();
                 let socket = match (self.socket(process, remote, udp), message.udp) {
                     (Some(socket), _) => socket,
                     (None, Some(port)) => self.new_socket(process, next, remote, port, true),

@@ -132,7 +132,7 @@ impl Simulator<'_> {
             let default = 9 + clr_number as u16;
             let instance = if clr.instance == 0 { default } else { clr.instance };
             let at = self.clrs.len();
-            let built = Clr::new(clr, instance, (index, at), &mut process.space, source);
+            let built = Clr::new(clr, instance, index, at, &mut process.space, source);
             process.clrs.push(at);
             self.clrs.push(built);
         }
@@ -155,16 +155,20 @@ impl Simulator<'_> {
             format!("C:\\App\\{}", plan.name)
         };
         // The script may describe the executable itself.
-        let is_exe = |image: &&ImagePlan| image.path.eq_ignore_ascii_case(&path);
-        let exe = plan.images.iter().find(is_exe).cloned();
-        let exe =
-            exe.unwrap_or_else(|| ImagePlan { size: 0x2_8000, ..ImagePlan::new(path.as_str()) });
+        let mut exe = ImagePlan { size: 0x2_8000, ..ImagePlan::new(path.as_str()) };
+        let mut others = Vec::new();
+        for image in &plan.images {
+            if image.path.eq_ignore_ascii_case(&path) {
+                exe = image.clone();
+            } else {
+                others.push(Op::LoadImage(image.clone()));
+            }
+        }
         ops.push(Op::LoadImage(exe));
         for (path, size) in COMMON_IMAGES {
             ops.push(Op::LoadImage(ImagePlan { size, ..ImagePlan::new(path) }));
         }
-        let others = plan.images.iter().filter(|image| !is_exe(image));
-        ops.extend(others.cloned().map(Op::LoadImage));
+        ops.extend(others);
         ops.extend(threads.iter().skip(1).map(|thread| Op::StartThread(*thread)));
         for &clr in &process.clrs {
             let Some(runtime) = self.clrs.get(clr) else { continue };

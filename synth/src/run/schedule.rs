@@ -21,9 +21,11 @@ impl Simulator<'_> {
     pub(super) fn settle(&mut self, processor: usize, at: Nanos) -> Result<()> {
         loop {
             let threads = &self.machine.threads;
-            let busy = |thread: usize| threads.get(thread).is_some_and(|t| t.busy && !t.blocked);
             let Some(state) = self.machine.processors.get_mut(processor) else { return Ok(()) };
-            let Some(switch) = state.settle(at, busy) else { return Ok(()) };
+            let switch = state.settle(at, |thread| {
+                threads.get(thread).is_some_and(|thread| thread.busy && !thread.blocked)
+            });
+            let Some(switch) = switch else { return Ok(()) };
             self.switched(processor, switch)?;
         }
     }
@@ -159,14 +161,16 @@ impl Simulator<'_> {
     /// A waiting thread has work: a timer wakes it on its processor.
     pub(super) fn wake(&mut self, thread: usize) -> Result<()> {
         let Some(found) = self.machine.threads.get(thread) else { return Ok(()) };
-        let (tid, processor) = (found.tid, usize::from(found.processor));
+        let tid = found.tid;
+        let processor = usize::from(found.processor);
         let lives = found.started && !found.ended;
         self.settle(processor, self.now)?;
         let Some(state) = self.machine.processors.get(processor) else { return Ok(()) };
         if !lives || !self.etw.logs(KernelEvent::ReadyThread) || state.has(thread) {
             return Ok(());
         }
-        let (at, current) = (self.now.max(state.horizon), state.current());
+        let at = self.now.max(state.horizon);
+        let current = state.current();
         let origin = self.origin_on(processor, current, at);
         self.etw.log_ready(tid, &origin)?;
         self.take_stack(KernelEvent::ReadyThread, current, &origin)?;

@@ -19,8 +19,7 @@ impl Simulator<'_> {
     /// Reports, once per process, work that is ignored because the process or its CLRs have not
     /// started.
     fn too_early(&mut self, index: usize, clrs: &[usize]) -> Result<()> {
-        let begun = |clr: &usize| self.clrs.get(*clr).is_some_and(|c| c.started);
-        let waits = !clrs.iter().any(begun);
+        let waits = !clrs.iter().any(|clr| self.clrs.get(*clr).is_some_and(|c| c.started));
         let Some(process) = self.machine.processes.get_mut(index) else { return Ok(()) };
         let what = if !process.started {
             "has not begun"
@@ -107,7 +106,8 @@ impl Simulator<'_> {
             Work::UnloadImage(path) => self.enqueue(thread, [Op::UnloadImage(path.clone())])?,
             _ => {
                 self.too_early(index, &clrs)?;
-                let (mut done, mut missed) = (false, None);
+                let mut done = false;
+                let mut missed = None;
                 for clr in clrs {
                     match self.clr_work(clr, work) {
                         Ok(ops) => {
@@ -134,7 +134,8 @@ impl Simulator<'_> {
         let named = |what: &str, name: &str| {
             Error::impossible(now, format!("there is no {what} \"{name}\""))
         };
-        let (domains, assemblies) = (&runtime.domains, &runtime.assemblies);
+        let domains = &runtime.domains;
+        let assemblies = &runtime.assemblies;
         let domain = |name: &str| {
             let found = domains.iter().position(|d| d.name == name);
             found.ok_or_else(|| named("app domain", name))

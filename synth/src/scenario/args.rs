@@ -293,13 +293,9 @@ impl<'r, 's> Args<'r, 's> {
 
     /// A property that is a list of numbers.
     pub fn list<T: std::str::FromStr>(&mut self, name: &'static str, max: usize) -> Option<Vec<T>> {
-        let numbers = |text: &str| -> Option<Vec<T>> {
-            let words = text.split([' ', ',']).filter(|w| !w.is_empty());
-            words.map(|w| w.parse().ok()).collect::<Option<Vec<T>>>().filter(|n| n.len() <= max)
-        };
         let bits = 8 * size_of::<T>();
         let message = format!("{name}: up to {max} numbers of {bits} bits");
-        self.parsed(name, numbers, &message, None)
+        self.parsed(name, |text| numbers(text, max), &message, None)
     }
 
     /// A property that is text of a limited length.
@@ -336,15 +332,8 @@ impl<'r, 's> Args<'r, 's> {
 
     /// A property that is a version: up to `N` numbers between dots.
     pub fn version<const N: usize>(&mut self, name: &'static str) -> Option<[u32; N]> {
-        let parse = |text: &str| {
-            let mut version = [0; N];
-            let parts: Option<Vec<u32>> = text.split('.').map(|p| p.parse().ok()).collect();
-            let parts = parts.filter(|parts| parts.len() <= N)?;
-            version.iter_mut().zip(parts).for_each(|(slot, part)| *slot = part);
-            Some(version)
-        };
         let help = format!("up to {N} numbers with dots between them");
-        self.parsed(name, parse, &format!("{name}: not a version"), Some(&help))
+        self.parsed(name, version, &format!("{name}: not a version"), Some(&help))
     }
 
     /// A property that is a range and a distribution: `uniform 32..2048`.
@@ -381,8 +370,10 @@ impl<'r, 's> Args<'r, 's> {
             return Some(number);
         }
         let of_clr = Registry::builtin().provider(provider);
-        let of_windows = || windows::provider(provider)?.ok();
-        let of_windows = if of_clr.is_none() { of_windows() } else { None };
+        let of_windows = match of_clr {
+            Some(_) => None,
+            None => windows::provider(provider).and_then(Result::ok),
+        };
         let table = of_clr.or(of_windows.as_ref());
         let mut mask = 0;
         for word in text.split(['|', ' ', ',']).filter(|w| !w.is_empty()) {
@@ -442,6 +433,24 @@ pub(super) fn as_text(reader: &mut Reader<'_>, entry: &KdlEntry) -> String {
         KdlValue::Bool(b) => b.to_string(),
         KdlValue::Null => String::new(),
     }
+}
+
+/// Up to `max` numbers with spaces or commas between them.
+fn numbers<T: std::str::FromStr>(text: &str, max: usize) -> Option<Vec<T>> {
+    let mut numbers = Vec::new();
+    for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
+        numbers.push(word.parse().ok()?);
+    }
+    (numbers.len() <= max).then_some(numbers)
+}
+
+/// Up to `N` numbers with dots between them; the others are 0.
+fn version<const N: usize>(text: &str) -> Option<[u32; N]> {
+    let mut version = [0; N];
+    for (nth, part) in text.split('.').enumerate() {
+        *version.get_mut(nth)? = part.parse().ok()?;
+    }
+    Some(version)
 }
 
 fn short(text: &str, max: usize) -> Option<String> {

@@ -37,7 +37,8 @@ pub(super) fn parts(args: Args<'_, '_>, machine: &mut MachinePlan) {
 fn disk(mut args: Args<'_, '_>) -> Option<DiskPlan> {
     let name = args.next_text("its name", 255)?;
     let bytes = gigabytes(&mut args, "gb", 256 * GB);
-    let (at, mut volumes) = (args.location(), Vec::new());
+    let at = args.location();
+    let mut volumes = Vec::new();
     let reader = args.children(&mut |mut args| match args.name() {
         "volume" if volumes.len() < 24 => volumes.extend(volume(args)),
         "volume" => args.error("more volumes than letters", "here", None),

@@ -124,14 +124,15 @@ fn encodable(field: &Field, value: &OwnedValue) -> Result<(), EncodeError> {
     if matches!(alone.length, Length::Field(_)) {
         alone.length = Length::Rest;
     }
-    let (fields, values) = (std::slice::from_ref(&alone), std::slice::from_ref(value));
+    let fields = std::slice::from_ref(&alone);
+    let values = std::slice::from_ref(value);
     encode_into(fields, values, PointerSize::P8, &mut Vec::new())
 }
 
 fn unknown(mut args: Args<'_, '_>, place: &str, fields: &[Field]) {
-    let names = || fields.iter().map(|field| &*field.name);
-    let mut known = names().collect::<Vec<_>>().join(", ");
-    let near = nearest(args.name(), names());
+    let names: Vec<&str> = fields.iter().map(|field| &*field.name).collect();
+    let mut known = names.join(", ");
+    let near = nearest(args.name(), names.iter().copied());
     if !near.is_empty() && fields.len() > near.len() {
         known = format!("{known}; nearest: {}", near.join(", "));
     }

@@ -165,7 +165,8 @@ impl<'s> Reader<'s> {
         while let Some((before, inner)) = rest.split_once('{') {
             // Parameters may contain each other many times.
             if out.len() > MAX_TEXT_LENGTH || self.used.text > MAX_TEXT_TOTAL {
-                let (one, all) = (MAX_TEXT_LENGTH >> 10, MAX_TEXT_TOTAL >> 20);
+                let one = MAX_TEXT_LENGTH >> 10;
+                let all = MAX_TEXT_TOTAL >> 20;
                 let help = format!("at most {one} KiB in one text, {all} MiB in all");
                 self.too_much(at, "too long with its variables", &help);
                 return String::new();

@@ -43,7 +43,6 @@ pub(super) fn write(
         guid(out, r#","related_activity":""#, activity);
     }
     text(out, r#","event":"#, &event.schema.name);
-    let name = |session: &usize| sessions.get(*session).map_or("", String::as_str);
     if !event.stack.is_empty() {
         raw(out, r#","stack":["#);
         list(out, event.stack, |out, address| {
@@ -52,7 +51,7 @@ pub(super) fn write(
         })?;
         raw(out, r#"],"stack_sessions":["#);
         list(out, event.stack_sessions, |out, session| {
-            escape_json(out, name(session));
+            escape_json(out, name_of(sessions, *session));
             Ok(())
         })?;
         out.push(b']');
@@ -61,7 +60,7 @@ pub(super) fn write(
     fields(out, event.schema, event.values)?;
     raw(out, r#"},"sessions":{"#);
     list(out, event.outcomes, |out, entry| {
-        escape_json(out, name(&entry.session));
+        escape_json(out, name_of(sessions, entry.session));
         out.push(b':');
         serde_json::to_writer(out, &entry.outcome)
     })?;
@@ -84,6 +83,11 @@ fn fields(
         }
         Ok(())
     })
+}
+
+/// The name of a session.
+fn name_of(sessions: &[String], session: usize) -> &str {
+    sessions.get(session).map_or("", String::as_str)
 }
 
 /// Writes items with commas between them.

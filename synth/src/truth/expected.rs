@@ -66,8 +66,10 @@ impl<'a> ExpectedFiles<'a> {
         }
         let content = |(trace, known): &(&String, &Trace)| {
             let expected = self.scenario.expectation(trace)?;
-            let (verdict, rules) = (expected.verdict, &*expected.rules);
-            let (exit_code, verdict) = (verdict.exit_code(), verdict.name());
+            let verdict = expected.verdict;
+            let rules = &*expected.rules;
+            let exit_code = verdict.exit_code();
+            let verdict = verdict.name();
             let content = Content {
                 trace,
                 scenario: name,

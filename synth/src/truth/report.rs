@@ -243,7 +243,8 @@ pub struct Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Refusal { session, request, code, message, .. } = self;
-        let (name, number) = (code.name(), code.number());
+        let name = code.name();
+        let number = code.number();
         write!(f, "session \"{session}\": {request} is refused, {name} ({number}): {message}")
     }
 }

@@ -143,7 +143,8 @@ impl<W: Write> Observer for Timeline<W> {
             }
             Fact::Fault { fault, file, bytes, .. } => {
                 self.end_run()?;
-                let (start, end) = (bytes.start, bytes.end);
+                let start = bytes.start;
+                let end = bytes.end;
                 if let Fault::Flipped(_) = fault {
                     self.flipped += 1;
                     if self.flipped == 1 {
