@@ -1,4 +1,4 @@
-//! Events of the JIT compiler besides those of methods: loaded types, memory, inlining, tail
+//! Events of the JIT compiler other than methods: loaded types, memory, inlining, tail
 //! calls, and background compilation.
 
 use etl_schema::encode::OwnedValue;

@@ -6,7 +6,7 @@ use crate::machine::Space;
 use crate::rng::Rng;
 use crate::time::Nanos;
 
-/// What a segment holds, by the number that its events have for it.
+/// The kind of objects in a segment, with its number in events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Small = 0,
@@ -88,8 +88,10 @@ pub(crate) struct Heap {
     pub emitted_types: u64,
     /// The chance in what is allocated.
     pub rng: Rng,
-    /// Bytes allocated in the program's domain: in total, and since the last event.
-    pub of_domain: (u64, u64),
+    /// Bytes allocated in the domain of the program.
+    pub domain_bytes: u64,
+    /// Bytes allocated there since the last event.
+    pub domain_bytes_since: u64,
 }
 
 impl Heap {

@@ -12,7 +12,7 @@ use crate::model::{ModuleKind, PdbIdentity, VersionInfo};
 use crate::time::MICROSECOND;
 use etl_schema::clr::keyword;
 
-/// The type of a range that holds cold code.
+/// The type of a range of cold code.
 const COLD_RANGE: u8 = 4;
 
 impl Runtime<'_, '_> {
@@ -110,7 +110,7 @@ impl Runtime<'_, '_> {
         for method in found.methods.clone() {
             self.unload_method(method, false)?;
         }
-        // PerfTrack enables the events of loads, but not those of unloads.
+        // PerfTrack enables the events of loads, but not of unloads.
         let wanted = self.asked().raises(4, keyword::LOADER);
         let values = self.clr.module_values(module, 2).unwrap_or_default();
         self.raise_if(wanted, 153, 2, &values)?;

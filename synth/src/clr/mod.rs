@@ -24,7 +24,7 @@ mod sync;
 pub(crate) use op::{ClrOp, Item, OpEffect, TargetThread};
 pub(crate) use raise::Runtime;
 pub(crate) use stack::thread_stack;
-pub(crate) use state::Clr;
+pub(crate) use state::{AppDomain, Assembly, Clr};
 
 use crate::error::Result;
 use crate::model::ClrWork;

@@ -29,7 +29,8 @@ impl Runtime<'_, '_> {
     /// Reports the threads of the pool: 50 when one starts, 51 when one ends, 52 when one retires,
     /// 53 when one returns. The older pool has ids of its own for these, without its CLR.
     fn emit_workers(&mut self, id: u16) -> Result<()> {
-        let (workers, (retired, _)) = (self.clr.pool.workers, self.clr.pool.retired);
+        let workers = self.clr.pool.workers;
+        let retired = self.clr.pool.retired_workers;
         if self.clr.has_older_pool() {
             return self.raise(id - 10, 0, &values![workers, retired]);
         }
@@ -39,7 +40,8 @@ impl Runtime<'_, '_> {
     /// Reports the I/O threads of the pool: 44 when one starts, 45 when one ends, 46 when one
     /// retires, 47 when one returns.
     fn emit_io(&mut self, id: u16) -> Result<()> {
-        let (io, (_, retired)) = (self.clr.pool.io, self.clr.pool.retired);
+        let io = self.clr.pool.io;
+        let retired = self.clr.pool.retired_io;
         self.raise(id, 1, &values![io, retired, self.clr.instance])
     }
 
@@ -48,8 +50,8 @@ impl Runtime<'_, '_> {
         for _ in 0..by.unsigned_abs().min(MAX_STEPS) {
             let pool = &mut self.clr.pool;
             let (active, retired) = match io {
-                false => (&mut pool.workers, &mut pool.retired.0),
-                true => (&mut pool.io, &mut pool.retired.1),
+                false => (&mut pool.workers, &mut pool.retired_workers),
+                true => (&mut pool.io, &mut pool.retired_io),
             };
             let (from, to) = if by > 0 { (active, retired) } else { (retired, active) };
             if *from == 0 {
@@ -165,7 +167,7 @@ impl Runtime<'_, '_> {
         self.clr.pool.waiting = self.clr.pool.waiting.saturating_sub(1);
         if self.clr.pool.waiting == 0 {
             // Nothing to do: it waits.
-            let (retired, _) = self.clr.pool.retired;
+            let retired = self.clr.pool.retired_workers;
             self.raise(57, 0, &values![workers, retired, self.clr.instance])?;
         }
         Ok(OpEffect::after(MICROSECOND))

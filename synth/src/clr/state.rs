@@ -165,8 +165,10 @@ pub(crate) struct Pool {
     pub workers: u32,
     /// Threads that wait for input and output to end.
     pub io: u32,
-    /// Threads of both kinds that have no work and may end.
-    pub retired: (u32, u32),
+    /// Threads that have no work and may end.
+    pub retired_workers: u32,
+    /// The same for the I/O threads.
+    pub retired_io: u32,
     /// Threads that do not run because the processors are busy.
     pub suspended: Vec<u32>,
     /// Work that waits for a thread.
@@ -467,8 +469,8 @@ impl Clr {
         self.domains.iter().find(|d| !d.shared).map_or(0, |d| d.id)
     }
 
-    /// Whether the events of its thread pool are those from before the release of .NET Framework 4,
-    /// which the reference pages list beside the later ones.
+    /// Whether its thread pool raises the events from before the release of .NET Framework 4. The
+    /// reference pages list them together with the later events.
     pub fn has_older_pool(&self) -> bool {
         let [major, minor, build, _] = self.version;
         self.sku == Sku::Desktop && (major, minor, build) < (4, 0, 30_319)

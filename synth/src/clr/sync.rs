@@ -13,7 +13,7 @@ use crate::time::{MICROSECOND, Nanos};
 const LOCKS: usize = 8;
 
 impl Runtime<'_, '_> {
-    /// A thread waits for a lock that another one has.
+    /// A thread waits for a lock of another thread.
     pub fn contend(&mut self) -> Result<OpEffect> {
         if self.clr.is_core(8) {
             self.emit_lock()?;

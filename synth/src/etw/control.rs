@@ -44,7 +44,7 @@ pub(crate) struct Started {
 }
 
 impl Etw<'_> {
-    /// The running sessions of a name: one, or the private ones of several processes.
+    /// The running sessions of a name: one, or several private ones.
     pub fn running(&self, name: &str) -> Vec<usize> {
         let mut found = Vec::new();
         for (index, session) in self.sessions.iter().enumerate() {
@@ -560,7 +560,7 @@ fn invalid(why: &str) -> (RefusalCode, String) {
     (RefusalCode::InvalidParameter, why.to_owned())
 }
 
-/// A mask with a bit that means nothing to the rundown provider in place of EndRundown, as some
+/// Replaces EndRundown in a mask by a bit that has no effect in the rundown provider, as some
 /// documents print it.
 fn wrong_keyword(mask: u64) -> u64 {
     use etl_schema::clr::keyword::{END_ENUMERATION, END_RUNDOWN};

@@ -189,7 +189,7 @@ pub(super) fn bytes_of(name: &str, store: &mut dyn FileSystem) -> Option<Vec<u8>
 fn resuming(old: &[u8], mut config: SessionConfig) -> etl_format::Result<(SessionConfig, Resume)> {
     let trace = Trace::open(old, &Options::default())?;
     let new = std::mem::replace(&mut config.header, trace.header().clone());
-    // Timestamps start with the old file; the mode is that of the new session.
+    // Timestamps start with the old file; the mode comes from the new session.
     config.header.mode = new.mode;
     config.header.maximum_file_size = new.maximum_file_size;
     let buffers = trace.buffers();
@@ -212,8 +212,8 @@ fn flush_time(file: &[u8], offset: u64) -> i64 {
     BufferHeader::parse(bytes, offset).map_or(0, |header| header.timestamp)
 }
 
-/// Whether a session can go on in a file: the file must be sequential, and its buffers, clock and
-/// processors those of the session. Says what is not.
+/// Why a session cannot continue in a file, if so: the file must be sequential, with the buffer
+/// size, the clock and the processors of the session.
 pub(super) fn mismatch(old: &[u8], header: &FileHeader) -> Option<String> {
     let trace = match Trace::open(old, &Options::default()) {
         Ok(trace) => trace,

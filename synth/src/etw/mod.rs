@@ -112,8 +112,10 @@ pub(crate) struct Etw<'s> {
     refused: Vec<String>,
     /// The tool whose command line makes the current request; `None` if the script makes it.
     tool: Option<ServedTool>,
-    /// Kernel events that any session logs or has logged, and those with stacks: a bit each.
-    kernel: (u64, u64),
+    /// Kernel events that any session logs or has logged: a bit for each.
+    logged: u64,
+    /// Kernel events with stacks: a bit for each.
+    with_stacks: u64,
     /// Sessions with records that wait for earlier ones.
     unsettled: BTreeSet<usize>,
 }
@@ -145,7 +147,8 @@ impl<'s> Etw<'s> {
             names: BTreeMap::new(),
             refused: Vec::new(),
             tool: None,
-            kernel: (0, 0),
+            logged: 0,
+            with_stacks: 0,
             unsettled: BTreeSet::new(),
         }
     }
@@ -167,21 +170,23 @@ impl<'s> Etw<'s> {
 
     /// Whether any session logs this kind of kernel event, or did before its flags changed.
     pub fn logs(&self, event: KernelEvent) -> bool {
-        self.kernel.0 & event.bit() != 0
+        self.logged & event.bit() != 0
     }
 
     /// Whether any session takes stacks with this kind of kernel event.
     pub fn takes_stack(&self, event: KernelEvent) -> bool {
-        self.kernel.1 & event.bit() != 0
+        self.with_stacks & event.bit() != 0
     }
 
     /// Updates the summary of the kernel flags of all sessions.
     fn update_kernel_summary(&mut self) {
-        let running = self.sessions.iter().filter(|s| s.is_running());
-        // Events that a session logged before are reported with the outcome "disabled".
-        self.kernel = running
-            .map(|s| (s.kernel.bits().0 | s.logged_before, s.kernel.bits().1))
-            .fold((0, 0), |(all, stacks), (a, s)| (all | a, stacks | s));
+        self.logged = 0;
+        self.with_stacks = 0;
+        for session in self.sessions.iter().filter(|session| session.is_running()) {
+            // Events that a session logged before are reported with the outcome "disabled".
+            self.logged |= session.kernel.logged_bits() | session.logged_before;
+            self.with_stacks |= session.kernel.stack_bits();
+        }
     }
 
     /// The index of a provider, which is added if it is new.
@@ -327,8 +332,8 @@ impl<'s> Etw<'s> {
         self.observer.observe(&Fact::Action { at, description })
     }
 
-    /// Reports the buffers of a session whose outcome is new, and those of others that were in
-    /// files that are created again.
+    /// Reports the buffers of a session whose outcome is new, and the buffers of other sessions
+    /// whose files were created again.
     fn report_buffers(&mut self, index: usize) -> Result<()> {
         for file in self.files.take_created() {
             for other in (0..self.sessions.len()).filter(|other| *other != index) {

@@ -40,7 +40,7 @@ pub(crate) struct Event<'a> {
 /// The sessions in which the kernel logs an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LogTarget {
-    /// Those whose flags include it.
+    /// The sessions whose flags include it.
     Enabled(KernelEvent),
     /// One session, as in its rundown.
     Session(usize),
@@ -100,7 +100,7 @@ impl Etw<'_> {
         }
         let guid = from.guid;
         self.inject_loss(guid, COMPLETE_IDS.contains(&key.id));
-        // The GUID of a message is that of its source file, not of its provider.
+        // The GUID of a message identifies its source file, not its provider.
         let of_message = matches!(event.format, RecordFormat::Message(_));
         let guid = if of_message { event.schema.provider } else { guid };
         self.deliver(guid, origin, event)

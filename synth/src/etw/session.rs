@@ -60,7 +60,7 @@ pub(crate) struct Session {
     /// Recorded and lost events.
     pub recorded: u64,
     pub lost: u64,
-    /// Events raised for it, and those of the rundown provider, for faults.
+    /// Events raised for it, and events of the rundown provider among them, for faults.
     pub seen: u64,
     pub enumerated: u32,
     flushed: u64,
@@ -142,7 +142,7 @@ impl Session {
     /// Changes its kernel flags. Returns the groups before and after.
     pub fn change_kernel(&mut self, change: &KernelChange) -> (GroupMasks, GroupMasks) {
         let old = self.kernel.groups;
-        self.logged_before |= self.kernel.bits().0;
+        self.logged_before |= self.kernel.logged_bits();
         self.kernel = change.of(&self.kernel);
         self.sample_interval = change.interval.unwrap_or(self.sample_interval);
         self.of_kernel = true;
@@ -212,7 +212,7 @@ impl Session {
             return false;
         }
         let len = len.saturating_add(self.unsettled.as_ref().map_or(0, Unsettled::len));
-        // Buffers that are needed beside the current one.
+        // Buffers that are needed in addition to the current one.
         let more = |free: usize| {
             let current = if free < whole { free } else { 0 };
             len.saturating_sub(current).div_ceil(whole.max(1))
@@ -456,7 +456,7 @@ impl Session {
             copies.iter().for_each(|file| add_file(&mut self.files, file));
             self.closed = Some(tracker);
         }
-        if let Some(BufferPool { copies: (files, buffers), .. }) = &self.pool {
+        if let Some(BufferPool { copied_files: files, copied_buffers: buffers, .. }) = &self.pool {
             self.summary.files = self.summary.files.saturating_add(*files);
             self.summary.buffers_written = self.summary.buffers_written.saturating_add(*buffers);
         }
@@ -543,14 +543,16 @@ pub(crate) struct StartRequest<'a> {
     /// The process of a private session.
     pub process: Option<u32>,
     pub at: Nanos,
-    /// Process and thread of the controller.
-    pub controller: (u32, u32),
+    /// The process of the controller.
+    pub controller_pid: u32,
+    /// The thread of the controller.
+    pub controller_tid: u32,
 }
 
 impl StartRequest<'_> {
     /// The content of buffer 0.
     pub fn config(&self, id: u16, machine: &MachinePlan, clock: &Clock) -> Result<SessionConfig> {
-        let StartRequest { plan, at, controller: (pid, tid), .. } = *self;
+        let StartRequest { plan, at, .. } = *self;
         let large = plan.buffer_size > 1 << 20 || machine.processors > 256;
         let mut time_zone = TimeZone { bias: machine.bias, ..TimeZone::default() };
         for (slot, unit) in
@@ -563,8 +565,8 @@ impl StartRequest<'_> {
         let header = FileHeader {
             pointer_size: width,
             stated_pointer_size: width.bytes() as u32,
-            thread_id: tid,
-            process_id: pid,
+            thread_id: self.controller_tid,
+            process_id: self.controller_pid,
             timestamp: clock.timestamp(plan.clock, at).saturating_add(skew(plan)),
             buffer_size: plan.buffer_size,
             os_major: machine.os.major,

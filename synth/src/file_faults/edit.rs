@@ -20,8 +20,8 @@ use crate::model::{
 };
 use crate::time::Nanos;
 
-/// Makes a plan's changes to its file at the end of the simulation. `schemas` are those of the
-/// scenario's own providers.
+/// Makes the changes of a plan to its file at the end of the simulation. `schemas` describe the
+/// events of the scenario's own providers.
 pub(crate) fn edit(
     plan: &EditPlan,
     schemas: &[EventSchema],

@@ -102,7 +102,7 @@ impl EditableRecord {
         &self.bytes
     }
 
-    /// The name of its event without the version; empty where no schema is known.
+    /// The name of its event without the version; empty if its schema is unknown.
     pub fn name(&self) -> &str {
         let name = self.schema.as_ref().map_or("", |s| &s.name);
         match name.rsplit_once("_V") {
@@ -175,7 +175,7 @@ impl EditableRecord {
         }
     }
 
-    /// The record with changes; `fields` are those of the changes, looked up.
+    /// The record with changes; `fields` are the new values of fields, looked up.
     pub fn changed(
         &self,
         changes: &Changes,

@@ -46,7 +46,7 @@ impl Lifecycle {
         }
     }
 
-    /// The sessions that log it: those that enable its kind, or that of a rundown.
+    /// The sessions that log it: all that enable its kind, or the session of a rundown.
     const fn target(self, kind: KernelEvent) -> LogTarget {
         match self {
             Lifecycle::Start | Lifecycle::End => LogTarget::Enabled(kind),
@@ -78,17 +78,29 @@ pub(crate) fn address(width: PointerSize, address: u64) -> u64 {
     }
 }
 
+/// Identifies a classic event.
+#[derive(Clone, Copy)]
+struct ClassicIdentity {
+    class: Guid,
+    /// Its type.
+    opcode: u8,
+    /// The version of its layout in the tables.
+    layout: u16,
+    /// The version in its record.
+    version: u8,
+}
+
 impl Etw<'_> {
-    /// Logs a classic event, given its type ("opcode"), the version of its layout in the tables,
-    /// and its own version.
+    /// Logs a classic event.
     fn log_classic(
         &mut self,
         to: LogTarget,
-        (class, opcode, layout, version): (Guid, u8, u16, u8),
+        identity: ClassicIdentity,
         format: RecordFormat,
         values: &[OwnedValue],
         origin: &Origin,
     ) -> Result<()> {
+        let ClassicIdentity { class, opcode, layout, version } = identity;
         let identity = Identity::Classic { opcode, version: layout };
         let unknown = Error::UnknownEvent { provider: class, id: opcode.into(), version };
         let table = Registry::classic().event(class, identity).ok_or(unknown)?;
@@ -122,7 +134,8 @@ impl Etw<'_> {
             values![key, pid, parent, session, status, directory, flags, sid, name, line, "", ""];
         let format = change.format(hook::PROCESS_START - 1 + u16::from(opcode), false);
         let to = change.target(KernelEvent::ProcessStart);
-        self.log_classic(to, (PROCESS, opcode, 4, 4), format, &values, at)
+        let identity = ClassicIdentity { class: PROCESS, opcode, layout: 4, version: 4 };
+        self.log_classic(to, identity, format, &values, at)
     }
 
     /// Logs an event of a thread.
@@ -146,7 +159,8 @@ impl Etw<'_> {
         ];
         let format = RecordFormat::System(hook::THREAD_START - 1 + u16::from(opcode));
         let to = change.target(KernelEvent::ThreadStart);
-        self.log_classic(to, (THREAD, opcode, 3, 3), format, &values, origin)
+        let identity = ClassicIdentity { class: THREAD, opcode, layout: 3, version: 3 };
+        self.log_classic(to, identity, format, &values, origin)
     }
 
     /// Logs an event of an image.
@@ -176,7 +190,8 @@ impl Etw<'_> {
         };
         let to = change.target(KernelEvent::ImageLoad);
         let format = change.format(hook, of_kernel);
-        self.log_classic(to, (IMAGE, opcode, 3, 3), format, &values, origin)
+        let identity = ClassicIdentity { class: IMAGE, opcode, layout: 3, version: 3 };
+        self.log_classic(to, identity, format, &values, origin)
     }
 
     /// Logs what exists of some groups, for a session that starts or ends to log them.

@@ -1,10 +1,10 @@
 //! Events of processors: context switches, ready threads, samples, and the stacks after them.
 
-use etl_format::Guid;
 use etl_format::constants::hook;
 use etl_schema::encode::OwnedValue;
 use etl_schema::providers::kernel_class::{PERF_INFO, STACK_WALK, THREAD};
 
+use super::ClassicIdentity;
 use crate::error::Result;
 use crate::etw::{Etw, LogTarget, Origin, values};
 use crate::machine::LeaveReason;
@@ -50,7 +50,7 @@ const fn left(why: Option<LeaveReason>) -> (u8, i8, u8) {
 impl Etw<'_> {
     /// Logs a context switch.
     pub fn log_switch(&mut self, s: &ContextSwitch, origin: &Origin) -> Result<()> {
-        // Since version 3, the mode is one of several flags.
+        // Since version 3, the mode is a bit among flags.
         let (version, layout) = match self.os() {
             WindowsVersion { major: ..=6, minor: ..=1, .. } => (2, 2),
             WindowsVersion { major: ..=6, .. } => (3, 3),
@@ -77,21 +77,23 @@ impl Etw<'_> {
             waited,
             0i32
         ];
-        self.log_event(KernelEvent::ContextSwitch, (THREAD, 36, layout, version), &values, origin)
+        let identity = ClassicIdentity { class: THREAD, opcode: 36, layout, version };
+        self.log_event(KernelEvent::ContextSwitch, identity, &values, origin)
     }
 
     /// Logs that a waiting thread is ready because a timer expired.
     pub fn log_ready(&mut self, tid: u32, origin: &Origin) -> Result<()> {
         // Its wait is over, without a boost, reported by the timer's deferred procedure.
         let values = values![tid, 1u8, 0i8, 1u8, 0u8];
-        self.log_event(KernelEvent::ReadyThread, (THREAD, 50, 0, 2), &values, origin)
+        let identity = ClassicIdentity { class: THREAD, opcode: 50, layout: 0, version: 2 };
+        self.log_event(KernelEvent::ReadyThread, identity, &values, origin)
     }
 
     /// Logs an event without process and thread in the sessions that enable it.
     fn log_event(
         &mut self,
         event: KernelEvent,
-        identity: (Guid, u8, u16, u8),
+        identity: ClassicIdentity,
         values: &[OwnedValue],
         origin: &Origin,
     ) -> Result<()> {
@@ -110,8 +112,8 @@ impl Etw<'_> {
         Ok(())
     }
 
-    /// Logs a stack in a session that takes those of an event. It refers to the event by the
-    /// timestamp in that session.
+    /// Logs a stack in a session that takes stacks with an event. It refers to the event by the
+    /// timestamp in this session.
     pub fn log_stack_in(
         &mut self,
         session: usize,
@@ -128,7 +130,8 @@ impl Etw<'_> {
         let values = values![timestamp, origin.pid, origin.tid, addresses];
         let to = LogTarget::Session(session);
         let format = RecordFormat::PerfInfo(hook::STACK);
-        self.log_classic(to, (STACK_WALK, 32, 0, 2), format, &values, origin)
+        let identity = ClassicIdentity { class: STACK_WALK, opcode: 32, layout: 0, version: 2 };
+        self.log_classic(to, identity, format, &values, origin)
     }
 
     /// Logs a sample of a processor: its address and flags.
@@ -143,7 +146,8 @@ impl Etw<'_> {
         let to = LogTarget::Session(session);
         let values = values![OwnedValue::Pointer(address), origin.tid, 1u16, flags, 0u8];
         let format = RecordFormat::PerfInfo(event.hook());
-        self.log_classic(to, (PERF_INFO, 46, 2, 2), format, &values, origin)
+        let identity = ClassicIdentity { class: PERF_INFO, opcode: 46, layout: 2, version: 2 };
+        self.log_classic(to, identity, format, &values, origin)
     }
 
     /// Logs the sample interval and that before: opcode 72 where it changes, 73 at the start, 74 at
@@ -161,6 +165,7 @@ impl Etw<'_> {
         let values = values![0u32, new, old, "Timer"];
         let format = RecordFormat::PerfInfo(hook::SAMPLE & 0xff00 | u16::from(opcode));
         let to = LogTarget::Session(session);
-        self.log_classic(to, (PERF_INFO, opcode, 3, 3), format, &values, origin)
+        let identity = ClassicIdentity { class: PERF_INFO, opcode, layout: 3, version: 3 };
+        self.log_classic(to, identity, format, &values, origin)
     }
 }

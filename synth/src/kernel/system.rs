@@ -1,7 +1,7 @@
 //! Events of the kernel about a session and the computer: group masks, and the configuration of
 //! the system.
 //!
-//! The order is that of real traces. A session starts with masks of zeros, then come its own, then
+//! The order follows real traces. A session starts with masks of zeros, then come its own, then
 //! the rundown and its end. When it is stopped, the configuration comes first, then the masks, the
 //! rundown, masks of zeros, and the end of the rundown.
 
@@ -10,6 +10,7 @@ use etl_format::constants::{PointerSize, hook};
 use etl_schema::encode::OwnedValue;
 use etl_schema::providers::kernel_class::{EVENT_TRACE, SYSTEM_CONFIG};
 
+use super::ClassicIdentity;
 use crate::error::Result;
 use crate::etw::{Etw, LogTarget, Origin, values};
 use crate::machine::{FIRST_VOLUME, Machine};
@@ -55,7 +56,8 @@ impl Etw<'_> {
     ) -> Result<()> {
         let to = LogTarget::Session(session);
         let format = RecordFormat::PerfInfo(opcode.into());
-        self.log_classic(to, (EVENT_TRACE, opcode, 0, 2), format, values, origin)
+        let identity = ClassicIdentity { class: EVENT_TRACE, opcode, layout: 0, version: 2 };
+        self.log_classic(to, identity, format, values, origin)
     }
 
     /// Logs the configuration of the computer.
@@ -70,7 +72,8 @@ impl Etw<'_> {
             // Displays have one layout, the oldest.
             let layout = if opcode == 14 { 0 } else { version.into() };
             let format = RecordFormat::System(0x0b00 | u16::from(opcode));
-            let identity = (SYSTEM_CONFIG, opcode, layout, version);
+            let class = SYSTEM_CONFIG;
+            let identity = ClassicIdentity { class, opcode, layout, version };
             self.log_classic(LogTarget::Session(session), identity, format, values, origin)
         };
         let old = plan.os < WindowsVersion::WINDOWS_8;
@@ -198,9 +201,8 @@ fn physical_disk(number: u32, disk: &DiskPlan) -> [OwnedValue; 15] {
 
 fn logical_disk(disk: u32, partition: u32, start: u64, volume: &VolumePlan) -> [OwnedValue; 16] {
     let cluster = u64::from(GEOMETRY.0) * u64::from(SECTORS_PER_CLUSTER);
-    let clusters = |bytes: u64| i64::try_from(bytes / cluster).unwrap_or(i64::MAX);
-    let free = clusters(volume.free);
-    let all = clusters(volume.bytes);
+    let free = i64::try_from(volume.free / cluster).unwrap_or(i64::MAX);
+    let all = i64::try_from(volume.bytes / cluster).unwrap_or(i64::MAX);
     let letter = volume.letter.as_str();
     let system = volume.file_system.as_str();
     // The size of the record.

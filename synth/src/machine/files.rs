@@ -1,4 +1,4 @@
-//! Files, those of them that are open, and the disks that hold them.
+//! Files, open files, and disks.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ const EXTENT: u64 = 64 << 20;
 /// Bytes of a sector.
 const SECTOR: u64 = 512;
 
-/// Addresses of objects of one kind in the kernel's memory. The one that was freed last is used
-/// again first, as that of a file in real traces.
+/// Addresses of objects of one kind in the kernel's memory. The last freed address is used
+/// again first, as in real traces.
 #[derive(Debug)]
 pub(crate) struct Addresses {
     next: u64,
@@ -45,7 +45,7 @@ impl Addresses {
 /// A file.
 #[derive(Debug)]
 pub(crate) struct File {
-    /// Path with its drive letter, or that of the kernel.
+    /// Path with its drive letter, or the path of the kernel.
     pub path: String,
     /// Number of its disk, and its first byte there.
     pub disk: u32,

@@ -35,7 +35,7 @@ pub(crate) struct Machine {
     /// Ids that processes and threads have or had.
     ids: BTreeSet<u32>,
     next_processor: usize,
-    /// Its files, and those of them that are open.
+    /// Its files, and which of them are open.
     pub files: Files,
     /// What its disks do, in the order of the plan.
     pub disks: Vec<Disk>,

@@ -50,7 +50,7 @@ impl Network {
         }
     }
 
-    /// The address of this machine for another one, with a port, or a free one if it is 0.
+    /// The address of this machine for a remote address, with this port, or a free port if it is 0.
     pub fn local(&mut self, remote: SocketAddr, port: u16) -> SocketAddr {
         let ip = match remote.ip() {
             own if own.is_loopback() => own,

@@ -190,11 +190,11 @@ pub struct Scenario {
     pub seed: u64,
     /// The computer.
     pub machine: MachinePlan,
-    /// Providers beside those of the CLR and the kernel.
+    /// Providers in addition to the CLR and the kernel.
     pub providers: Vec<ProviderPlan>,
     /// Its processes.
     pub processes: Vec<ProcessPlan>,
-    /// Its steps, in any order; those of the same time happen in the order of this list.
+    /// Its steps, in any order. Steps at the same time happen in the order of this list.
     pub steps: Vec<Step>,
     /// Faults of sessions that command lines start.
     pub faults: Vec<SessionFault>,
@@ -287,7 +287,7 @@ impl Scenario {
         self
     }
 
-    /// Adds a step that repeats, from a time until another one.
+    /// Adds a step that repeats, in `[from, until)`.
     ///
     /// ```
     /// use etl_synth::model::{Action, CodeKind, MethodPlan, ProcessPlan, Scenario, Work};

@@ -28,7 +28,7 @@ pub struct ProcessPlan {
     pub parent: ProcessId,
     /// Its command line.
     pub command_line: String,
-    /// The SID of its user; that of a user of the machine when empty.
+    /// The SID of its user; a user of the machine if empty.
     pub user: Vec<u8>,
     /// Width of its pointers; the machine's when `None`. A 32-bit machine runs no others.
     pub pointer_size: Option<PointerSize>,
@@ -38,7 +38,7 @@ pub struct ProcessPlan {
     pub exit: Option<Nanos>,
     /// Number of worker threads.
     pub threads: u32,
-    /// Native images besides its executable and those of every process.
+    /// Native images besides its executable and the images of every process.
     pub images: Vec<ImagePlan>,
     /// Its CLRs, in the order in which they start.
     pub clrs: Vec<ClrPlan>,
@@ -129,11 +129,11 @@ pub struct VersionInfo {
     pub nothing: bool,
     /// Its version: four numbers, and perhaps text after them.
     pub version: Option<String>,
-    /// What it is.
+    /// The description of the file.
     pub description: Option<String>,
-    /// Whose it is.
+    /// The company that made it.
     pub company: Option<String>,
-    /// What it is part of.
+    /// The product that it is part of.
     pub product: Option<String>,
     /// The language of its texts, as Windows numbers them; 0 is none.
     pub language: Option<u16>,
@@ -145,11 +145,11 @@ pub struct FileVersion {
     /// Its version: four numbers, and perhaps text after them.
     #[serde(rename = "file_version")]
     pub version: String,
-    /// What it is.
+    /// The description of the file.
     pub description: String,
-    /// Whose it is.
+    /// The company that made it.
     pub company: String,
-    /// What it is part of.
+    /// The product that it is part of.
     pub product: String,
     /// The language of its texts.
     pub language: u16,

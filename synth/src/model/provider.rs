@@ -16,7 +16,7 @@ pub enum ProviderKind {
     EventSource,
     /// By MOF classes that are not in the trace: one session, events without id and keywords.
     Classic,
-    /// By messages whose texts are in a TMF file, which is written beside the traces. Otherwise
+    /// By messages whose texts are in a TMF file, which is written next to the traces. Otherwise
     /// like a classic provider.
     Wpp,
     /// By a manifest of Windows, whose events the tables of etl-schema have.
@@ -36,7 +36,7 @@ impl ProviderKind {
 pub struct ProviderPlan {
     /// Its name.
     pub name: String,
-    /// Its GUID; for a classic provider also that of its class.
+    /// Its GUID; for a classic provider also the GUID of its class.
     pub guid: Guid,
     /// How it describes its events.
     pub kind: ProviderKind,

@@ -74,11 +74,11 @@ pub enum Fault {
     Flipped(u32),
     /// The second half of the last buffer is zeros.
     Torn,
-    /// The session is not stopped: no last flush, and the header is that of the start.
+    /// The session is not stopped: no last flush, and the header is not updated.
     NotClosed,
     /// Every `n`-th buffer is lost on its way to the disk.
     LostBuffers(u32),
-    /// The timestamps run ahead of those of other sessions by this many ticks.
+    /// The timestamps are ahead of the clock by this many ticks.
     Skew(i64),
     /// Every `n`-th event is lost although a buffer is free, and counted.
     LostEvents(u32),

@@ -211,7 +211,7 @@ pub enum HandleKind {
     Strong = 2,
     /// Keeps the object alive and in place.
     Pinned = 3,
-    /// Keeps one object alive as long as another one is.
+    /// Keeps an object alive as long as another object.
     Dependent = 6,
 }
 

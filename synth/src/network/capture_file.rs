@@ -61,7 +61,7 @@ pub(crate) fn packets(bytes: &[u8], own: Option<[u8; 6]>) -> Result<Vec<Packet>,
     Ok(made.collect())
 }
 
-/// The address from which a packet comes: a physical one, or that of its IP header.
+/// The address from which a packet comes: a physical address, or the address in its IP header.
 fn sender(medium: PacketMedium, bytes: &[u8]) -> Option<&[u8]> {
     match medium {
         PacketMedium::Ethernet => bytes.get(6..12),

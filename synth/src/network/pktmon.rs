@@ -90,11 +90,18 @@ const COMPONENTS: [Component; 3] = [
     },
 ];
 
-/// Packets and bytes at an edge.
+/// What passed an edge in a direction.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    packets: u64,
+    bytes: u64,
+}
+
+/// What passed an edge.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
-    received: (u64, u64),
-    sent: (u64, u64),
+    received: Count,
+    sent: Count,
 }
 
 /// The driver and its counters.
@@ -144,9 +151,9 @@ impl PacketMonitor {
         let direction = if packet.sent { TX } else { RX };
         for (appearance, (component, edge)) in (1u64..).zip(edges) {
             let flow = self.flows.entry((component, edge)).or_default();
-            let (packets, bytes) = if packet.sent { &mut flow.sent } else { &mut flow.received };
-            *packets += 1;
-            *bytes += u64::from(packet.length);
+            let count = if packet.sent { &mut flow.sent } else { &mut flow.received };
+            count.packets += 1;
+            count.bytes += u64::from(packet.length);
             let number = OwnedValue::UInt;
             let values = [
                 ("PktGroupId", number(self.packets)),
@@ -233,10 +240,10 @@ impl PacketMonitor {
                 component.clone(),
                 ("EdgeName", OwnedValue::from(*name)),
                 ("EdgeId", number((*edge).into())),
-                ("PacketsIn", number(flow.received.0)),
-                ("BytesIn", number(flow.received.1)),
-                ("PacketsOut", number(flow.sent.0)),
-                ("BytesOut", number(flow.sent.1)),
+                ("PacketsIn", number(flow.received.packets)),
+                ("BytesIn", number(flow.received.bytes)),
+                ("PacketsOut", number(flow.sent.packets)),
+                ("BytesOut", number(flow.sent.bytes)),
             ];
             values.extend(directions.clone());
             out.push((id::FLOWS, values));

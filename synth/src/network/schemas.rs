@@ -30,7 +30,7 @@ impl Driver {
         Driver { provider, events }
     }
 
-    /// Logs an event with values by the names of its fields; lengths are those of what they count.
+    /// Logs an event with values by the names of its fields; lengths and counts are filled in.
     pub fn log(
         &self,
         etw: &mut Etw<'_>,

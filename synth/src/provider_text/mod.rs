@@ -1,4 +1,4 @@
-//! Text descriptions of providers: manifests, also those of `EventSource`s, MOF of classic events,
+//! Text descriptions of providers: manifests (also of `EventSource`s), MOF of classic events,
 //! and TMF files of WPP messages.
 
 mod manifest;

@@ -139,7 +139,7 @@ impl Simulator<'_> {
         Ok(())
     }
 
-    /// Process and thread id of controllers: those of the shell.
+    /// Process and thread id of controllers, which run in the shell.
     fn controller(&self) -> (u32, u32) {
         let shell = self.machine.processes.iter().find(|p| p.pid == SHELL);
         let thread = shell.and_then(|p| self.machine.threads.get(*p.threads.first()?));
@@ -197,8 +197,8 @@ impl Simulator<'_> {
         if of_kernel {
             self.controller_enters()?;
         }
-        let controller = self.controller();
-        let request = StartRequest { plan, process, at: self.now, controller };
+        let (controller_pid, controller_tid) = self.controller();
+        let request = StartRequest { plan, process, at: self.now, controller_pid, controller_tid };
         if let Some(started) = self.etw.start(&request)? {
             let index = started.index;
             if of_kernel {
@@ -244,7 +244,6 @@ impl Simulator<'_> {
 
 /// A request of a controller as text for the timeline; events show the work of processes.
 fn describe(action: &Action) -> Option<String> {
-    let of = |session: &str, what: String| format!("session \"{session}\" {what}");
     Some(match action {
         Action::Start(plan) => {
             let file = plan.file.as_deref().map_or("memory".to_owned(), |f| format!("\"{f}\""));
@@ -260,8 +259,8 @@ fn describe(action: &Action) -> Option<String> {
                 providers.join(", ")
             )
         }
-        Action::Session(session, request) => of(
-            session,
+        Action::Session(session, request) => format!(
+            "session \"{session}\" {}",
             match request {
                 Request::Stop => "is stopped".to_owned(),
                 Request::Enable(plan) => format!("enables {}", asked(plan)),

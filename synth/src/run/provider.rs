@@ -234,8 +234,8 @@ impl Simulator<'_> {
     }
 }
 
-/// What a field of an event of Windows contains if the script does not set it: zero or nothing, but
-/// the time of the event and its user where the type is that of a time or a user.
+/// What a field of an event of Windows contains if the script does not set it: zero or nothing; the
+/// time of the event, or its user, if the field has such a type.
 fn usual(field: &Field, clock: &Clock, at: Nanos, user: &[u8]) -> OwnedValue {
     match field.count {
         Count::One => one_usual(field, clock, at, user),

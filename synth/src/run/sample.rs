@@ -15,8 +15,8 @@ use super::{Simulator, Task};
 /// Where an idle processor waits, in the kernel.
 const IDLE: u64 = KERNEL + 0x15_f552;
 
-/// The flags of a sample have the priority of the thread above their three lowest bits; those of
-/// idle processors are 0x80 (the samples of net.4.5.2.x64.etl).
+/// The flags of a sample have the priority of the thread above their three lowest bits; the flags
+/// of idle processors are 0x80 (as in the samples of net.4.5.2.x64.etl).
 const FLAGS: u8 = PRIORITY.cast_unsigned() << 3;
 const IDLE_FLAGS: u8 = 0x80;
 

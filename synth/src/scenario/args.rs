@@ -200,7 +200,7 @@ impl<'r, 's> Args<'r, 's> {
 
     fn entry(&mut self, name: &'static str) -> Option<&'r KdlEntry> {
         self.names.push(name);
-        // The last of several properties is valid, as in KDL.
+        // If a property is repeated, the last one is valid, as in KDL.
         let mut found = None;
         for (at, entry) in self.node.entries().iter().enumerate() {
             if entry.name().is_some_and(|n| n.value() == name) {

@@ -243,7 +243,7 @@ impl<'c> Check<'c, '_> {
         }
     }
 
-    /// Checks that the name of a new file is valid on every system and not that of another output.
+    /// Checks that the name of a new file is valid on every system and unique.
     fn new_file(&mut self, name: &str) {
         let truth = name.eq_ignore_ascii_case("truth.jsonl");
         let problem = truth.then_some("the truth is written there");

@@ -425,7 +425,7 @@ fn kernel(tool: Tool, session: &Session) -> Result<KernelFlags, String> {
     let mut groups = if tool != Tool::Tracelog {
         kernel_groups(&session.kernel).map_err(|error| error.to_string())?
     } else if session.is_kernel() {
-        // It adds some flags to those of the kernel's session.
+        // It adds some flags to the flags of the kernel's session.
         tracelog_groups(&session.kernel)
     } else {
         tracelog_changes(&session.kernel).added

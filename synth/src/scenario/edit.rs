@@ -94,7 +94,7 @@ fn displacement(args: &mut Args<'_, '_>) -> Option<RecordAction> {
 /// `set=5` or `raise=-1`, for a field of so many bytes.
 fn amount(args: &mut Args<'_, '_>, width: usize) -> Option<Amount> {
     let set: Option<i64> = args.get("set");
-    // A negative number is that of a signed field.
+    // A negative number is meant for a signed field.
     if set.is_some_and(|n| width < 8 && !(-1 << (8 * width - 1)..1 << (8 * width)).contains(&n)) {
         args.error("set does not fit into the field", format!("it has {width} bytes"), None);
     }

@@ -117,7 +117,7 @@ fn not_of_type(args: &mut Args<'_, '_>, field: &Field, why: &str) {
     args.error(format!("{} cannot have this value", field.name), why, Some(&help));
 }
 
-/// Whether a value goes with its field, whatever other fields hold.
+/// Whether a value fits its field, independently of other fields.
 fn encodable(field: &Field, value: &OwnedValue) -> Result<(), EncodeError> {
     let mut alone = field.clone();
     alone.count = Count::One;

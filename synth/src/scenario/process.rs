@@ -66,12 +66,15 @@ pub(super) fn process(mut args: Args<'_, '_>, scenario: &mut Scenario) {
 pub(super) fn image(mut args: Args<'_, '_>) -> Option<ImagePlan> {
     let mut image = ImagePlan::new(args.next::<String>("the path of the image")?);
     args.set("size", &mut image.size);
-    // `none`, or a GUID.
-    let pdb = |text: &str| match text {
-        "none" => Some(None),
-        guid => guid.parse().ok().map(Some),
-    };
-    let pdb = args.parsed("pdb", pdb, "pdb: neither a GUID nor none", None);
+    let pdb = args.parsed(
+        "pdb",
+        |text| match text {
+            "none" => Some(None),
+            guid => guid.parse().ok().map(Some),
+        },
+        "pdb: neither a GUID nor none",
+        None,
+    );
     image.no_pdb = pdb == Some(None);
     image.pdb = pdb.flatten().map(|signature| PdbIdentity { signature, age: 1 });
     if let Some(age) = args.get("age") {

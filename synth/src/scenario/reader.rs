@@ -27,7 +27,7 @@ pub(super) struct Reader<'s> {
     pub script: &'s Script<'s>,
     /// The script that is read: the one above, or an included one.
     pub source: Arc<NamedSource<Arc<str>>>,
-    /// Its directory relative to that of the script above: empty, or with a separator at its end.
+    /// Its directory relative to the directory of the script above: empty, or with a separator at its end.
     pub directory: String,
     pub errors: Vec<ScriptError>,
     /// Valid parameters and loop variables, the latest last.
@@ -59,7 +59,7 @@ pub(super) struct Declared {
     pub providers: Vec<(String, Guid)>,
     /// Names, in lower case, and GUIDs of providers.
     pub provider_keys: BTreeSet<String>,
-    /// Whether events were read whose fields are those of the build of Windows.
+    /// Whether events were read whose fields depend on the build of Windows.
     pub needs_build: bool,
     /// Names of processes, by process id.
     pub pids: BTreeMap<u32, String>,
@@ -97,7 +97,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// The name of a file beside the script that is read, relative to the script above.
+    /// The name of a file next to the script that is read, relative to the script above.
     pub fn beside(&self, name: &str) -> String {
         let directory = if Path::new(name).is_absolute() { "" } else { &self.directory };
         format!("{directory}{name}")

@@ -167,24 +167,24 @@ pub(super) fn named_fault(mut args: Args<'_, '_>) -> Option<SessionFault> {
 /// `fault "truncated" percent=60`
 fn fault(mut args: Args<'_, '_>) -> Option<Fault> {
     let fault = args.next_choice("its name", &Fault::ALL)?;
-    // A number from 1 to a maximum, or the default.
-    let mut number = |name, default: u32, max: u32| {
-        let message = match max {
-            u32::MAX => format!("{name} is at least 1"),
-            max => format!("{name} is 1 to {max}"),
-        };
-        args.within(name, 1..=max, &message).unwrap_or(default)
-    };
     let fault = match fault {
-        Fault::Truncated(percent) => Fault::Truncated(number("percent", percent.into(), 99) as u8),
-        Fault::Flipped(bits) => Fault::Flipped(number("bits", bits, u32::MAX)),
-        Fault::LostBuffers(every) => Fault::LostBuffers(number("every", every, u32::MAX)),
-        Fault::LostEvents(every) => Fault::LostEvents(number("every", every, u32::MAX)),
-        Fault::CutRundown(after) => Fault::CutRundown(number("after", after, u32::MAX)),
-        Fault::CircularWrap(kb) => Fault::CircularWrap(number("kb", kb, u32::MAX)),
+        Fault::Truncated(percent) => {
+            let percent = args.within("percent", 1..=99, "percent is 1 to 99").unwrap_or(percent);
+            Fault::Truncated(percent)
+        }
+        Fault::Flipped(bits) => Fault::Flipped(count(&mut args, "bits", bits)),
+        Fault::LostBuffers(every) => Fault::LostBuffers(count(&mut args, "every", every)),
+        Fault::LostEvents(every) => Fault::LostEvents(count(&mut args, "every", every)),
+        Fault::CutRundown(after) => Fault::CutRundown(count(&mut args, "after", after)),
+        Fault::CircularWrap(kb) => Fault::CircularWrap(count(&mut args, "kb", kb)),
         Fault::Skew(ticks) => Fault::Skew(args.get("ticks").unwrap_or(ticks)),
         other => other,
     };
     args.finish();
     Some(fault)
+}
+
+/// A property that is a number from 1, or the default.
+fn count(args: &mut Args<'_, '_>, name: &'static str, default: u32) -> u32 {
+    args.within(name, 1..=u32::MAX, &format!("{name} is at least 1")).unwrap_or(default)
 }

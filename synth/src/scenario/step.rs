@@ -96,7 +96,7 @@ fn global(mut args: Args<'_, '_>, add: &mut dyn FnMut(Action)) {
             let first: String = args.next("the files, separated by spaces").unwrap_or_default();
             let mut inputs: Vec<String> = vec![first];
             inputs.extend(core::iter::from_fn(|| args.maybe("a file")));
-            // Names of several arguments can contain spaces.
+            // If there are several arguments, each is a name and may contain spaces.
             if let [only] = &*inputs {
                 inputs = only.split_whitespace().map(str::to_owned).collect();
             }

@@ -68,11 +68,12 @@ fn named(field: &Field, text: &str) -> Option<OwnedValue> {
     let map = field.map.as_deref()?;
     let words = text.split('|').map(str::trim);
     let words: Vec<&str> = if map.kind() == MapKind::Bits { words.collect() } else { vec![text] };
-    let one = |word: &str| {
+    let mut number = 0;
+    for word in words {
         let mut entries = map.entries().iter();
-        entries.find(|entry| entry.name.eq_ignore_ascii_case(word)).map(|entry| entry.value)
-    };
-    words.into_iter().try_fold(0, |all, word| Some(all | one(word)?)).map(OwnedValue::UInt)
+        number |= entries.find(|entry| entry.name.eq_ignore_ascii_case(word))?.value;
+    }
+    Some(OwnedValue::UInt(number))
 }
 
 /// A whole number; as text if it has more than 64 bits.

@@ -111,7 +111,7 @@ fn param(mut args: Args<'_, '_>) {
     let value = args.next("its value").unwrap_or_default();
     let reader = &mut *args.reader;
     let node = args.node;
-    // The last of several settings is valid, as with properties.
+    // If a setting is repeated, the last one is valid, as with properties.
     let mut set = reader.script.parameters.iter().rev();
     let set = set.find(|(n, _)| *n == name).map(|(_, v)| v.clone());
     if reader.variables.len() >= MAX_VARIABLES {
@@ -153,8 +153,8 @@ fn repeat(mut args: Args<'_, '_>, each: Each<'_>) {
     }
 }
 
-/// `include "other.kdl"`: the nodes of another script. Its parameters are valid after it as well;
-/// files that it names are beside it.
+/// `include "other.kdl"`: the nodes of another script. Its parameters are valid after it as well.
+/// Files that it names are relative to its directory.
 fn include(mut args: Args<'_, '_>, each: Each<'_>) {
     let name: Option<String> = args.next("the script's name");
     args.finish_entries();

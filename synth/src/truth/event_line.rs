@@ -1,5 +1,5 @@
-//! The line of an event in `truth.jsonl`. Most lines are of events: their keys are written as they
-//! stand, which takes a fifth of the instructions that serde takes.
+//! The line of an event in `truth.jsonl`. Most lines are events. Their keys are constants, which
+//! needs a fifth of the instructions of serde.
 
 use etl_format::Guid;
 use etl_schema::EventSchema;
@@ -105,7 +105,7 @@ fn list<T>(
     Ok(())
 }
 
-/// JSON as it stands.
+/// Writes JSON unchanged.
 fn raw(out: &mut Vec<u8>, json: &str) {
     out.extend_from_slice(json.as_bytes());
 }

@@ -102,7 +102,7 @@ pub struct SessionReport {
     /// Its file; the first one if it wrote several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// All files that it wrote, including those of flushes from memory.
+    /// All files that it wrote, including files of flushes from memory.
     #[serde(skip_serializing_if = "is_single")]
     pub all_files: Vec<String>,
     /// The process of a private session.

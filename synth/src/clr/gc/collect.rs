@@ -139,7 +139,7 @@ impl Runtime<'_, '_> {
         Ok(())
     }
 
-    /// The threads of several heaps join.
+    /// If there are several heaps, their threads join.
     fn emit_joins(&mut self) -> Result<()> {
         if self.clr.heap.heaps < 2 {
             return Ok(());

@@ -86,7 +86,7 @@ impl Runtime<'_, '_> {
         Ok(OpEffect::default())
     }
 
-    /// The sizes of segments, and whether the collector is that of servers.
+    /// The sizes of segments, and whether this is the collector for servers.
     pub fn emit_settings(&mut self) -> Result<()> {
         let sizes = self.segment_sizes();
         let values =
@@ -199,10 +199,11 @@ impl Runtime<'_, '_> {
 
     /// Bytes allocated in the domain of the program.
     fn emit_domain(&mut self, amount: u64) -> Result<()> {
-        let (all, fresh) = self.clr.heap.of_domain;
-        let all = all.saturating_add(amount);
-        let fresh = fresh.saturating_add(amount);
-        self.clr.heap.of_domain = (all, fresh % DOMAIN_TICK);
+        let heap = &mut self.clr.heap;
+        heap.domain_bytes = heap.domain_bytes.saturating_add(amount);
+        let all = heap.domain_bytes;
+        let fresh = heap.domain_bytes_since.saturating_add(amount);
+        heap.domain_bytes_since = fresh % DOMAIN_TICK;
         if fresh < DOMAIN_TICK {
             return Ok(());
         }
