@@ -255,7 +255,8 @@ impl Runtime<'_, '_> {
                 continue;
             }
             let mut values: Vec<OwnedValue> = Vec::with_capacity(11);
-            let (module, flags) = (self.clr.module_id(method), self.clr.flags(method, body) | part);
+            let module = self.clr.module_id(method);
+            let flags = self.clr.flags(method, body) | part;
             values.extend(values![method.id_with(body), module, start, size, method.token, flags]);
             if verbose {
                 values.extend(method.names());

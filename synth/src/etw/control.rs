@@ -213,46 +213,12 @@ impl Etw<'_> {
         if let Some(why) = too_many {
             return Some((RefusalCode::NoSystemResources, why));
         }
-        let filling = [LogFileMode::CIRCULAR, LogFileMode::NEWFILE, LogFileMode::APPEND];
-        let fills = filling.into_iter().filter(|bit| mode.has(*bit)).count();
         let numbered = plan.file.as_deref().and_then(number_range).is_some();
-        let real_time = mode.has(LogFileMode::REAL_TIME);
-        let append = mode.has(LogFileMode::APPEND);
         if mode.has(LogFileMode::NEWFILE) && !numbered {
             let why = "the file of mode NEWFILE needs %d in its name".to_owned();
             return Some((RefusalCode::InvalidName, why));
         }
-        let private = process.is_some();
-        let conflicts = [
-            (fills > 1, "the modes circular, append and newfile exclude each other"),
-            // Windows Update uses sequential with newfile, although the reference excludes it.
-            (
-                mode.has(LogFileMode::CIRCULAR) && mode.has(LogFileMode::SEQUENTIAL),
-                "the modes circular and sequential exclude each other",
-            ),
-            (
-                mode.has(LogFileMode::BUFFERING) && real_time,
-                "a session is in memory or in real time",
-            ),
-            (
-                mode.has(LogFileMode::BUFFERING)
-                    && (mode.has(LogFileMode::CIRCULAR)
-                        || mode.has(LogFileMode::NEWFILE)
-                        || mode.has(LogFileMode::PREALLOCATE)),
-                "a session in memory is neither circular nor newfile nor preallocate",
-            ),
-            (append && real_time, "a real-time session cannot append to a file"),
-            (append && mode.has(LogFileMode::PREALLOCATE), "mode append has no preallocated size"),
-            (
-                private && (for_kernel || real_time),
-                "a private session has neither kernel events nor real time",
-            ),
-            (
-                private && (append || mode.has(LogFileMode::NEWFILE)),
-                "a private session neither appends to a file nor starts new ones",
-            ),
-        ];
-        if let Some((_, why)) = conflicts.into_iter().find(|(applies, _)| *applies) {
+        if let Some(why) = mode_conflict(request) {
             return Some(invalid(why));
         }
         let file = plan.file.as_ref().filter(|_| !mode.has(LogFileMode::BUFFERING))?;
@@ -558,6 +524,46 @@ impl Etw<'_> {
 
 fn invalid(why: &str) -> (RefusalCode, String) {
     (RefusalCode::InvalidParameter, why.to_owned())
+}
+
+/// Why the settings of a session exclude each other, if they do.
+fn mode_conflict(request: &StartRequest<'_>) -> Option<&'static str> {
+    let StartRequest { plan, process, .. } = *request;
+    let mode = plan.mode;
+    let for_kernel = !plan.kernel.is_empty();
+    let filling = [LogFileMode::CIRCULAR, LogFileMode::NEWFILE, LogFileMode::APPEND];
+    let fills = filling.into_iter().filter(|bit| mode.has(*bit)).count();
+    let real_time = mode.has(LogFileMode::REAL_TIME);
+    let append = mode.has(LogFileMode::APPEND);
+    let private = process.is_some();
+    let conflicts = [
+        (fills > 1, "the modes circular, append and newfile exclude each other"),
+        // Windows Update uses sequential with newfile, although the reference excludes it.
+        (
+            mode.has(LogFileMode::CIRCULAR) && mode.has(LogFileMode::SEQUENTIAL),
+            "the modes circular and sequential exclude each other",
+        ),
+        (mode.has(LogFileMode::BUFFERING) && real_time, "a session is in memory or in real time"),
+        (
+            mode.has(LogFileMode::BUFFERING)
+                && (mode.has(LogFileMode::CIRCULAR)
+                    || mode.has(LogFileMode::NEWFILE)
+                    || mode.has(LogFileMode::PREALLOCATE)),
+            "a session in memory is neither circular nor newfile nor preallocate",
+        ),
+        (append && real_time, "a real-time session cannot append to a file"),
+        (append && mode.has(LogFileMode::PREALLOCATE), "mode append has no preallocated size"),
+        (
+            private && (for_kernel || real_time),
+            "a private session has neither kernel events nor real time",
+        ),
+        (
+            private && (append || mode.has(LogFileMode::NEWFILE)),
+            "a private session neither appends to a file nor starts new ones",
+        ),
+    ];
+    let (_, why) = conflicts.into_iter().find(|(applies, _)| *applies)?;
+    Some(why)
 }
 
 /// Replaces EndRundown in a mask by a bit that has no effect in the rundown provider, as some

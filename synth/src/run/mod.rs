@@ -350,8 +350,8 @@ impl<'s> Simulator<'s> {
     }
 }
 
-/// Random numbers for steps with random times. Their seed is derived from the name of the process or
-/// session, so that another session does not change the times of other steps.
+/// Random numbers for steps with random times. Their seed is derived from the name of the process
+/// or session, so that another session does not change the times of other steps.
 fn schedule_rngs(scenario: &Scenario) -> BTreeMap<usize, Rng> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     let mut rngs = BTreeMap::new();

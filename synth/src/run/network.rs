@@ -50,7 +50,8 @@ impl Simulator<'_> {
         Ok(())
     }
 
-    /// A packet passes: in its thread if it is sent, otherwise in the thread that the processor runs.
+    /// A packet passes: in its thread if it is sent, otherwise in the thread that the processor
+    /// runs.
     pub(super) fn pass(&mut self, number: usize) -> Result<()> {
         let Some(Passing { packet, thread }) = self.network.take(number) else { return Ok(()) };
         let mut sender = None;

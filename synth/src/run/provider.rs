@@ -202,26 +202,31 @@ impl Simulator<'_> {
         let metadata = source.and_then(|s| s.metadata.get(plan.event)).unwrap_or(&empty);
         event.traits = source.map_or(&[], |s| &s.traits);
         event.metadata = metadata;
-        match provider.kind {
-            ProviderKind::TraceLogging => event.descriptor.channel = TRACE_LOGGING_CHANNEL,
-            ProviderKind::Classic => event.format = RecordFormat::Full,
-            ProviderKind::Wpp => {
-                if let Identity::Message { number } = schema.identity {
-                    event.descriptor.id = number;
-                    event.format = RecordFormat::Message(number);
-                }
-            }
-            ProviderKind::Manifest | ProviderKind::EventSource | ProviderKind::Windows => {}
-        }
-        if event.descriptor.opcode == 0 && !classic {
-            event.descriptor.opcode = match plan.activity {
-                ActivityWork::None => 0,
-                ActivityWork::Start => 1,
-                ActivityWork::Stop => 2,
-            };
-        }
+        set_header(&mut event, provider.kind, plan.activity);
         self.etw.raise(index, &origin, &event)?;
         Ok(MICROSECOND)
+    }
+}
+
+/// Sets the format of the record and what the kind of the provider changes in the descriptor.
+fn set_header(event: &mut Event<'_>, kind: ProviderKind, activity: ActivityWork) {
+    match kind {
+        ProviderKind::TraceLogging => event.descriptor.channel = TRACE_LOGGING_CHANNEL,
+        ProviderKind::Classic => event.format = RecordFormat::Full,
+        ProviderKind::Wpp => {
+            if let Identity::Message { number } = event.schema.identity {
+                event.descriptor.id = number;
+                event.format = RecordFormat::Message(number);
+            }
+        }
+        ProviderKind::Manifest | ProviderKind::EventSource | ProviderKind::Windows => {}
+    }
+    if event.descriptor.opcode == 0 && !kind.is_classic() {
+        event.descriptor.opcode = match activity {
+            ActivityWork::None => 0,
+            ActivityWork::Start => 1,
+            ActivityWork::Stop => 2,
+        };
     }
 }
 

@@ -40,8 +40,8 @@ use reader::Reader;
 /// script: [`read_script`] reads it from a disk.
 pub type Include<'a> = &'a dyn Fn(&str) -> io::Result<String>;
 
-/// Reads a binary file by its name relative to the directory of the script: [`read_capture`] reads it from a
-/// disk.
+/// Reads a binary file by its name relative to the directory of the script: [`read_capture`] reads
+/// it from a disk.
 pub type ReadFile<'a> = &'a dyn Fn(&str) -> io::Result<Vec<u8>>;
 
 /// A script with its settings, ready to be parsed.

@@ -27,7 +27,8 @@ pub(super) struct Reader<'s> {
     pub script: &'s Script<'s>,
     /// The script that is read: the one above, or an included one.
     pub source: Arc<NamedSource<Arc<str>>>,
-    /// Its directory relative to the directory of the script above: empty, or with a separator at its end.
+    /// Its directory relative to the directory of the script above: empty, or with a separator at
+    /// its end.
     pub directory: String,
     pub errors: Vec<ScriptError>,
     /// Valid parameters and loop variables, the latest last.

@@ -34,7 +34,8 @@ pub enum EventOutcome {
     Process,
     /// Not recorded: another session enabled the classic provider later.
     ClaimedByOtherSession,
-    /// Not recorded: no buffer was free, in this session or in another session that records the event.
+    /// Not recorded: no buffer was free, in this session or in another session that records the
+    /// event.
     Lost,
     /// Not recorded: its record would have more than 64 KB (ERROR_ARITHMETIC_OVERFLOW). It is not
     /// counted as lost.

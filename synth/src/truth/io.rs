@@ -43,8 +43,8 @@ pub enum NetworkOperation {
     Disconnect,
 }
 
-/// An operation on a file, a disk or the network. Addresses of kernel objects are the same as in the
-/// events.
+/// An operation on a file, a disk or the network. Addresses of kernel objects are the same as in
+/// the events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
