@@ -93,8 +93,8 @@ fn not_simulated() -> BTreeSet<u16> {
 }
 
 fn number(event: &KnownEvent, name: &str) -> u64 {
-    match event.fields.iter().find(|(n, _)| n == name) {
-        Some((_, OwnedValue::UInt(n))) => *n,
+    match event.field(name) {
+        Some(OwnedValue::UInt(n)) => *n,
         _ => 0,
     }
 }

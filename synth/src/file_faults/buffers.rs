@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etl_format::constants::offset::{buffer, header_event};
+use etl_format::constants::offset::buffer;
 use etl_format::constants::{BUFFER_HEADER_SIZE, BufferFlags, LogFileMode, PROCESSOR_INDEX_MASK};
 use etl_format::read::{BufferEntry, BufferHeader, Trace};
 use etl_format::write::fill;
@@ -77,19 +77,21 @@ impl Buffers {
             sum = sum.saturating_add(*added);
             *added = sum;
         }
-        let higher = |number: i64| {
-            number.saturating_add(more.range(..number).next_back().map_or(0, |(_, sum)| *sum))
-        };
         let mut out = Vec::with_capacity(bytes.len());
-        let (mut at, mut last) = (0, 0);
+        let mut at = 0;
+        let mut last = 0;
         for entry in &self.found {
             let end = entry.offset.saturating_add(entry.stored.into());
             out.extend_from_slice(part(bytes, at, entry.offset));
-            let old = || vec![part(bytes, entry.offset, end).to_vec()];
-            let written = made.remove(&entry.offset).unwrap_or_else(old);
+            let written = match made.remove(&entry.offset) {
+                Some(written) => written,
+                None => vec![part(bytes, entry.offset, end).to_vec()],
+            };
             for (nth, mut written) in (0..).zip(written) {
                 if !entry.is_header() {
-                    let number = higher(entry.sequence_number).saturating_add(nth);
+                    let before = more.range(..entry.sequence_number).next_back();
+                    let added = before.map_or(0, |(_, sum)| *sum);
+                    let number = entry.sequence_number.saturating_add(added).saturating_add(nth);
                     put(&mut written, buffer::SEQUENCE, &number.to_le_bytes());
                     last = number.max(last);
                 }
@@ -101,8 +103,7 @@ impl Buffers {
         out.extend_from_slice(part(bytes, at, bytes.len() as u64));
         let further = sum.saturating_add(added);
         if self.counted && further > 0 {
-            let field = HeaderField { offset: header_event::BUFFERS, width: 4 };
-            patch::header(&mut out, field, Amount::Raise(further))?;
+            patch::header(&mut out, HeaderField::BUFFERS, Amount::Raise(further))?;
         }
         Ok(out)
     }
@@ -154,7 +155,8 @@ impl Buffers {
                 all.push(core::mem::replace(&mut buffer, vec![0; BUFFER_HEADER_SIZE]));
             }
             if bytes.len() > self.size.saturating_sub(BUFFER_HEADER_SIZE) {
-                let (name, size) = (record.name(), self.size);
+                let name = record.name();
+                let size = self.size;
                 return Err(format!("{name} becomes larger than a buffer of {size} bytes").into());
             }
             buffer.resize(buffer.len().next_multiple_of(8), 0);

@@ -93,12 +93,10 @@ fn recorded(simulated: &Simulated) -> Vec<String> {
     // The packet that is not whole yet on each processor.
     let mut open: BTreeMap<u16, usize> = BTreeMap::new();
     for event in &simulated.truth.events {
-        let Some((_, OwnedValue::Binary(bytes))) =
-            event.fields.iter().find(|(field, _)| field == "Fragment")
-        else {
+        let Some(OwnedValue::Binary(bytes)) = event.field("Fragment") else {
             continue;
         };
-        assert!(event.outcomes.contains(&(session, EventOutcome::Recorded)));
+        assert_eq!(event.outcome(session), Some(EventOutcome::Recorded));
         let at = open.remove(&event.processor).unwrap_or_else(|| {
             packets.push(String::new());
             packets.len() - 1

@@ -57,7 +57,7 @@ at "3s" { stop "s" }
     Simulation::new(&scenario).observer(&mut truth).run(&mut MemoryFileSystem::default()).unwrap();
     let mut courses = Courses::default();
     for event in truth.recorded(0) {
-        courses.event(event.tid, event.descriptor.id, event.descriptor.version);
+        courses.event(event.tid.get(), event.descriptor.id, event.descriptor.version);
     }
     let (course, count) = courses.most_often();
     assert_eq!(count, 1);

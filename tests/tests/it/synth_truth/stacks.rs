@@ -105,8 +105,8 @@ fn kernel_owner<'t>(made: &'t Simulated, stack: &KnownEvent) -> Option<&'t Known
     let at = i64::try_from(number(stack, "EventTimeStamp")?).ok()?;
     let thread = number(stack, "StackThread")?;
     let before = made.truth.events.get(..stack.number as usize)?.iter().rev();
-    let mut own = before.take_while(|e| e.timestamp >= at).filter(|e| {
-        (e.timestamp, u64::from(e.tid)) == (at, thread)
+    let mut own = before.take_while(|e| e.timestamp.get() >= at).filter(|e| {
+        (e.timestamp.get(), u64::from(e.tid.get())) == (at, thread)
             && e.format.hook().is_some()
             && number(e, "EventTimeStamp").is_none()
     });
@@ -124,9 +124,9 @@ fn expected(made: &Simulated, events: &[(&SessionReport, &KnownEvent)]) -> Optio
         let mut add = |owner: &KnownEvent, frames: &[u64]| {
             let which = match owner.format.hook() {
                 Some(hook) => Which::Kernel(hook),
-                None => Which::Manifest(owner.tid, owner.descriptor.id),
+                None => Which::Manifest(owner.tid.get(), owner.descriptor.id),
             };
-            let none = ((owner.timestamp, which), Vec::new());
+            let none = ((owner.timestamp.get(), which), Vec::new());
             stacks.entry(owner.number).or_insert(none).1.extend(frames);
         };
         if event.stack_sessions.contains(&session.index) {
@@ -142,7 +142,7 @@ fn expected(made: &Simulated, events: &[(&SessionReport, &KnownEvent)]) -> Optio
         if let (Some(address), Some(tid)) =
             (number(event, "InstructionPointer"), number(event, "ThreadId"))
         {
-            samples.push((event.timestamp, address, tid as u32));
+            samples.push((event.timestamp.get(), address, tid as u32));
         }
     }
     Some(Joined { stacks: stacks.into_values().collect(), samples })
