@@ -18,7 +18,7 @@ pub enum Error {
         /// What is wrong with it.
         error: LineError,
     },
-    /// A keyword that the provider does not have, or whose provider is not known.
+    /// A keyword that the provider does not have, or whose provider is unknown.
     #[error("the provider has no keyword {0:?}")]
     UnknownKeyword(String),
     /// A flag that the kernel does not have.

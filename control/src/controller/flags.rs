@@ -14,7 +14,7 @@ use super::error::Error;
 pub struct KernelFlag {
     /// Its name in `xperf -on`, or its name in the headers if that tool has none for it.
     pub name: &'static str,
-    /// What `logman` calls it in the parentheses after `"Windows Kernel Trace"`; empty where it has
+    /// What `logman` calls it in the parentheses after `"Windows Kernel Trace"`; empty if it has
     /// no name for it.
     pub logman: &'static str,
     /// Its groups: the word in the upper three bits, the bits of that word in the others.

@@ -434,7 +434,7 @@ fn xperf_providers(providers: &[ProviderSpec]) -> String {
 /// A list that is recognized without a tool before it.
 fn plain_providers(providers: &[ProviderSpec]) -> String {
     let mut list = xperf_providers(providers);
-    // A name alone could be that of any program.
+    // A name alone could be the name of any program.
     if !list.contains(':') && list.parse::<Guid>().is_err() {
         list.push(':');
     }
@@ -442,15 +442,16 @@ fn plain_providers(providers: &[ProviderSpec]) -> String {
 }
 
 fn xperf_provider(spec: &ProviderSpec) -> String {
-    let known =
+    let named_properties =
         EnableProperties::SID.with(EnableProperties::TS_ID).with(EnableProperties::STACK_TRACE);
+    let mask = spec.keywords.as_ref().and_then(Keywords::number);
     let mut parts = vec![
         spec.provider.text(),
-        spec.keywords.as_ref().and_then(Keywords::number).map(hex).unwrap_or_default(),
+        mask.map(hex).unwrap_or_default(),
         spec.level.map(hex).unwrap_or_default(),
         match spec.properties.0 {
             0 => String::new(),
-            _ if known.has(spec.properties) => format!("'{}'", spec.properties),
+            _ if named_properties.has(spec.properties) => format!("'{}'", spec.properties),
             bits => hex(bits),
         },
     ];

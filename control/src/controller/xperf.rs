@@ -241,8 +241,8 @@ fn parts(
 
 /// One or more `NAME[:MASK[:LEVEL[:PROPERTIES]]]` with plus signs between.
 pub(super) fn providers(word: &Word) -> Result<Vec<ProviderSpec>, LineError> {
-    let all = parts(&word.text, word.span.clone(), '+');
-    all.map(|(text, span)| one_provider(text, span)).collect()
+    let texts = parts(&word.text, word.span.clone(), '+');
+    texts.map(|(text, span)| one_provider(text, span)).collect()
 }
 
 fn one_provider(text: &str, span: Range<usize>) -> Result<ProviderSpec, LineError> {
@@ -295,9 +295,9 @@ fn properties(text: &str) -> Option<EnableProperties> {
     }
     const QUOTES: [char; 5] = ['\'', '\u{2018}', '\u{2019}', '\u{201b}', '`'];
     let inner = text.strip_prefix(QUOTES).and_then(|t| t.strip_suffix(QUOTES)).unwrap_or(text);
-    let mut all = EnableProperties::default();
+    let mut properties = EnableProperties::default();
     for name in inner.split([',', '|']) {
-        all = all.with(EnableProperties::named(name.trim())?);
+        properties = properties.with(EnableProperties::named(name.trim())?);
     }
-    Some(all)
+    Some(properties)
 }

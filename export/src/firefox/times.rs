@@ -13,6 +13,11 @@ pub(super) struct Times {
     end: i64,
 }
 
+/// A time of 100 ns in milliseconds.
+pub(super) fn to_millis(time: u64) -> f64 {
+    time as f64 / 1e4
+}
+
 impl Times {
     pub fn new(machine: &Machine) -> Self {
         let clock = *machine.clock();

@@ -1,4 +1,4 @@
-//! Activities in lanes, so that what is open in a lane at a time is nested.
+//! Activities in lanes: activities of a lane that are open at the same time are nested.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -36,14 +36,14 @@ struct Open {
 }
 
 impl Lane {
-    /// Ends what ended until a time.
+    /// Ends the activities that stopped until a time.
     fn advance(&mut self, time: i64) {
         while let Some(open) = self.open.pop_if(|open| open.until <= time) {
             self.events.push(Event { is_start: false, name: open.name, time: open.until });
         }
     }
 
-    /// Whether an activity lies within the innermost one, which has to be its parent, or to have
+    /// Whether an activity lies within the innermost open one, which has to be its parent or have
     /// the same id.
     fn takes(&self, activity: &Activity, until: i64) -> bool {
         self.open.last().is_some_and(|open| {
@@ -80,25 +80,29 @@ impl OfProcess {
             self.free.insert(lane);
         }
         for id in [activity.parent, activity.id] {
-            let Some(&at) = self.of_ids.get(&id) else { continue };
-            let Some(lane) = self.lanes.get_mut(at) else { continue };
+            let Some(&index) = self.of_ids.get(&id) else { continue };
+            let Some(lane) = self.lanes.get_mut(index) else { continue };
             lane.advance(activity.started);
             if lane.takes(activity, until) {
                 lane.start(activity, until);
-                self.of_ids.insert(activity.id, at);
+                self.of_ids.insert(activity.id, index);
                 return;
             }
         }
-        let at = self.free.pop_first().unwrap_or_else(|| {
-            self.lanes.push(Lane { process: (activity.process, activity.pid), ..Lane::default() });
-            self.lanes.len() - 1
-        });
-        if let Some(lane) = self.lanes.get_mut(at) {
+        let index = match self.free.pop_first() {
+            Some(index) => index,
+            None => {
+                let process = (activity.process, activity.pid);
+                self.lanes.push(Lane { process, ..Lane::default() });
+                self.lanes.len() - 1
+            }
+        };
+        if let Some(lane) = self.lanes.get_mut(index) {
             lane.advance(activity.started);
             lane.start(activity, until);
         }
-        self.busy.push(Reverse((until, at)));
-        self.of_ids.insert(activity.id, at);
+        self.busy.push(Reverse((until, index)));
+        self.of_ids.insert(activity.id, index);
     }
 }
 
@@ -118,8 +122,8 @@ pub(super) fn lanes(
         let tid = activity.tid.unwrap_or(u32::MAX);
         if options.admits(activity.process, Some(activity.pid), tid) {
             let until = activity.stopped.unwrap_or(end).max(activity.started);
-            let of = processes.entry((activity.process, activity.pid)).or_default();
-            of.add(activity, until);
+            let process = processes.entry((activity.process, activity.pid)).or_default();
+            process.add(activity, until);
         }
     }
     let mut lanes: Vec<Lane> = processes.into_values().flat_map(|process| process.lanes).collect();
@@ -157,7 +161,7 @@ mod tests {
     fn an_activity_is_nested_in_its_parent_alone() {
         let nested = [(1, 0, 0, 10), (2, 1, 1, 5), (3, 2, 2, 4), (4, 1, 6, 10)];
         assert_eq!(placed(&nested), ["+1 +2 +3 -3 -2 +4 -4 -1"]);
-        // At the same time as another one, and longer than its parent.
+        // Not a child of the activity around it, or longer than its parent.
         assert_eq!(placed(&[(1, 0, 0, 10), (2, 9, 1, 5)]), ["+1 -1", "+2 -2"]);
         assert_eq!(placed(&[(1, 0, 0, 10), (2, 1, 1, 11)]), ["+1 -1", "+2 -2"]);
         // Lanes are used again, and events of two tasks may have one id.

@@ -82,7 +82,7 @@ impl EventSchema {
 
     /// The header of such an event (`EVENT_DESCRIPTOR`).
     ///
-    /// Id and version are those of a manifest-based or EventSource event. Other events have id 0; a
+    /// Manifest-based and EventSource events have their id and version. Other events have id 0; a
     /// classic one has the low byte of its class's version, the others version 0.
     ///
     /// ```
@@ -162,7 +162,7 @@ pub fn number_name(identity: Identity, opcode: u8) -> String {
 pub struct Named<T> {
     /// The number.
     pub value: T,
-    /// Its name as it is shown to people: the display message where a manifest has one, else the
+    /// Its name as it is shown to people: the display message if a manifest has one, else the
     /// name that the source has. Empty when it is unknown.
     pub name: Text,
 }

@@ -225,7 +225,7 @@ fn numbered(format: &str, numbers: &[u32]) -> String {
             _ => {
                 out.push('%');
                 out.push_str(number);
-                // The next character does not begin another insert, whatever it is.
+                // The next character, even a `%`, does not begin another insert.
                 let next = text.chars().next().filter(|_| digits == 0).map_or(0, char::len_utf8);
                 let (taken, left) = text.split_at_checked(next).unwrap_or_default();
                 out.push_str(taken);
@@ -244,7 +244,7 @@ const MAX_GROWTH: usize = 1 << 14;
 /// Longest name of a provider, in characters.
 const MAX_NAME: usize = 256;
 
-/// Arguments of one message; those of a real one have numbers of two digits.
+/// Arguments of one message. Real messages have fewer than 100.
 const MAX_ARGUMENTS: usize = 1024;
 
 /// A format in which `%!FUNC!` and similar words are replaced by the properties of the message.
@@ -460,7 +460,7 @@ mod tests {
         assert_eq!(String::from_utf8(out).unwrap(), "read 5 \"quoted\" from 616e797468696e67");
     }
 
-    /// Arguments that take no bytes have numbers too, and what is no message is left alone.
+    /// Arguments without bytes also have numbers, and lines that are not messages are skipped.
     #[test]
     fn parse_numbers_inserts_by_argument() {
         let text = "01020304-0506-0708-090a-0b0c0d0e0f10 d // SRC=d.c MJ=Comp MN=Sub\n\
@@ -473,7 +473,7 @@ mod tests {
         assert_eq!(messages, ["%0Comp/Sub %10!d! %%10 100%% %%12!d! %1", "old", "no arguments"]);
     }
 
-    /// What stands before a message in `tracefmt`, as far as the record says it.
+    /// The prefix of a message in `tracefmt`, as far as the record has its parts.
     #[test]
     fn wpp_message_inserts_the_parts_of_the_prefix() {
         use crate::render::Prefix;

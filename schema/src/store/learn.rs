@@ -184,28 +184,28 @@ impl SchemaStore {
         }
         // An event contains its metadata, so there is no need to learn it in a pass ahead.
         let Some(metadata) = metadata.filter(|_| self.pass != Pass::Ahead) else { return };
-        let known = &mut self.self_describing;
-        if known.by_metadata.get(&provider).is_some_and(|m| m.contains_key(metadata)) {
+        let learned = &mut self.self_describing;
+        if learned.by_metadata.get(&provider).is_some_and(|m| m.contains_key(metadata)) {
             return;
         }
         let parsed = tracelogging::parse(provider, metadata).ok();
         let fields = parsed.as_ref().map_or(0, |schema| weight(&schema.fields));
-        if known.schemas >= self.limits.schemas
-            || known.bytes.saturating_add(metadata.len()) > self.limits.bytes
-            || known.fields.saturating_add(fields) > self.limits.fields
+        if learned.schemas >= self.limits.schemas
+            || learned.bytes.saturating_add(metadata.len()) > self.limits.bytes
+            || learned.fields.saturating_add(fields) > self.limits.fields
         {
-            *known = SelfDescribing::default();
+            *learned = SelfDescribing::default();
         }
-        known.schemas += 1;
-        known.bytes = known.bytes.saturating_add(metadata.len());
-        known.fields = known.fields.saturating_add(fields);
+        learned.schemas += 1;
+        learned.bytes = learned.bytes.saturating_add(metadata.len());
+        learned.fields = learned.fields.saturating_add(fields);
         let decoder = parsed.map(|mut schema| {
             if let Some(name) = self.provider_names.get(&provider) {
                 schema.provider_name = name.clone().into();
             }
             Arc::new(Decoder::new(Arc::new(schema)))
         });
-        known.by_metadata.entry(provider).or_default().insert(metadata.into(), decoder);
+        learned.by_metadata.entry(provider).or_default().insert(metadata.into(), decoder);
     }
 
     fn learn_event_source(&mut self, provider: Guid, process: u32, payload: &[u8]) {

@@ -33,7 +33,7 @@ use etl_format::Guid;
 use etl_format::constants::{EventFlags, ExtendedType, PointerSize, offset};
 use etl_format::cursor::Bytes;
 use etl_format::read::{EventDescriptor, Header, RawItem, Record};
-// Keys of the trace are hashed with a seed, those of the tables need none.
+// Keys from a trace are hashed with a seed, so that nobody can choose keys that collide.
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 use learn::{Learned, Pass, SelfDescribing};
 use std::sync::Arc;
@@ -44,8 +44,8 @@ const MANIFEST_EVENT: u16 = 0xfffe;
 /// Bounds of the schemas that are learned from a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreLimits {
-    /// Schemas from one kind of source. When it is reached, those of TraceLogging are dropped and
-    /// learned again, the others learn no more.
+    /// Schemas from one kind of source. If there are more, the schemas of TraceLogging are dropped
+    /// and learned again; other sources learn no more.
     pub schemas: usize,
     /// Bytes of one kind of source's metadata, likewise.
     pub bytes: usize,

@@ -111,7 +111,7 @@ fn lines_of<'a>(
     Table { file, ..Table::default() }.read(first, lines)
 }
 
-/// The name that a word of a table stands for: tables have `%20` instead of a blank.
+/// The name in a word of a table, which has `%20` instead of a blank.
 pub(super) fn name(word: &str) -> Text {
     if word.contains('%') {
         return word.replace("%20", " ").replace("%25", "%").into();
@@ -335,7 +335,7 @@ impl Table<'_> {
                     Named::new(number_or_0(value)?, name(&words.join(" ")));
             }
             ["channel", channel] => self.last()?.schema.channel = Named::new(0, name(channel)),
-            // Keywords whose masks are not known.
+            // Keywords with unknown masks.
             ["unmasked", ..] => {}
             ["level", value] => self.last()?.schema.level = Named::new(number(value)?, ""),
             ["stack"] => self.last()?.stack = true,

@@ -148,7 +148,7 @@ pub fn events(provider: Guid) -> Vec<ListedEvent> {
 pub struct BuildLayout {
     /// The event with its fields.
     pub schema: &'static EventSchema,
-    /// Whether these are all fields: tables end where the length of a field is not known.
+    /// Whether these are all fields: tables end before a field of unknown length.
     pub is_complete: bool,
 }
 
@@ -189,7 +189,7 @@ pub fn class_event(class: Guid, opcode: u8, version: u16) -> Option<&'static Dec
     }))
 }
 
-/// The events of a provider, by id and version, and those of a class.
+/// The events of a provider, by id and version, and the types of a class.
 struct Table {
     /// Lines before the first event: keywords and maps.
     head: &'static str,
@@ -475,7 +475,7 @@ mod tests {
         assert_eq!([6002, 7600, 7601, 9600, 10_586, 17_134].map(fields), [4; 6]);
         assert_eq!([17_763, 19_045, 20_348, 30_000].map(fields), [6; 4]);
         assert!(in_build(capture, 1001, 0, 19_045).unwrap().is_complete);
-        // The length of a structure in it is not known.
+        // The length of a structure in it is unknown.
         assert!(!in_build(capture, 1003, 0, 19_045).unwrap().is_complete);
         assert!(in_build(capture, 1001, 1, 19_045).is_none());
         let listed = events(capture);

@@ -48,7 +48,7 @@ view! {
     pub fn parent: u32 = "ParentId";
     /// The session that it runs in.
     pub fn session: u32 = "SessionId";
-    /// The SID of its user, as stored; empty where the event has none.
+    /// The SID of its user, as stored; empty if the event has none.
     pub fn user: &'a [u8] = "UserSID";
     /// File name of its executable, in an 8-bit encoding.
     pub fn name: &'a [u8] = "ImageFileName";
@@ -68,13 +68,13 @@ view! {
         /// Its id.
         tid: u32 = "TThreadId" | "ThreadId",
     }
-    /// Address of the function that it was created with; `None` where the event does not have it.
+    /// Address of the function that it was created with; `None` if the event does not have it.
     pub fn start_address: u64 = "Win32StartAddr";
     fn open_name: OpenText<'a> = "ThreadName";
 }
 
 impl<'a> Thread<'a> {
-    /// Its name, UTF-16; empty where it has none, `None` where the event cannot hold one.
+    /// Its name, UTF-16; empty if it has none, `None` if the event has no such field.
     #[must_use]
     pub fn name(&self) -> Option<&'a [u8]> {
         self.open_name().map(|name| name.0)
@@ -97,7 +97,7 @@ view! {
     pub fn link_time: u32 = "TimeDateStamp";
 }
 
-/// An event of the kernel, by what it is about.
+/// An event of the kernel, by its subject.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -118,7 +118,7 @@ pub enum Event<'a> {
     },
     /// A call stack.
     Stack {
-        /// Raw timestamp of the event that it belongs to.
+        /// Raw timestamp of the event of the stack.
         at: i64,
         /// The process.
         pid: u32,
@@ -129,7 +129,7 @@ pub enum Event<'a> {
     },
     /// A call stack as a key.
     StackKey {
-        /// Raw timestamp of the event that it belongs to.
+        /// Raw timestamp of the event of the stack.
         at: i64,
         /// The process.
         pid: u32,
@@ -137,10 +137,10 @@ pub enum Event<'a> {
         tid: u32,
         /// The key.
         key: u64,
-        /// Whether it is that of the user part of the stack, not of the kernel part.
+        /// Whether it is the key of the user part of the stack, not of the kernel part.
         user: bool,
     },
-    /// The addresses that a key stands for.
+    /// The addresses of the stack with a key.
     StackDefinition {
         /// The key.
         key: u64,

@@ -84,15 +84,17 @@ impl Layout {
 
     /// The position of the field with this name; [`Position::NONE`] if the event does not have it.
     pub fn position(decoder: &Decoder, pointers: PointerSize, name: &str) -> Position {
-        let mut at = Position { variable: 0, offset: 0, size: 0 };
+        let mut position = Position { variable: 0, offset: 0, size: 0 };
         for (field, reach) in decoder.reaches(pointers) {
             let size = if let Reach::Fixed(bytes) = reach { bytes } else { 0 };
             if &*field.name == name {
-                return Position { size: u8::try_from(size).unwrap_or(0), ..at };
+                return Position { size: u8::try_from(size).unwrap_or(0), ..position };
             }
-            at = match reach {
-                Reach::Fixed(_) => Position { offset: at.offset.saturating_add(size), ..at },
-                _ => Position { variable: at.variable.saturating_add(1), offset: 0, size: 0 },
+            position = match reach {
+                Reach::Fixed(_) => {
+                    Position { offset: position.offset.saturating_add(size), ..position }
+                }
+                _ => Position { variable: position.variable.saturating_add(1), offset: 0, size: 0 },
             };
         }
         Position::NONE
@@ -318,7 +320,7 @@ macro_rules! view {
 }
 pub(super) use view;
 
-/// Versions of one event; those of real events end far below.
+/// Versions of one event; real events have far fewer.
 const VERSIONS: u8 = 32;
 
 /// Layouts of events by a key (a hook or an id), version and width of pointers.
@@ -346,20 +348,20 @@ impl<T> Catalogue<T> {
         entry: impl Fn(u16, u8) -> Option<Entry<'static>>,
         layout: fn(u16, &Decoder, PointerSize) -> Option<T>,
     ) -> Self {
-        let mut all = Catalogue { keys: Vec::new(), versions: Vec::new(), layout };
+        let mut catalogue = Catalogue { keys: Vec::new(), versions: Vec::new(), layout };
         for key in keys {
             let entries: Vec<_> = (0..VERSIONS).map(|version| entry(key, version)).collect();
             let Some(mut last) = entries.iter().copied().flatten().next() else { continue };
             let newest = entries.iter().rposition(Option::is_some).unwrap_or(0);
-            let first = u16::try_from(all.versions.len()).unwrap_or(u16::MAX);
-            all.keys.resize(usize::from(key), (0, 0));
-            all.keys.push((first, u8::try_from(newest + 1).unwrap_or(VERSIONS)));
+            let first = u16::try_from(catalogue.versions.len()).unwrap_or(u16::MAX);
+            catalogue.keys.resize(usize::from(key), (0, 0));
+            catalogue.keys.push((first, u8::try_from(newest + 1).unwrap_or(VERSIONS)));
             for version in entries.into_iter().take(newest + 1) {
                 last = version.unwrap_or(last);
-                all.versions.push(Version { entry: last, layouts: OnceLock::new() });
+                catalogue.versions.push(Version { entry: last, layouts: OnceLock::new() });
             }
         }
-        all
+        catalogue
     }
 
     /// A version of an event and `true`; for a version newer than the tables have, the newest one
@@ -368,8 +370,8 @@ impl<T> Catalogue<T> {
     fn version(&self, key: u16, version: u8) -> Option<(&Version<T>, bool)> {
         let &(first, count) = self.keys.get(usize::from(key))?;
         let newest = count.checked_sub(1)?;
-        let at = self.versions.get(usize::from(first) + usize::from(version.min(newest)))?;
-        Some((at, version <= newest))
+        let index = usize::from(first) + usize::from(version.min(newest));
+        Some((self.versions.get(index)?, version <= newest))
     }
 
     /// The decoder of an event.
@@ -381,9 +383,9 @@ impl<T> Catalogue<T> {
     /// the newest one and `false`.
     #[inline]
     pub fn event(&self, key: u16, version: u8, pointers: PointerSize) -> Option<(&T, bool)> {
-        let (at, is_known) = self.version(key, version)?;
-        let layouts = at.layouts.get_or_init(|| {
-            let decoder = at.entry.decoder();
+        let (version, is_known) = self.version(key, version)?;
+        let layouts = version.layouts.get_or_init(|| {
+            let decoder = version.entry.decoder();
             let narrow = (self.layout)(key, decoder, PointerSize::P4)?;
             let wide = (self.layout)(key, decoder, PointerSize::P8)?;
             Some([narrow, wide])

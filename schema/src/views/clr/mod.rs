@@ -172,15 +172,7 @@ pub fn decode_event<'a>(
     let decoded = match &event.kind {
         Kind::Init(which) => Event::Init(*which),
         Kind::Complete(which) => Event::Complete(*which),
-        Kind::Runtime([sku, major, minor, build, revision]) => Event::Runtime {
-            version: [
-                layout.read(payload, *major)?,
-                layout.read(payload, *minor)?,
-                layout.read(payload, *build)?,
-                layout.read(payload, *revision)?,
-            ],
-            sku: layout.read(payload, *sku)?,
-        },
+        Kind::Runtime(positions) => read_runtime(layout, payload, *positions)?,
         Kind::Method(change, method) => {
             let method = method.read(payload)?;
             // Counting the texts is faster than stepping over each of them.
@@ -235,6 +227,23 @@ pub fn decode_event<'a>(
     };
     let instance = instance.or_else(|| layout.read(payload, event.instance));
     Some(Decoded { instance, event: decoded, provider, exact })
+}
+
+fn read_runtime<'a>(
+    layout: &Layout,
+    payload: &'a [u8],
+    positions: [Position; 5],
+) -> Option<Event<'a>> {
+    let [sku, major, minor, build, revision] = positions;
+    Some(Event::Runtime {
+        version: [
+            layout.read(payload, major)?,
+            layout.read(payload, minor)?,
+            layout.read(payload, build)?,
+            layout.read(payload, revision)?,
+        ],
+        sku: layout.read(payload, sku)?,
+    })
 }
 
 /// Whether an event (by id) is the call stack of the previous event of its thread.
