@@ -4,9 +4,8 @@ use std::fmt::{self, Write};
 
 use etl_schema::providers::{LOST_EVENT, lost};
 
-use crate::diagnostics::plural;
+use crate::diagnostics::{LOST_HEADER, plural};
 use crate::escape::one_line;
-use crate::missing_header;
 use crate::output::size;
 
 use super::Report;
@@ -47,7 +46,7 @@ fn write(report: &Report, out: &mut String) -> fmt::Result {
         row("start", text(&s.start_time))?;
         row("end", s.end_time.as_deref().unwrap_or("unknown: the session was not closed"))?;
     } else {
-        row("header", missing_header::MESSAGE)?;
+        row("header", LOST_HEADER)?;
         for name in ["system", "session", "written by", "clock", "start", "end"] {
             row(name, UNKNOWN)?;
         }
