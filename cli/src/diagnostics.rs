@@ -7,7 +7,11 @@ use etl_analysis::files::Fault;
 use etl_format::constants::LogFileMode;
 use etl_format::read::{Damage, FileHeader, Note, OrderReport, Weight};
 
-use crate::{Outcome, missing_header};
+use crate::Outcome;
+
+/// What a user has to know about a trace whose header event is lost.
+pub(crate) const LOST_HEADER: &str =
+    "the header event is lost: times count from the first record, assuming a clock of 10 MHz";
 
 /// What could not be read of a trace, and the remarks on it.
 #[derive(Clone, Copy, Default)]
@@ -54,7 +58,7 @@ impl<'a> Condition<'a> {
     fn sentences(self) -> Vec<String> {
         let mut out = Vec::new();
         if self.lost_header {
-            out.push(missing_header::MESSAGE.to_owned());
+            out.push(LOST_HEADER.to_owned());
         }
         let damage = self.damage.iter().map(|d| (d.range.clone(), d.error.kind.to_string()));
         let faults = self.faults.iter().map(|f| (f.offset..f.end, f.message.clone()));

@@ -15,7 +15,6 @@ use crate::diagnostics::Condition;
 use crate::error::Failure;
 use crate::filter;
 use crate::input::{self, About, Input, InputArgs};
-use crate::missing_header;
 use crate::process_args::ProcessArgs;
 use crate::progress::Progress;
 use crate::threads::ThreadArgs;
@@ -111,9 +110,8 @@ impl RecordingArgs {
         let opened = files.iter().map(|file| Input::open(file, &share));
         let mut inputs = opened.collect::<Result<Vec<_>, _>>()?;
         let abouts: Vec<About> = inputs.iter().map(|input| input.about().clone()).collect();
-        for (input, about) in inputs.iter_mut().zip(&abouts) {
-            let limits = input.limits();
-            missing_header::ensure_records_in(&about.name, input.source(), limits)?;
+        for input in &mut inputs {
+            input.ensure_records()?;
         }
         let total = inputs.iter_mut().map(Input::size).sum();
         let failed = |error: etl_analysis::Error| {

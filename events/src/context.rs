@@ -10,7 +10,6 @@ use etl_format::constants::hook;
 use etl_format::read::{Limits, Record, Source};
 use etl_schema::Meaning;
 use etl_schema::decode::Utf16;
-use etl_schema::providers::SYSTEM_CONFIG_EX;
 use etl_schema::render::{Names, PathStart};
 
 /// The processes, threads, volumes and code of a trace.
@@ -135,14 +134,6 @@ impl<'m> Context<'m> {
         };
         let is_sample = pid.is_none() && record.hook() == Some(hook::SAMPLE);
         (pid.or_else(|| of_thread(tid.filter(|_| is_sample)?)), tid)
-    }
-
-    /// The names for the values of a record's fields, as rows of it have them.
-    #[must_use]
-    pub fn names_of(&self, record: &Record<'_>) -> EventNames<'_> {
-        let names = self.names(self.ids(record).0, record.timestamp());
-        // What a merge says of volumes is where the drives in other paths are from.
-        names.raw_paths(record.provider() == Some(SYSTEM_CONFIG_EX))
     }
 
     /// The names for the values of a record.

@@ -49,10 +49,18 @@ pub struct EventDecoder<'c> {
 }
 
 /// How much of records is decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Depth {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Depth {
+    /// The header: events have the names and numbers that headers and providers' tables contain.
     Headers,
-    Payloads,
+    /// In addition the names in the schemas of events.
+    Names,
+    /// In addition the fields of payloads.
+    Fields,
+    /// In addition the readable text of payloads that no schema describes.
+    #[default]
+    Texts,
 }
 
 impl<'c> EventDecoder<'c> {
@@ -63,7 +71,7 @@ impl<'c> EventDecoder<'c> {
         EventDecoder {
             store,
             origin: Origin { clock, start, file: None, context: None },
-            depth: Depth::Payloads,
+            depth: Depth::default(),
             heads: Heads::default(),
             payload_text: String::new(),
         }
@@ -104,15 +112,15 @@ impl<'c> EventDecoder<'c> {
         self
     }
 
-    /// Leaves payloads undecoded: events have the names and numbers that headers and providers'
-    /// tables contain.
+    /// How much of records is decoded. Default: all of it.
     ///
     /// ```
-    /// use etl_events::EventDecoder;
+    /// use etl_events::{Depth, EventDecoder};
     /// # use etl_format::read::{Options, Order, Trace};
     /// # let bytes = etl_events::testing::trace();
     /// # let mut trace = Trace::open(bytes.as_slice(), &Options::salvage())?;
-    /// let mut decoder = EventDecoder::new(trace.clock(), Default::default()).headers_only();
+    /// let decoder = EventDecoder::new(trace.clock(), Default::default());
+    /// let mut decoder = decoder.depth(Depth::Headers);
     /// # let mut records = trace.records(Order::Time)?;
     /// # let (_, _) = (records.next_record()?, ());
     /// # let record = records.next_record()?.unwrap();
@@ -120,8 +128,8 @@ impl<'c> EventDecoder<'c> {
     /// # Ok::<(), etl_events::Error>(())
     /// ```
     #[must_use]
-    pub fn headers_only(mut self) -> Self {
-        self.depth = Depth::Headers;
+    pub fn depth(mut self, depth: Depth) -> Self {
+        self.depth = depth;
         self
     }
 
@@ -216,8 +224,8 @@ impl<'c> EventDecoder<'c> {
     pub fn decode<'a>(&'a mut self, record: &Record<'a>) -> Event<'a> {
         let EventDecoder { store, origin, depth, heads, payload_text } = self;
         let decoder = match depth {
-            Depth::Payloads => store.decoder(record),
             Depth::Headers => None,
+            _ => store.decoder(record),
         };
         let schema = decoder.map(Decoder::schema);
         let payload = record.payload();
@@ -225,12 +233,12 @@ impl<'c> EventDecoder<'c> {
         // A schema without fields does not describe a payload.
         let is_described = schema.is_some_and(|schema| !schema.fields.is_empty());
         let fields = match decoder {
-            Some(decoder) if is_described || payload.is_empty() => {
+            Some(decoder) if *depth >= Depth::Fields && (is_described || payload.is_empty()) => {
                 Some(decoder.fields(payload, decoder.pointers_of(record)))
             }
             _ => None,
         };
-        if !is_described && *depth == Depth::Payloads {
+        if !is_described && *depth == Depth::Texts {
             render::readable_text(payload_text, payload);
         }
         let (pid, tid) = match &origin.context {

@@ -57,11 +57,9 @@ pub mod survey;
 pub mod testing;
 mod trace;
 
-pub use decoder::EventDecoder;
+pub use decoder::{Depth, EventDecoder};
 pub use error::{Error, Result};
 pub use event::{Event, OwnedEvent};
-#[doc(hidden)]
-pub use event::{OwnNames, message};
 pub use selection::Selection;
 pub use subject::Subject;
 pub use trace::{Events, OpenOptions, OwnedEvents, Trace, from_bytes, from_reader, open, open_all};

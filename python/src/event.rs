@@ -213,14 +213,14 @@ impl Event {
 
     /// Activity as a GUID, or None.
     #[getter]
-    fn activity_id<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
+    fn activity<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
         let activity = HeaderFields::activity(&self.parts()?.0);
         Ok(activity.map(|guid| values::guid(py, guid)))
     }
 
     /// Related activity as a GUID, or None.
     #[getter]
-    fn related_activity_id<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
+    fn related_activity<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyString>>> {
         let related = self.parts()?.0.extended().find_map(|item| match item {
             ExtendedItem::RelatedActivity(guid) => Some(guid),
             _ => None,

@@ -218,9 +218,7 @@ fn events_have_the_values_that_dump_prints() {
     let (batches, lines) = (all(&bytes, "events"), dumped(&bytes));
     assert_eq!(rows(&batches), lines.len());
     let text = |line: &Value, key: &str| line[key].as_str().map(str::to_owned);
-    for (column, key) in
-        [("process", "process_name"), ("thread", "thread_name"), ("event", "event")]
-    {
+    for (column, key) in [("process", "process"), ("thread", "thread"), ("event", "event")] {
         let expected: Vec<_> = lines.iter().map(|line| text(line, key)).collect();
         assert!(words(&batches, column) == expected, "{column}");
     }
@@ -357,9 +355,9 @@ const MEMBERS: &[(&str, &str)] = &[
     ("cpu", "cpu"),
     ("kind", "kind"),
     ("pid", "pid"),
-    ("process", "process_name"),
+    ("process", "process"),
     ("tid", "tid"),
-    ("thread", "thread_name"),
+    ("thread", "thread"),
     ("provider_guid", "provider_guid"),
     ("provider", "provider"),
     ("id", "id"),
@@ -372,8 +370,8 @@ const MEMBERS: &[(&str, &str)] = &[
     ("level_name", "level_name"),
     ("activity", "activity"),
     ("related_activity", "related_activity"),
-    ("user", "sid"),
-    ("session_id", "terminal_session"),
+    ("user", "user"),
+    ("session_id", "session_id"),
     ("event", "event"),
     ("payload_left", "payload_left"),
     ("message", "message"),

@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 use std::path::PathBuf;
 
+use etl_events::input::Head;
 use etl_events::problem::Problem;
 use etl_format::read::{Mode, Options, Order, OrderCheck, Trace, Weight};
 use etl_format::rewrite::repair::{RepairReport, Repairer};
@@ -11,10 +12,9 @@ use serde::Serialize;
 
 use crate::Outcome;
 use crate::commands::repack::CompressArgs;
-use crate::diagnostics::{Condition, plural};
+use crate::diagnostics::{Condition, LOST_HEADER, plural};
 use crate::error::Failure;
 use crate::input::{self, Input};
-use crate::missing_header;
 use crate::progress::Progress;
 use crate::rewrite::{self, RewriteArgs};
 use crate::sink::Sink;
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         .map(|(_, report)| report);
     let done = match done {
         Ok(report) if !report.header && report.summary.events_written == 0 => {
-            return Err(missing_header::no_records_error(&name));
+            return Err(Failure::input(&name, &Head::no_records()));
         }
         Ok(report) => report,
         Err(e) if e.is_io() => return Err(sink.failure(&e)),
@@ -149,7 +149,7 @@ impl rewrite::Report for Report {
         };
         writeln!(out, "{file} {was}")?;
         if !self.header {
-            writeln!(out, "  {}", missing_header::MESSAGE)?;
+            writeln!(out, "  {}", LOST_HEADER)?;
         } else if !self.closed {
             writeln!(out, "  it was not closed: the last record is taken as its end")?;
         }

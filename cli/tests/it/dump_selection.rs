@@ -313,7 +313,7 @@ fn ids_paths_and_addresses_have_names() {
     assert!(text.contains("(winhv.sys+0x2191)") && !first(&stack).contains("winhv"), "{text}");
     let line = first(&[&stack[..], &["--resolve", "--format", "jsonl"]].concat());
     let stack: serde_json::Value = serde_json::from_str(&line).unwrap();
-    assert_eq!((&stack["pid"], &stack["process_name"]), (&4.into(), &"System".into()));
+    assert_eq!((&stack["pid"], &stack["process"]), (&4.into(), &"System".into()));
     assert_eq!(stack["fields"]["StackProcess_name"], "System");
     assert_eq!(stack["fields"]["Stack_name"], serde_json::json!([null, "winhv.sys+0x2191"]));
     let image = ["-p", "Image", "--event", "DCStart", "--where", "ProcessId = 3988"];

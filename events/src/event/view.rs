@@ -418,8 +418,8 @@ impl<'a> Event<'a> {
         self.write_message(&mut scratch).map(str::to_owned)
     }
 
-    /// Writes the message to `scratch`.
-    pub(crate) fn write_message<'s>(&self, scratch: &'s mut Vec<u8>) -> Option<&'s str> {
+    /// The message as in [`Event::message`], in memory that is used again: `scratch` is cleared.
+    pub fn write_message<'s>(&self, scratch: &'s mut Vec<u8>) -> Option<&'s str> {
         message(scratch, &self.record, self.schema()?, self.fields.as_ref()?, self.time())
     }
 
@@ -479,7 +479,7 @@ impl<'a> Event<'a> {
     /// The schema that describes the event.
     #[must_use]
     #[inline]
-    pub fn schema(&self) -> Option<&'a EventSchema> {
+    pub fn schema(&self) -> Option<&'a Arc<EventSchema>> {
         Some(self.decoder?.schema())
     }
 
@@ -495,8 +495,10 @@ impl<'a> Event<'a> {
         self.origin.context.as_ref()
     }
 
-    /// The names that the trace has for the values of the event.
-    pub(crate) fn names(&self) -> Option<EventNames<'a>> {
+    /// The names that the trace has for the values of the event, for a
+    /// [`Renderer`](etl_schema::render::Renderer). `None` if it was not read for names.
+    #[must_use]
+    pub fn names(&self) -> Option<EventNames<'a>> {
         let names = self.context()?.names(self.pid, self.record.timestamp());
         // The record that a merge adds about volumes explains the devices in other paths.
         Some(names.raw_paths(self.head.provider == Some(providers::SYSTEM_CONFIG_EX)))

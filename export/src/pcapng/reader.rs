@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use etl_events::EventDecoder;
 use etl_format::read::Record;
-use etl_schema::store::SchemaStore;
 
 use super::packet::{self, Link, Place};
 use super::reassembly::Reassembly;
@@ -42,18 +42,17 @@ impl Packets {
         Packets::default()
     }
 
-    /// Whether a record may hold a packet, by its provider.
-    #[must_use]
-    pub fn may_have(record: &Record<'_>) -> bool {
-        record.provider().is_some_and(packet::has_packets)
-    }
-
-    /// The packet that is whole with a record; `store` knows the schemas of the trace.
-    pub fn record(&mut self, store: &SchemaStore, record: &Record<'_>) -> Option<Packet> {
-        if !Self::may_have(record) {
+    /// Learns the schemas that a record defines, and returns the packet that is whole with it.
+    pub fn record(
+        &mut self,
+        decoder: &mut EventDecoder<'_>,
+        record: &Record<'_>,
+    ) -> Option<Packet> {
+        decoder.learn(record);
+        if !packet::may_have_packet(record) {
             return None;
         }
-        let part = packet::part_of(store, record)?;
+        let part = packet::part_of(&decoder.decode(record))?;
         let next = self.places.len() as u32;
         let interface = *self.places.entry(part.place.clone()).or_insert(next);
         let key = (interface, record.processor(), record.thread_id().unwrap_or(0));

@@ -4,10 +4,10 @@ use etl_analysis::loss::Loss;
 use etl_analysis::profile::Intervals;
 use etl_analysis::symbols::{Symbol, Symbols};
 use etl_analysis::{EventRef, Frames, Joins, Machine, Observer, Sample, Stack};
+use etl_events::EventDecoder;
 use etl_export::pcapng::Packets;
 use etl_format::constants::hook;
 use etl_format::read::Record;
-use etl_schema::store::SchemaStore;
 use etl_schema::views::FieldReader;
 use foldhash::HashSet;
 
@@ -39,7 +39,7 @@ pub(super) struct Facts<'f, 'o> {
     text: String,
     switch: FieldReader<4>,
     behaviors: Behaviors,
-    packets: Option<(SchemaStore, Packets)>,
+    packets: Option<(EventDecoder<'static>, Packets)>,
     switches: bool,
 }
 
@@ -61,7 +61,9 @@ impl<'f, 'o> Facts<'f, 'o> {
                 ["NewThreadId", "OldThreadId", "OldThreadState", "OldThreadWaitReason"],
             ),
             behaviors: Behaviors::new(options, rows),
-            packets: packets.then(|| (options.store.clone(), Packets::new())),
+            packets: packets.then(|| {
+                (EventDecoder::new(*machine.clock(), options.store.clone()), Packets::new())
+            }),
             switches: rows.wants::<ContextSwitchRow<'_>>(),
             rows,
         }
@@ -113,12 +115,8 @@ impl<'f, 'o> Facts<'f, 'o> {
     }
 
     fn packet(&mut self, record: &Record<'_>, event: &EventRef) {
-        let Some((store, packets)) = &mut self.packets else { return };
-        store.learn(record);
-        if !Packets::may_have(record) {
-            return;
-        }
-        let Some(packet) = packets.record(store, record) else { return };
+        let Some((decoder, packets)) = &mut self.packets else { return };
+        let Some(packet) = packets.record(decoder, record) else { return };
         let pid = record.known_process_id();
         let tid = record.known_thread_id();
         if !admits(self.options, pid, tid, event.time) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use etl_events::EventDecoder;
 use etl_export::pcapng::{Interfaces, PacketOptions, PacketWriter, Written};
 
 use etl_format::Guid;
@@ -25,18 +26,17 @@ use crate::simulated::Simulated;
 /// Writes a trace as pcapng; returns the file, and what was counted.
 fn exported(bytes: &[u8], options: PacketOptions) -> (Vec<u8>, Written) {
     let mut trace = Trace::open(bytes, &Options::default()).unwrap();
-    let (clock, mut store) = (trace.clock(), SchemaStore::default());
+    let mut decoder = EventDecoder::new(trace.clock(), SchemaStore::default());
     let mut interfaces = Interfaces::new();
     let mut records = trace.records(Order::File).unwrap();
     while let Some(record) = records.next_record().unwrap() {
-        store.learn(&record);
-        interfaces.record(&store, &record);
+        interfaces.record(&mut decoder, &record);
     }
     let mut out = Vec::new();
     let mut writer = PacketWriter::new(&mut out, &interfaces, options).unwrap();
     let mut records = trace.records(Order::Time).unwrap().without_stale_records();
     while let Some(record) = records.next_record().unwrap() {
-        writer.record(&store, &clock, &record).unwrap();
+        writer.record(&mut decoder, &record).unwrap();
     }
     let written = writer.finish().unwrap();
     (out, written)
@@ -224,11 +224,12 @@ fn captures_need_packets() {
     let bytes = file(&files, "nettrace.etl");
     let mut trace = Trace::open(bytes, &Options::default()).unwrap();
     let store = SchemaStore::new().without_windows_tables();
+    let mut decoder = EventDecoder::new(trace.clock(), store);
     let mut interfaces = Interfaces::new();
     let mut records = trace.records(Order::File).unwrap();
     while let Some(record) = records.next_record().unwrap() {
         // Without the tables of Windows' providers no packet can be decoded.
-        interfaces.record(&store, &record);
+        interfaces.record(&mut decoder, &record);
     }
     assert!(interfaces.is_empty());
 }

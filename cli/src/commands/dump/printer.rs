@@ -6,7 +6,7 @@ use etl_events::conditions::Conditions;
 use etl_events::context::Context;
 use etl_events::filter::Filter;
 use etl_events::rows::{Columns, Format, RowWriter};
-use etl_events::{EventDecoder, Selection};
+use etl_events::{Depth, EventDecoder, Selection};
 use etl_format::read::{Mode, Record, Records, Source, Trace};
 use etl_format::{Clock, Error, FileTime};
 use etl_schema::store::SchemaStore;
@@ -179,7 +179,7 @@ impl<'s> Printer<'s> {
             .file(trace.file)
             .start(start);
         if !rows.needs_schema() && session.conditions.is_empty() {
-            decoder = decoder.headers_only();
+            decoder = decoder.depth(Depth::Headers);
         }
         let selection = session.selection(filter);
         let lines = Lines { decoder, selection, rows, is_count: args.count };

@@ -4,9 +4,8 @@ use std::fmt::{self, Write};
 
 use etl_events::survey::Survey;
 
-use crate::diagnostics::plural;
+use crate::diagnostics::{LOST_HEADER, plural};
 use crate::escape::one_line;
-use crate::missing_header;
 use crate::output::size;
 
 use super::Report;
@@ -70,7 +69,7 @@ fn write_header(s: &Survey, out: &mut String) -> fmt::Result {
 }
 
 fn write_lost_header(s: &Survey, out: &mut String) -> fmt::Result {
-    row(out, "header", missing_header::MESSAGE)?;
+    row(out, "header", LOST_HEADER)?;
     for name in ["system", "session", "written by", "clock", "start", "end"] {
         row(out, name, UNKNOWN)?;
     }
