@@ -85,7 +85,7 @@ def main():
 
     # Filters that are pushed down, and columns.
     def frame():
-        # One for each query: see docs/spark.md.
+        # One for each query: see docs/scale.md.
         source = spark.read.format("etl").option("columns", "time,event,id,filetime")
         return source.option("pushdown", "true").load(pattern)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the data source of etwkit for Spark on generated traces, in several workers, and compares
 # with DuckDB over the Parquet of the same traces. Heavy: needs Java 17 and 1 GB for packages. Its
-# output is in docs/spark.md. Arguments: the number of recordings [200].
+# output is in docs/scale.md. Arguments: the number of recordings [200].
 #
 # ETLKIT is a command line with the feature parquet, SPARK_PYTHON a Python that has etwkit and the
 # packages below; without them both are built.

@@ -3,11 +3,11 @@
 
     benches/lab/by_size.py [--exports | 10M 100M 1G ..]
 
-With --exports first it prints the table of docs/export.md: the formats on simulated samples and
-packets. ETLKIT names the program; by default it is built for release.
+With --exports first it prints the table of exports in reports/performance.md: the formats on
+simulated samples and packets. ETLKIT names the program; by default it is built for release.
 
-Otherwise prints the table of docs/performance.md: processor time, wall time, rate and peak resident
-memory of each command in a process of its own, on one thread and on two; the best of three runs up
+Otherwise prints the table in reports/performance.md: processor time, wall time, rate and peak
+resident memory of each command in a process of its own, on one thread and on two; the best of three runs up
 to 128 MB, otherwise one run. The wall times give the serial share of the work, and that gives what
 four and eight processors would take at best. Needs Unix, and disk space of 1.5 times the largest
 size.

@@ -2,7 +2,7 @@
 """Measures how `synth` scales with the machine and with time: benches/lab/scale.py [--whole]
 
 Simulates benches/scenarios/large-machine.kdl with more and more processes, and for longer and
-longer. Prints the tables of docs/performance.md: records, processor time, peak resident memory, and
+longer. Prints the tables of reports/performance.md: records, processor time, peak resident memory, and
 the slopes between the first row and the last one: by what power of the records the time grows (1 is
 linear), and by what power of the processes or of the duration the memory. `--whole` adds a trace of
 10 GB of the whole machine. Needs Unix, and disk space for the largest trace.

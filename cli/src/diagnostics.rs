@@ -66,8 +66,11 @@ impl<'a> Condition<'a> {
             let to = if end > start { format!(" (to {end:#x})") } else { String::new() };
             out.push(format!("at offset {start:#x}: {what}{to}{more}"));
         }
-        let (mut gaps, mut missing) = (0, 0u64);
-        let (mut flagged, mut before, mut counted) = (0, 0, false);
+        let mut gaps = 0;
+        let mut missing = 0u64;
+        let mut flagged = 0;
+        let mut before = 0;
+        let mut counted = false;
         for note in self.notes {
             match note {
                 Note::SequenceGap { count, .. } => {

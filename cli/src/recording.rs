@@ -4,10 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use etl_analysis::loss::Loss;
 use etl_analysis::{
-    Analysis, Change, EventRef, Joins, Machine, Observer, ProcessLives, Recording, Sample, Stack,
-    UnknownProcess, files,
+    Analysis, EventRef, Joins, Machine, Observer, ProcessLives, Recording, UnknownProcess, files,
 };
 use etl_format::read::{FileHeader, Record};
 use etl_format::{Clock, TimeRange};
@@ -142,9 +140,9 @@ impl RecordingArgs {
         };
         let range = self.range(&recording.timeline().clock())?;
         let observer = observer(range, selected);
-        let mut observer = WithProgress { observer, progress: Progress::new(used, false) };
+        let mut observers = (observer, ShownProgress(Progress::new(used, false)));
         let analysis = Analysis::new().names(true).addresses(false).threads(self.threads.count());
-        let machine = analysis.run(&mut recording, &mut observer).map_err(failed)?;
+        let machine = analysis.run(&mut recording, &mut observers).map_err(failed)?;
         let selected = if selector.is_empty() {
             None
         } else {
@@ -157,7 +155,7 @@ impl RecordingArgs {
             let condition = Condition::new(trace.header(), &[], trace.notes());
             outcome = outcome.max(Condition { faults: &file.faults, ..condition }.report(name));
         }
-        let WithProgress { observer, progress } = observer;
+        let (observer, progress) = observers;
         drop(progress);
         Ok(Analyzed { names, machine, selected, range, observer, outcome })
     }
@@ -205,109 +203,13 @@ fn warn_of_others<'h>(mut headers: impl Iterator<Item = &'h FileHeader>, names: 
     }
 }
 
-/// An observer, and a progress bar over the records.
-struct WithProgress<O> {
-    observer: O,
-    progress: Progress,
-}
+/// A progress bar over the records.
+struct ShownProgress(Progress);
 
-impl<O: Observer> Observer for WithProgress<O> {
-    const JOINS: Joins = O::JOINS;
+impl Observer for ShownProgress {
+    const JOINS: Joins = Joins::Nothing;
 
-    fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
-        self.progress.pass(record.bytes().len());
-        self.observer.record(machine, record, event);
-    }
-
-    fn change(&mut self, machine: &Machine, change: &Change, event: &EventRef) {
-        self.observer.change(machine, change, event);
-    }
-
-    fn sample(&mut self, machine: &Machine, sample: &Sample<'_>) {
-        self.observer.sample(machine, sample);
-    }
-
-    fn stack(&mut self, machine: &Machine, stack: &Stack<'_>) {
-        self.observer.stack(machine, stack);
-    }
-
-    fn loss(&mut self, loss: &Loss) {
-        self.observer.loss(loss);
-    }
-
-    fn finish(&mut self, machine: &Machine) {
-        self.observer.finish(machine);
-    }
-
-    fn restart(&mut self) {
-        self.observer.restart();
-    }
-}
-
-/// An observer that sees only the records of a time, and of threads if any are named; the machine
-/// changes as always.
-#[derive(Debug)]
-pub(crate) struct Between<O> {
-    range: TimeRange,
-    threads: Vec<u32>,
-    pub observer: O,
-}
-
-impl<O> Between<O> {
-    pub fn new(range: TimeRange, observer: O) -> Self {
-        Between { range, threads: Vec::new(), observer }
-    }
-
-    /// Only the records of the threads with these ids; of all if there is none.
-    pub fn threads(self, threads: &[u32]) -> Self {
-        Between { threads: threads.to_vec(), ..self }
-    }
-
-    fn admits(&self, event: &EventRef) -> bool {
-        let is_thread = || event.tid.is_some_and(|tid| self.threads.contains(&tid));
-        self.has(event.time) && (self.threads.is_empty() || is_thread())
-    }
-
-    /// Whether a time is selected.
-    pub fn has(&self, time: i64) -> bool {
-        self.range.contains(time)
-    }
-}
-
-impl<O: Observer> Observer for Between<O> {
-    const JOINS: Joins = O::JOINS;
-
-    fn record(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
-        if self.admits(event) {
-            self.observer.record(machine, record, event);
-        }
-    }
-
-    fn change(&mut self, machine: &Machine, change: &Change, event: &EventRef) {
-        self.observer.change(machine, change, event);
-    }
-
-    fn sample(&mut self, machine: &Machine, sample: &Sample<'_>) {
-        if self.admits(&sample.event) {
-            self.observer.sample(machine, sample);
-        }
-    }
-
-    fn stack(&mut self, machine: &Machine, stack: &Stack<'_>) {
-        if self.admits(&stack.event) {
-            self.observer.stack(machine, stack);
-        }
-    }
-
-    fn loss(&mut self, loss: &Loss) {
-        self.observer.loss(loss);
-    }
-
-    fn finish(&mut self, machine: &Machine) {
-        self.observer.finish(machine);
-    }
-
-    fn restart(&mut self) {
-        self.observer.restart();
+    fn record(&mut self, _: &Machine, record: &Record<'_>, _: &EventRef) {
+        self.0.pass(record.bytes().len());
     }
 }

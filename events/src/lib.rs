@@ -20,6 +20,7 @@
 //! * [`rows`]: events as text, JSON lines, CSV or XML.
 //! * [`survey`]: the summary of a trace, with its [`processes`](mod@processes) and each
 //!   [`problem`].
+//! * [`missing`]: selected names that no event has, with the nearest ones.
 //!
 //! Below are the parts of which these are made, for readers of their own: [`input`] opens files,
 //! [`EventDecoder`] makes events of records, [`Selection`] combines a [`filter`] on headers with
@@ -44,6 +45,7 @@ pub mod filter;
 mod head_key;
 pub mod header_fields;
 pub mod input;
+pub mod missing;
 pub mod problem;
 pub mod processes;
 pub mod rows;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use etl_analysis::behavior::missing::MissingData;
 use etl_format::clock::iso_utc;
 use serde_json::{Map, Value, json};
 
@@ -94,6 +95,11 @@ impl<'r> Report<'r> {
     /// Adds a member to the JSON.
     pub fn fact(&mut self, column: Column, value: Cell<'_>) {
         self.facts.push(Fact { name: column.name, value: json_value(&column, value) });
+    }
+
+    /// Adds data that the recording lacks.
+    pub fn add_missing(&mut self, missing: impl IntoIterator<Item = MissingData>) {
+        self.missing.extend(missing.into_iter().map(|missing| missing.to_string()));
     }
 
     /// The report as JSON with the first `top` rows of each table, `None` for all.

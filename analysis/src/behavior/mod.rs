@@ -15,6 +15,7 @@ pub mod hardware;
 mod histogram;
 pub mod io;
 pub mod loads;
+pub mod missing;
 mod named_value;
 pub mod network;
 pub mod occurrences;

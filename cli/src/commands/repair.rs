@@ -46,7 +46,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let (name, threads) = (input::display(&args.file), args.rewrite.threads());
+    let name = input::display(&args.file);
+    let threads = args.rewrite.threads();
     let mut sink = Sink::create(&args.rewrite.sink, "a trace", [args.file.as_path()])?;
     let mut input = Input::open(&args.file, &args.rewrite.input)?;
     let mut progress = Progress::of_inputs([&mut input]);
@@ -152,7 +153,8 @@ impl rewrite::Report for Report {
         } else if !self.closed {
             writeln!(out, "  it was not closed: the last record is taken as its end")?;
         }
-        let (sorted, left_out) = (self.buffers_sorted, self.records_left_out);
+        let sorted = self.buffers_sorted;
+        let left_out = self.records_left_out;
         if sorted > 0 {
             let were = if sorted == 1 { "buffer was" } else { "buffers were" };
             writeln!(out, "  {sorted} {were} not in time order")?;

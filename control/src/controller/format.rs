@@ -7,16 +7,16 @@ use super::model::{
     Action, CommandLine, KERNEL_SESSION, Keywords, OtherOption, ProviderRef, ProviderSpec, Session,
     Tool,
 };
-use super::tokens::quote;
+use super::tokens::{is_plain, quote};
 use super::{logman, tracelog, xperf};
 use crate::enable::{EnableProperties, IdFilter};
 use etl_format::Guid;
 use etl_format::constants::{ClockType, LogFileMode};
 
 impl fmt::Display for CommandLine {
-    /// One spelling of the line: the tool's switches in one order, numbers in hexadecimal where
-    /// they are masks, names in quotation marks where they must be. What the tool has no switch for
-    /// is left out; all providers of a `tracelog` line are enabled as its first one is.
+    /// One spelling of the line: switches in a fixed order, masks in hexadecimal, names in quotation
+    /// marks if necessary. Settings for which the tool has no switch are left out; all providers of
+    /// a `tracelog` line are enabled like the first one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = Line { out: String::new() };
         line.out.push_str(self.tool.name());
@@ -290,9 +290,8 @@ impl Line {
 
     fn parentheses(&mut self, names: &[String]) {
         let list = format!("({})", names.join(","));
-        let plain = |c: char| !c.is_whitespace() && !"\"&|<>^".contains(c);
         self.out.push(' ');
-        if list.chars().all(plain) {
+        if list.chars().all(is_plain) {
             self.out.push_str(&list);
         } else {
             self.out.push_str(&quote(&list));
@@ -386,7 +385,7 @@ impl Line {
             self.switch("append");
         }
         self.option(sized, s.max_file);
-        // Its size came before it: that of a sequential file.
+        // `-seq SIZE` came before it and has its size.
         if s.file_mode == Some(LogFileMode::BUFFERING) {
             self.switch("buffering");
         }

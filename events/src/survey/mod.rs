@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use etl_format::Clock;
 use etl_format::clock::iso_utc;
 use etl_format::read::{Damage, Note, Order, Record, Source, Trace};
+use etl_schema::providers::{LOST_EVENT, lost};
 use etl_schema::store::SchemaStore;
 use serde::Serialize;
 
@@ -31,7 +32,7 @@ use counts::Counts;
 use gaps::gaps;
 pub use report::Report;
 
-/// The summary of a trace. `docs/json-info.md` describes its JSON form.
+/// The summary of a trace. `docs/json.md` describes its JSON form.
 ///
 /// Values that only the header event states are `None` where that event is lost.
 #[derive(Clone, Debug, Serialize)]
@@ -168,6 +169,18 @@ pub struct EventCount {
     pub count: u64,
 }
 
+/// Records that state a loss, by what was lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LossRecords {
+    /// Records that state lost events.
+    pub events: u64,
+    /// Records that state lost buffers.
+    pub buffers: u64,
+    /// Records that state lost files.
+    pub files: u64,
+}
+
 /// Missing buffers, with the times in which each processor could have written them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -292,6 +305,37 @@ impl Survey {
             damage,
             notes,
         })
+    }
+}
+
+impl Survey {
+    /// Counts the records that state a loss: the kernel writes one when it has to drop events,
+    /// buffers or a file.
+    ///
+    /// ```
+    /// use etl_events::survey::Survey;
+    /// use etl_format::read::{Options, Trace};
+    /// use etl_schema::store::SchemaStore;
+    ///
+    /// # let bytes = etl_events::testing::trace();
+    /// let mut trace = Trace::open(bytes.as_slice(), &Options::salvage())?;
+    /// let survey = Survey::of(&mut trace, SchemaStore::default(), |_| {})?;
+    /// assert_eq!(survey.loss_records().events, 0);
+    /// # Ok::<(), etl_events::Error>(())
+    /// ```
+    #[must_use]
+    pub fn loss_records(&self) -> LossRecords {
+        let class = LOST_EVENT.to_string();
+        let mut losses = LossRecords::default();
+        for event in self.events.iter().filter(|event| event.provider_guid == class) {
+            match event.opcode {
+                lost::EVENT => losses.events += event.count,
+                lost::BUFFER => losses.buffers += event.count,
+                lost::FILE => losses.files += event.count,
+                _ => {}
+            }
+        }
+        losses
     }
 }
 

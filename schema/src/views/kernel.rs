@@ -11,7 +11,7 @@ use super::layout::{Catalogue, Layout, OpenText, Position, Value, view};
 use crate::decode::Decoder;
 use crate::model::Identity;
 use crate::providers::kernel_class;
-use crate::tables::Registry;
+use crate::tables::{Entry, Registry};
 
 /// What happened to a process, a thread or an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -343,9 +343,6 @@ enum Kind {
 
 impl Kind {
     fn new(hook: u16, decoder: &Decoder, p: PointerSize) -> Self {
-        let find = |name| Layout::find(decoder, p, &[name]);
-        let stack = |last| ["EventTimeStamp", "StackProcess", "StackThread", last].map(find);
-        let definition = || ["StackKey", "Stack"].map(find);
         match hook {
             hook::PROCESS_START..=hook::PROCESS_DC_END => {
                 let change = Change::of(hook, hook::PROCESS_START);
@@ -361,17 +358,29 @@ impl Kind {
                 let change = Change::of(hook, hook::IMAGE_UNLOAD - 1);
                 Kind::Image(change, ImageLayout::new(decoder, p))
             }
-            hook::SAMPLE => Kind::Sample(["InstructionPointer", "ThreadId"].map(find)),
-            hook::STACK => Kind::Stack(stack("Stack")),
-            hook::STACK_KEY_KERNEL => Kind::StackKey { user: false, at: stack("StackKey") },
-            hook::STACK_KEY_USER => Kind::StackKey { user: true, at: stack("StackKey") },
-            hook::STACK_KEY_CREATE => Kind::StackDefinition { last: false, at: definition() },
-            hook::STACK_KEY_DELETE | hook::STACK_KEY_RUNDOWN => {
-                Kind::StackDefinition { last: true, at: definition() }
+            hook::SAMPLE => {
+                Kind::Sample(Layout::positions(decoder, p, ["InstructionPointer", "ThreadId"]))
+            }
+            hook::STACK => Kind::Stack(stack_positions(decoder, p, "Stack")),
+            hook::STACK_KEY_KERNEL | hook::STACK_KEY_USER => Kind::StackKey {
+                user: hook == hook::STACK_KEY_USER,
+                at: stack_positions(decoder, p, "StackKey"),
+            },
+            hook::STACK_KEY_CREATE | hook::STACK_KEY_DELETE | hook::STACK_KEY_RUNDOWN => {
+                Kind::StackDefinition {
+                    last: hook != hook::STACK_KEY_CREATE,
+                    at: Layout::positions(decoder, p, ["StackKey", "Stack"]),
+                }
             }
             _ => Kind::Ids,
         }
     }
+}
+
+/// The fields of a stack, or of the key of a stack, of which `last` is the name.
+fn stack_positions(decoder: &Decoder, pointers: PointerSize, last: &str) -> [Position; 4] {
+    let names = ["EventTimeStamp", "StackProcess", "StackThread", last];
+    Layout::positions(decoder, pointers, names)
 }
 
 /// Whether process and threads of events with this hook are read, and nothing else.
@@ -408,10 +417,12 @@ struct EventLayout {
 
 impl EventLayout {
     fn new(hook: u16, decoder: &Decoder, pointers: PointerSize) -> Option<Self> {
-        let find = |names: &[&str]| Layout::find(decoder, pointers, names);
-        let layout = Layout::new(decoder, pointers);
-        let kind = Kind::new(hook, decoder, pointers);
-        Some(EventLayout { kind, process: find(PROCESS), threads: THREADS.map(find), layout })
+        Some(EventLayout {
+            kind: Kind::new(hook, decoder, pointers),
+            process: Layout::find(decoder, pointers, PROCESS),
+            threads: THREADS.map(|names| Layout::find(decoder, pointers, names)),
+            layout: Layout::new(decoder, pointers),
+        })
     }
 }
 
@@ -420,15 +431,23 @@ const HOOKS: u16 = 0x2000;
 
 /// The kernel events that have a view, by hook.
 static EVENTS: LazyLock<Catalogue<EventLayout>> = LazyLock::new(|| {
-    let registry = Registry::classic();
-    let entry = |hook: u16, version: u8| {
-        let [opcode, group] = hook.to_le_bytes();
-        let class = group_guid(group);
-        let identity = Identity::Classic { opcode, version: version.into() };
-        // Older versions of image loads are described with the other image events.
-        let other = (hook == hook::IMAGE_LOAD).then_some(kernel_class::IMAGE);
-        [class, other].into_iter().flatten().find_map(|c| registry.entry(c, identity))
-    };
     let hooks = (0..HOOKS).filter(|&hook| is_read(hook) || has_ids_only(hook));
     Catalogue::new(hooks, entry, EventLayout::new)
 });
+
+/// The table entry of a version of a kernel event.
+fn entry(hook: u16, version: u8) -> Option<Entry<'static>> {
+    let registry = Registry::classic();
+    let [opcode, group] = hook.to_le_bytes();
+    let identity = Identity::Classic { opcode, version: version.into() };
+    if let Some(class) = group_guid(group)
+        && let Some(entry) = registry.entry(class, identity)
+    {
+        return Some(entry);
+    }
+    // Older versions of image loads are in the table of the other image events.
+    if hook != hook::IMAGE_LOAD {
+        return None;
+    }
+    registry.entry(kernel_class::IMAGE, identity)
+}

@@ -82,12 +82,14 @@ impl<'f, 'o> Facts<'f, 'o> {
     fn context_switch(&mut self, machine: &Machine, record: &Record<'_>, event: &EventRef) {
         let Some(fields) = self.switch.read(record) else { return };
         let (Some(new), Some(old)) = (fields.uint(0), fields.uint(1)) else { return };
-        let (state, reason) = (fields.uint(2), fields.uint(3));
+        let state = fields.uint(2);
+        let reason = fields.uint(3);
         let owner = |tid: u64| {
             let tid = u32::try_from(tid).ok()?;
             machine.process_of_thread(tid).or_else(|| self.machine.first_process_of_thread(tid))
         };
-        let (old_process, new_process) = (owner(old), owner(new));
+        let old_process = owner(old);
+        let new_process = owner(new);
         let selected = [(old_process, old), (new_process, new)].iter().any(|&(process, tid)| {
             let tid = u32::try_from(tid).ok();
             admits(self.options, self.pid(process), tid, event.time)
@@ -117,7 +119,8 @@ impl<'f, 'o> Facts<'f, 'o> {
             return;
         }
         let Some(packet) = packets.record(store, record) else { return };
-        let (pid, tid) = (record.known_process_id(), record.known_thread_id());
+        let pid = record.known_process_id();
+        let tid = record.known_thread_id();
         if !admits(self.options, pid, tid, event.time) {
             return;
         }

@@ -14,6 +14,7 @@ pub mod losses;
 pub mod network;
 pub mod packets;
 pub mod processes;
+pub mod profile_changes;
 pub mod profiles;
 pub mod samples;
 pub mod sessions;
@@ -23,6 +24,7 @@ pub mod thread_pools;
 pub mod thread_waits;
 pub mod threads;
 pub mod traces;
+pub mod usage;
 
 use std::borrow::Cow;
 

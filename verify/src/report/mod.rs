@@ -49,7 +49,7 @@ pub enum Format {
     Text,
     /// Text with colours, for terminals.
     ColorText,
-    /// JSON, as `docs/json-verify.md` describes it.
+    /// JSON, as `docs/json.md` describes it.
     Json,
     /// SARIF 2.1.0, for tools that collect the findings of many checkers.
     Sarif,

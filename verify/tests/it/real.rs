@@ -1,4 +1,5 @@
-//! Reports on real traces, against a second, naive computation and `docs/real-trace-findings.md`.
+//! Reports on real traces, against a second, naive computation and
+//! `reports/real-trace-findings.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -223,7 +224,7 @@ fn verify_finds_a_rundown_that_is_cut_short() {
     assert!(rules.contains("rundown.unclosed"), "{rules:?}");
 }
 
-/// The rows of docs/real-trace-findings.md: rule, and the process that it is about.
+/// The rows of reports/real-trace-findings.md: rule, and the process that it is about.
 fn explained(page: &str) -> Vec<(String, Option<u32>)> {
     let mut rows = Vec::new();
     for line in page.lines().filter(|line| line.starts_with("| `")) {
@@ -249,7 +250,7 @@ fn findings_page_explains_every_finding_and_no_other() {
     let path = trace("perfview/net.4.5.2.x64.etl");
     let bytes = std::fs::read(path).unwrap();
     let report = verify(bytes.as_slice(), "net.4.5.2.x64.etl").unwrap();
-    let page = etl_test_support::root().join("docs/real-trace-findings.md");
+    let page = etl_test_support::root().join("reports/real-trace-findings.md");
     let page = std::fs::read_to_string(page).unwrap().replace("\r\n", "\n");
     let mut found: Vec<_> = report.findings.iter().map(|f| (f.rule.to_owned(), f.pid)).collect();
     found.sort();

@@ -314,14 +314,6 @@ fn report<'r, O>(kind: &'static str, analyzed: &Analyzed<O>) -> Report<'r> {
     report
 }
 
-/// Says so if records are missing in which some of `what` may have ended.
-fn note_given_up(report: &mut Report<'_>, count: u64, what: &str) {
-    if count > 0 {
-        let message = "the ends of what was open when events or buffers were lost";
-        report.missing.push(format!("{message}: {what}: {count}"));
-    }
-}
-
 /// The time that is selected of a recording, in 100 ns.
 fn selected_time(args: &ReportArgs, machine: &Machine) -> Result<u64, Failure> {
     let range = args.recording.range(machine.clock())?;

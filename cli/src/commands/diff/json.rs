@@ -1,4 +1,4 @@
-//! The JSON of `etlkit diff`, described in docs/json-diff.md.
+//! The JSON of `etlkit diff`, described in docs/json.md.
 
 use std::collections::BTreeMap;
 

@@ -72,7 +72,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
     let mut inputs: Vec<Input> =
         args.files.iter().map(|f| Input::open(f, &share)).collect::<Result<_, _>>()?;
     for input in inputs.iter_mut().filter(|_| args.salvage) {
-        let (name, limits) = (input.about().name.clone(), input.limits());
+        let name = input.about().name.clone();
+        let limits = input.limits();
         missing_header::ensure_records_in(&name, input.source(), limits)?;
     }
     let total: u64 = inputs.iter_mut().map(Input::size).sum();
@@ -234,7 +235,8 @@ impl rewrite::Report for Report<'_> {
             }
         }
         if self.events_lost > 0 || self.buffers_lost > 0 {
-            let (events, buffers) = (self.events_lost, self.buffers_lost);
+            let events = self.events_lost;
+            let buffers = self.buffers_lost;
             writeln!(out, "  lost: {events} events, {buffers} buffers")?;
         }
         Ok(())

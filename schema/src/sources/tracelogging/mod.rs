@@ -57,8 +57,8 @@ impl EventSchema {
 /// The schema in an `EVENT_SCHEMA_TL` item (its data, without the item's header), and the provider
 /// that its record names.
 ///
-/// A type that is not known takes the rest of the payload as bytes, and the fields after it are
-/// left out: where they start cannot be known.
+/// A field of an unknown type is the rest of the payload as bytes. The fields after it are left out,
+/// because where they start is unknown.
 ///
 /// ```
 /// use etl_format::Guid;
@@ -124,7 +124,8 @@ fn tags(c: &mut Cursor<'_>) -> Option<u32> {
 fn parse_field(c: &mut Cursor<'_>, depth: usize, known: &mut bool) -> Result<Field, Error> {
     let name = text(c.ansiz().ok_or_else(|| truncated(c, "a field's name"))?);
     let in_byte = c.u8().ok_or_else(|| truncated(c, "a field's type"))?;
-    let (mut out_code, mut field_tags) = (0, 0);
+    let mut out_code = 0;
+    let mut field_tags = 0;
     if in_byte & MORE != 0 {
         let out_byte = c.u8().ok_or_else(|| truncated(c, "a field's out-type"))?;
         out_code = out_byte & !MORE;
@@ -146,7 +147,7 @@ fn parse_field(c: &mut Cursor<'_>, depth: usize, known: &mut bool) -> Result<Fie
     }
     let code = in_byte & 0x1f;
     let mut field = if custom {
-        // Custom data say their size before them.
+        // Custom data begin with their size.
         Field::new(name, InType::Binary)
     } else if code == codes::STRUCT {
         if depth >= MAX_DEPTH {

@@ -4,8 +4,6 @@
 //! target once it is complete ([`Sink::commit`]). A command that fails or is killed leaves the
 //! target as it was. Pipes and devices receive the complete trace at the end.
 
-mod early;
-
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -18,15 +16,13 @@ use std::{
 use etl_events::input::Temporary;
 use etl_format::read::FileSource;
 use etl_format::write;
+use etl_tools::output::{CompleteFile, Existing};
 use etl_tools::{Error, Side};
-use tempfile::NamedTempFile;
 
 use crate::error::Failure;
 use crate::input;
 use crate::output;
 use crate::unfinished::{self, Unfinished};
-
-use early::EarlySync;
 
 /// Bytes that are collected before they are written: so many that the system takes large pages for
 /// them, and so few that they stay in a processor's cache until then.
@@ -77,16 +73,8 @@ pub(crate) struct Sink {
 
 #[derive(Debug)]
 enum Target {
-    /// A regular file: the temporary file, its final path, and whether an existing file is
-    /// replaced.
-    Named {
-        /// Before the file, so that nothing has it open when it is removed.
-        early: Option<EarlySync>,
-        file: NamedTempFile,
-        unfinished: Unfinished,
-        path: PathBuf,
-        force: bool,
-    },
+    /// A regular file.
+    Named { file: CompleteFile, unfinished: Unfinished },
     /// Standard output (`None`), a pipe or a device: written in one go at the end.
     Stream { file: File, to: Option<File> },
 }
@@ -102,7 +90,8 @@ impl Sink {
         content: &'static str,
         inputs: impl IntoIterator<Item = &'a Path>,
     ) -> Result<Self, Failure> {
-        let (path, force) = (args.output.as_path(), args.force);
+        let path = args.output.as_path();
+        let force = args.force;
         Self::open(Wanted { path, force, content, option: "-o" }, inputs)
     }
 
@@ -154,9 +143,12 @@ impl Sink {
         if existing.is_some() && !force {
             return Err(Failure::new(&name, "exists already").hint("--force replaces it"));
         }
-        let path = linked(path);
-        let temporary = temporary(&path, target.as_ref());
-        let (file, unfinished) = temporary.map_err(|e| match e.kind() {
+        let on_existing = if force { Existing::Replace } else { Existing::Keep };
+        let created = unfinished::create(
+            || CompleteFile::create(path, on_existing),
+            CompleteFile::temporary_path,
+        );
+        let (file, unfinished) = created.map_err(|e| match e.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
                 Failure::new(&name, "its directory does not exist")
                     .hint(format!("create it first, or {}", wanted.choose("another file", "")))
@@ -165,9 +157,7 @@ impl Sink {
             kind => Failure::new(&name, format!("cannot create a file in its directory: {kind}"))
                 .hint(wanted.choose("a file", " in a directory that you may write to")),
         })?;
-        let early = file.reopen().ok().map(EarlySync::start);
-        let target = Target::Named { file, unfinished, early, path, force };
-        Ok(Sink { name, content, target })
+        Ok(Sink { name, content, target: Target::Named { file, unfinished } })
     }
 
     fn standard_output(content: &'static str) -> Result<Self, Failure> {
@@ -195,7 +185,7 @@ impl Sink {
     /// The file to write to and to read back, at its beginning.
     pub fn file(&mut self) -> &mut File {
         match &mut self.target {
-            Target::Named { file, .. } => file.as_file_mut(),
+            Target::Named { file, .. } => file.file(),
             Target::Stream { file, .. } => file,
         }
     }
@@ -250,20 +240,16 @@ impl Sink {
         let name = self.name;
         let failure = |e: io::Error| Failure::io(&name, &e);
         match self.target {
-            Target::Named { file, unfinished, early, path, force } => {
-                drop(early);
-                // The bytes must be on the disk before the name is.
-                file.as_file().sync_all().map_err(failure)?;
-                let kept = if force { file.persist(&path) } else { file.persist_noclobber(&path) };
+            Target::Named { file, unfinished } => {
+                let committed = file.commit();
                 drop(unfinished);
-                match kept {
-                    Ok(_) => sync_dir(&path).map_err(failure),
-                    Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => {
-                        Err(Failure::new(&name, "was created by another process")
-                            .hint("--force replaces it"))
+                committed.map_err(|e| match e.kind() {
+                    io::ErrorKind::AlreadyExists => {
+                        Failure::new(&name, "was created by another process")
+                            .hint("--force replaces it")
                     }
-                    Err(e) => Err(failure(e.error)),
-                }
+                    _ => failure(e),
+                })
             }
             Target::Stream { mut file, to } => {
                 file.seek(SeekFrom::Start(0)).map_err(failure)?;
@@ -397,90 +383,12 @@ pub(crate) fn directory_failure(path: &Path, error: &io::Error, hint: &str) -> F
     Failure::new(path.display().to_string(), message).hint(hint)
 }
 
-/// A temporary file that becomes the file of this path, which may replace an existing one.
-fn temporary(
-    path: &Path,
-    replaced: Option<&fs::Metadata>,
-) -> io::Result<(NamedTempFile, Unfinished)> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".etlkit-").suffix(".part");
-    if let Some(permissions) = permissions(replaced) {
-        builder.permissions(permissions);
-    }
-    unfinished::create(|| builder.tempfile_in(directory_of(path)), NamedTempFile::path)
-}
-
 /// Writes a small file, replacing an existing one in one step. A pipe or a device is written to.
 ///
 /// # Errors
 /// As [`Sink::create`] and [`Sink::commit`].
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     Sink::open(Wanted { path, force: true, content: "a file", option: "" }, [])?.write(bytes)
-}
-
-/// Links that are followed from one to the next.
-const MAX_LINKS: usize = 40;
-
-/// The file that a path names: a link stays a link, and the file that it points to is written, even
-/// if there is none yet.
-fn linked(path: &Path) -> PathBuf {
-    let mut path = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        match fs::read_link(&path) {
-            Ok(to) => path = directory_of(&path).join(to),
-            Err(_) => break,
-        }
-    }
-    path
-}
-
-/// The directory of a file.
-fn directory_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
-/// Writes the directory of a file to the disk, so that a power cut does not undo a rename that was
-/// reported as done.
-#[cfg(unix)]
-pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
-    match File::open(directory_of(path)) {
-        Ok(directory) => match directory.sync_all() {
-            // Some file systems do not support it.
-            Err(e)
-                if matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) =>
-            {
-                Ok(())
-            }
-            done => done,
-        },
-        // A directory may be writable and not readable.
-        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(()),
-        Err(e) => Err(e),
-    }
-}
-
-/// Other systems cannot write a directory to the disk.
-#[cfg(not(unix))]
-#[allow(clippy::unnecessary_wraps)]
-pub(crate) fn sync_dir(_: &Path) -> io::Result<()> {
-    Ok(())
-}
-
-/// The permissions of the new file: those of the file that it replaces, or the default of the
-/// umask.
-#[cfg(unix)]
-#[allow(clippy::unnecessary_wraps)] // Other systems have none.
-fn permissions(replaced: Option<&fs::Metadata>) -> Option<fs::Permissions> {
-    use std::os::unix::fs::PermissionsExt;
-    Some(replaced.map_or_else(|| fs::Permissions::from_mode(0o666), fs::Metadata::permissions))
-}
-
-#[cfg(not(unix))]
-fn permissions(_: Option<&fs::Metadata>) -> Option<fs::Permissions> {
-    None
 }
 
 #[cfg(test)]
