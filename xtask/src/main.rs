@@ -21,6 +21,7 @@ use crate::process::{Failure, cargo, run, script};
 #[derive(Parser)]
 #[command(
     name = "cargo xtask",
+    bin_name = "cargo xtask",
     about = "The tasks of this repository",
     disable_help_subcommand = true
 )]

@@ -22,6 +22,9 @@ pub struct Options {
     /// The seed of the first round. Each round adds one. Default: from the time.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
+    /// Print the tests only.
+    #[arg(long)]
+    list: bool,
     /// Tests whose names contain one of these texts. Default: all property tests.
     names: Vec<String>,
 }
@@ -37,6 +40,14 @@ pub fn properties(options: &Options) -> Result<(), Failure> {
     let programs = programs(&options.names)?;
     if programs.is_empty() {
         return Err(Failure::Message("no property test has such a name".to_owned()));
+    }
+    if options.list {
+        for (program, names) in &programs {
+            for name in names {
+                println!("{} {} {name}", program.package, program.arguments.join(" "));
+            }
+        }
+        return Ok(());
     }
     let mut seed = options.seed.unwrap_or_else(seed_from_time);
     let start = Instant::now();
