@@ -1,7 +1,7 @@
 //! An observer that sees only a part of the time.
 
-use etl_format::TimeRange;
 use etl_format::read::Record;
+use etl_format::{ThreadId, TimeRange};
 
 use crate::loss::Loss;
 use crate::machine::{Change, Machine};
@@ -27,7 +27,7 @@ use crate::observe::{EventRef, Joins, Observer, Sample, Stack};
 #[derive(Clone, Debug)]
 pub struct Within<O> {
     range: TimeRange,
-    threads: Vec<u32>,
+    threads: Vec<ThreadId>,
     /// The observer.
     pub observer: O,
 }
@@ -40,7 +40,7 @@ impl<O> Within<O> {
 
     /// Selects the records of the threads with these ids; an empty list selects all threads.
     #[must_use]
-    pub fn threads(self, ids: &[u32]) -> Self {
+    pub fn threads(self, ids: &[ThreadId]) -> Self {
         Within { threads: ids.to_vec(), ..self }
     }
 

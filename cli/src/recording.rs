@@ -8,7 +8,7 @@ use etl_analysis::{
     Analysis, EventRef, Joins, Machine, Observer, ProcessLives, Recording, UnknownProcess, files,
 };
 use etl_format::read::{FileHeader, Record};
-use etl_format::{Clock, TimeRange};
+use etl_format::{Clock, ThreadId, TimeRange};
 
 use crate::Outcome;
 use crate::diagnostics::Condition;
@@ -32,8 +32,8 @@ pub(crate) struct RecordingArgs {
     #[command(flatten)]
     pub processes: ProcessArgs,
     /// Select the thread with this id; may be repeated
-    #[arg(long, value_name = "TID", value_parser = filter::number::<u32>)]
-    pub thread: Vec<u32>,
+    #[arg(long, value_name = "TID", value_parser = filter::thread_id)]
+    pub thread: Vec<ThreadId>,
     /// Select what happened at or after TIME: seconds since the start (1.5), a duration since then
     /// (250ms), or UTC (2020-07-29T00:07:01Z)
     #[arg(long, value_name = "TIME", allow_negative_numbers = true)]
@@ -64,7 +64,7 @@ pub(crate) struct Analyzed<O> {
 
 /// When selected processes have their ids, and those of their threads that are theirs before an
 /// event says so.
-pub(crate) type SelectedProcesses = (ProcessLives, BTreeSet<u32>);
+pub(crate) type SelectedProcesses = (ProcessLives, BTreeSet<ThreadId>);
 
 impl RecordingArgs {
     /// Reads the recording with an observer for the selected time.
@@ -178,8 +178,8 @@ impl RecordingArgs {
 /// Says so if nothing was recorded at the selected time.
 fn note_empty_span(range: TimeRange, machine: &Machine) {
     let Some((first, last)) = machine.span() else { return };
-    let is_after = range.from.is_some_and(|from| from.get() > last);
-    let is_before = range.to.is_some_and(|to| to.get() <= first);
+    let is_after = range.from.is_some_and(|from| from.get() > last.get());
+    let is_before = range.to.is_some_and(|to| to.get() <= first.get());
     if is_after || is_before {
         let [first, last] =
             [first, last].map(|time| machine.clock().nanos_since_start(time) as f64 / 1e9);

@@ -20,7 +20,7 @@
 //! let clock = trace.clock();
 //! let mut records = trace.records(Order::Time)?;
 //! while let Some(record) = records.next_record()? {
-//!     println!("{} {}", clock.filetime(record.timestamp()), record.kind());
+//!     println!("{} {}", clock.time(record.timestamp()), record.kind());
 //! }
 //! assert_eq!(records.count(), 2, "the header event and ours");
 //! # Ok::<(), etl_format::Error>(())

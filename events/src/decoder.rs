@@ -1,5 +1,6 @@
 //! Makes events of the records of a trace.
 
+use etl_analysis::RecordOwner;
 use etl_format::read::Record;
 use etl_format::{Clock, FileTime, Guid};
 use etl_schema::decode::Decoder;
@@ -67,7 +68,7 @@ impl<'c> EventDecoder<'c> {
     /// A decoder of the records of a trace with this clock. `store` describes the events.
     #[must_use]
     pub fn new(clock: Clock, store: SchemaStore) -> Self {
-        let start = FileTime::new(clock.start_time);
+        let start = FileTime::new(clock.start_time.get());
         EventDecoder {
             store,
             origin: Origin { clock, start, file: None, context: None },
@@ -241,9 +242,12 @@ impl<'c> EventDecoder<'c> {
         if !is_described && *depth == Depth::Texts {
             render::readable_text(payload_text, payload);
         }
-        let (pid, tid) = match &origin.context {
-            Some(context) => context.ids(record),
-            None => (record.known_process_id(), record.known_thread_id()),
+        let owner = match &origin.context {
+            Some(context) => context.owner(record),
+            None => RecordOwner {
+                process_id: record.known_process_id(),
+                thread_id: record.known_thread_id(),
+            },
         };
         let head = heads.head(record, schema);
         let learned_provider = match head.provider {
@@ -260,8 +264,8 @@ impl<'c> EventDecoder<'c> {
             decoder,
             fields,
             learned_provider,
-            pid,
-            tid,
+            pid: owner.process_id,
+            tid: owner.thread_id,
             payload_text,
             kept_names: None,
         }

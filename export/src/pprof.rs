@@ -233,8 +233,20 @@ impl<W: Write> Writer<W> {
         let mut stack = Vec::new();
         for root in profile.roots() {
             let mut labels = Vec::new();
-            self.label(&mut labels, "process", &root.process_name, root.pid.map(u64::from), "pid");
-            self.label(&mut labels, "thread", &root.thread_name, root.tid.map(u64::from), "tid");
+            self.label(
+                &mut labels,
+                "process",
+                &root.process_name,
+                root.pid.map(|pid| pid.get().into()),
+                "pid",
+            );
+            self.label(
+                &mut labels,
+                "thread",
+                &root.thread_name,
+                root.tid.map(|tid| tid.get().into()),
+                "tid",
+            );
             for node in profile.nodes().get(root.first..root.end).unwrap_or_default() {
                 stack.truncate((node.depth as usize).saturating_sub(1));
                 stack.extend(node.frame.map(id));

@@ -31,7 +31,7 @@ fn timestamps(bytes: &[u8]) -> Vec<i64> {
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         if record.location().buffer_offset > 0 {
-            out.push(record.timestamp());
+            out.push(record.timestamp().get());
         }
     }
     out

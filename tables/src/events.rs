@@ -1,10 +1,11 @@
 //! The rows of `events`.
 
 use arrow_array::RecordBatch;
+use etl_analysis::RecordOwner;
 use etl_events::context::Context;
 use etl_events::{Depth, Event, EventDecoder, Selection};
 use etl_format::read::{ExtendedItem, OrderCheck, Record, Records, Source, Trace};
-use etl_format::{Clock, Guid};
+use etl_format::{Clock, Guid, ProcessId, ThreadId};
 use etl_schema::decode::Sid;
 use etl_schema::render::{self, Names, Renderer};
 
@@ -88,15 +89,15 @@ pub(crate) fn decoder<'c>(
 /// Sets the columns that every table of events begins with, up to the thread.
 #[inline]
 pub(crate) fn set_keys(builder: &mut Builder, trace: &str, sequence: i64, event: &Event<'_>) {
-    let (pid, tid) = owner(event);
+    let owner = owner(event);
     let filetime = event.time().get();
     builder.set(at::TRACE, Cell::Text(trace));
     builder.set(at::SEQUENCE, Cell::Int(sequence));
     builder.set(at::TIME, Cell::Time(filetime));
     builder.set(at::FILETIME, Cell::Int(filetime));
     builder.set(at::CPU, Cell::Int(event.cpu().into()));
-    builder.set(at::PID, Cell::int(pid));
-    builder.set(at::TID, Cell::int(tid));
+    builder.set(at::PID, Cell::int(owner.process_id.map(ProcessId::get)));
+    builder.set(at::TID, Cell::int(owner.thread_id.map(ThreadId::get)));
     if builder.wants(at::PROCESS) {
         builder.set(at::PROCESS, Cell::text(event.process().unwrap_or_default()));
     }
@@ -107,9 +108,9 @@ pub(crate) fn set_keys(builder: &mut Builder, trace: &str, sequence: i64, event:
 
 /// The process and the thread. A sample contains its thread even if the trace was not read for
 /// names.
-fn owner(event: &Event<'_>) -> (Option<u32>, Option<u32>) {
+fn owner(event: &Event<'_>) -> RecordOwner {
     match event.names() {
-        Some(_) => (event.pid(), event.tid()),
+        Some(_) => RecordOwner { process_id: event.pid(), thread_id: event.tid() },
         None => etl_analysis::owner(event.record()),
     }
 }
@@ -216,7 +217,8 @@ fn set_extended(builder: &mut Builder, scratch: &mut Vec<u8>, event: &Event<'_>)
         match item {
             ExtendedItem::RelatedActivity(id) => from = from.or(Some(id)),
             ExtendedItem::Stack(found) if found.match_id == 0 => {
-                stack = stack.or_else(|| Some(carried_stack_id(owner(event).0, &found)));
+                let pid = owner(event).process_id.map(ProcessId::get);
+                stack = stack.or_else(|| Some(carried_stack_id(pid, &found)));
             }
             ExtendedItem::Sid(sid) if scratch.is_empty() => render::sid(scratch, Sid(sid)),
             ExtendedItem::TerminalSession(id) => session = session.or(Some(id)),

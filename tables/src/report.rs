@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use etl_analysis::behavior::missing::MissingData;
-use etl_format::clock::iso_utc;
+use etl_format::FileTime;
 use serde_json::{Map, Value, json};
 
 use crate::cell::{Cell, percent};
@@ -367,7 +367,7 @@ fn json_value(column: &Column, cell: Cell<'_>) -> Value {
         Cell::Int(number) => json!(number),
         Cell::Float(number) => json!(number),
         Cell::Share(share) => json!(percent(share)),
-        Cell::Time(time) => json!(iso_utc(time)),
+        Cell::Time(time) => json!(FileTime::new(time).to_string()),
         Cell::Text(text) => json!(text),
         Cell::Bytes(bytes) => json!(String::from_utf8_lossy(bytes)),
         Cell::Label(label) if label.value().is_empty() => Value::Null,

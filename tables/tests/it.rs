@@ -432,15 +432,16 @@ fn object(members: Value) -> Value {
 fn check_machine(bytes: &[u8]) {
     let mut recording = Recording::open([(bytes, "t")]).unwrap();
     let machine = Analysis::new().names(true).run(&mut recording, &mut ()).unwrap();
-    let micros =
-        |time: Option<i64>| time.map(|time| (machine.clock().filetime(time) - UNIX).div_euclid(10));
+    let micros = |time: Option<i64>| {
+        time.map(|time| (machine.clock().time(Ticks::new(time)).get() - UNIX).div_euclid(10))
+    };
     let of = |index: usize| &machine.processes()[index];
     let file = |path: &str| path.rsplit('\\').next().unwrap().to_owned();
     let processes = machine.processes().iter().map(|process| {
         object(json!({
             "pid": process.pid(), "process": process.name(),
-            "parent_pid": process.parent_pid(), "started": micros(process.started()),
-            "ended": micros(process.ended()),
+            "parent_pid": process.parent_pid(), "started": micros(process.started().map(Ticks::get)),
+            "ended": micros(process.ended().map(Ticks::get)),
             "exit_status": process.exit_status(),
             "session_id": process.session_id(), "user": process.user(),
             "command_line": process.command_line(),
@@ -459,7 +460,7 @@ fn check_machine(bytes: &[u8]) {
         let start = Some(thread.start_address as i64).filter(|&address| address != 0);
         object(json!({
             "tid": thread.tid, "pid": thread.pid, "thread": &*thread.name,
-            "started": micros(thread.started), "ended": micros(thread.ended),
+            "started": micros(thread.started.map(Ticks::get)), "ended": micros(thread.ended.map(Ticks::get)),
             "start_address": start,
         }))
     });
@@ -473,16 +474,16 @@ fn check_machine(bytes: &[u8]) {
         object(json!({
             "pid": of(image.process).pid(), "process": of(image.process).name(),
             "path": path, "image": file(&path), "address": image.start as i64,
-            "size_bytes": image.end - image.start, "loaded": micros(image.loaded),
-            "unloaded": micros(image.unloaded),
+            "size_bytes": image.end - image.start, "loaded": micros(image.loaded.map(Ticks::get)),
+            "unloaded": micros(image.unloaded.map(Ticks::get)),
             "pdb_guid": pdb.map(|pdb| pdb.signature.to_string()), "pdb_age": pdb.map(|pdb| pdb.age),
         }))
     });
     assert_eq!(rows_of(bytes, "images"), images.collect::<Vec<_>>());
     let losses = machine.losses().iter().map(|loss| {
         object(json!({
-            "kind": serde_json::to_value(loss.what).unwrap(), "from": micros(loss.from),
-            "to": micros(loss.to), "cpu": loss.processor,
+            "kind": serde_json::to_value(loss.what).unwrap(), "from": micros(loss.from.map(Ticks::get)),
+            "to": micros(loss.to.map(Ticks::get)), "cpu": loss.processor,
         }))
     });
     assert_eq!(rows_of(bytes, "losses"), losses.collect::<Vec<_>>());
@@ -498,7 +499,7 @@ fn tables_about_the_machine_have_the_values_of_the_analysis() {
 }
 
 fn iso(filetime: i64) -> String {
-    etl_format::clock::iso_utc(filetime)
+    etl_format::FileTime::new(filetime).to_string()
 }
 
 #[needs(trace = "perfview/net.4.5.2.x64.etl")]
@@ -690,7 +691,7 @@ fn sums_of_operations_are_those_of_the_selected_time() {
         sum(&read(&bytes, "io", Options::new("t").filter(filter)), "count")
     };
     let (before, after, whole) =
-        (part(None, Some(middle)), part(Some(middle), None), part(None, None));
+        (part(None, Some(middle.get())), part(Some(middle.get()), None), part(None, None));
     assert!(before > 0 && after > 0, "{before} {after}");
     assert_eq!(before + after, whole);
 }
@@ -741,8 +742,8 @@ fn trace_is_not_read_on_once_the_reader_is_dropped() {
 
 #[test]
 fn tables_and_columns_that_are_not_there_are_named() {
-    let clock = Clock::assumed(0);
-    assert_eq!(clock.start_time, Clock::assumed(0).start_time);
+    let clock = Clock::assumed(Ticks::new(0));
+    assert_eq!(clock.start_time, Clock::assumed(Ticks::new(0)).start_time);
     let empty = FileSource::new(Cursor::new(Vec::new())).unwrap();
     assert!(Reader::open(empty, "events", Options::new("t")).is_err());
     assert!(Table::named("nothing").is_none());

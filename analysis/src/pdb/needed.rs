@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use etl_format::file_name;
+use etl_format::{ProcessId, Ticks, file_name};
 use etl_schema::views::Pdb;
 
 use super::{PdbId, image_server_path};
@@ -44,7 +44,7 @@ struct CodeAddress {
 #[derive(Clone, Copy, Debug, Default)]
 struct Occurrences {
     count: u64,
-    last: i64,
+    last: Ticks,
 }
 
 /// The PDBs of a recording.
@@ -216,7 +216,7 @@ impl Pdbs<'_> {
                 continue;
             }
             let process = code.process.and_then(|index| self.machine.processes().get(index));
-            let pid = process.map_or(u32::MAX, |process| process.pid());
+            let pid = process.map_or(ProcessId::UNKNOWN, |process| process.pid());
             let pdb = match symbols.at(pid, code.address, occurrences.last) {
                 Some(Symbol::Image(image)) => {
                     if image.pdb.is_none() {

@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::constants::{ClockType, LogFileMode, PointerSize};
+use crate::{FileTime, Ticks};
 
 /// The name of the file in a merge of several files.
 pub(crate) const SEVERAL_FILES: &str = "[multiple files]";
@@ -212,7 +213,13 @@ impl FileHeader {
     /// The clock of the trace's timestamps.
     #[must_use]
     pub fn clock(&self) -> Clock {
-        Clock::new(self.clock_type, self.start_time, self.timestamp, self.perf_freq, self.cpu_mhz)
+        Clock::new(
+            self.clock_type,
+            FileTime::new(self.start_time),
+            Ticks::new(self.timestamp),
+            self.perf_freq,
+            self.cpu_mhz,
+        )
     }
 
     /// Name of the session, unpaired surrogates replaced.

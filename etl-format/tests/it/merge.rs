@@ -1,7 +1,6 @@
 //! Merging: order, clocks, headers and refusals.
 
 use crate::writing::{START, event};
-use etl_format::ErrorKind;
 use etl_format::compress::Effort;
 use etl_format::constants::{
     ClockType, CompressionFormat, ExtendedType, LogFileMode, PointerSize, hook,
@@ -11,6 +10,7 @@ use etl_format::rewrite::merge::{Allow, MergeReport, Merger, Reason, Relation};
 use etl_format::rewrite::repair::Repairer;
 use etl_format::write::record::{Event, Extended, PerfInfo};
 use etl_format::write::{BufferCompressor, FileHeader, Record, Session, SessionConfig, TimeZone};
+use etl_format::{ErrorKind, FileTime, Ticks};
 use proptest::prelude::*;
 
 fn header() -> FileHeader {
@@ -64,7 +64,7 @@ fn records(file: &[u8]) -> Vec<(i64, u16, Vec<u8>)> {
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         if record.hook() != Some(0) {
-            out.push((record.timestamp(), record.processor(), record.bytes().to_vec()));
+            out.push((record.timestamp().get(), record.processor(), record.bytes().to_vec()));
         }
     }
     assert!(records.report().was_in_order());
@@ -158,7 +158,7 @@ proptest! {
             }
             header.cpu_mhz = if header.clock_type == ClockType::CPU_CYCLE { mhz } else { 0 };
             let clock = etl_format::Clock::new(
-                header.clock_type, header.start_time, header.timestamp, freq, header.cpu_mhz);
+                header.clock_type, FileTime::new(header.start_time), Ticks::new(header.timestamp), freq, header.cpu_mhz);
             let mut events: Vec<_> = instants
                 .iter()
                 .enumerate()
@@ -166,7 +166,7 @@ proptest! {
                 .map(|(number, (_, since))| {
                     let time = header.start_time + since;
                     made.push((time, number as u32, 10_000_000 / clock.frequency + 2));
-                    event(number as u32, clock.timestamp_at(time), &[])
+                    event(number as u32, clock.ticks_at(FileTime::new(time)).get(), &[])
                 })
                 .collect();
             events.sort_by_key(|e| e.timestamp());
@@ -179,7 +179,7 @@ proptest! {
         made.sort();
         let merged: Vec<_> = records(&file)
             .iter()
-            .map(|(timestamp, _, b)| (clock.filetime(*timestamp), u32::from_le_bytes(b[8..12].try_into().unwrap())))
+            .map(|(timestamp, _, b)| (clock.time(Ticks::new(*timestamp)).get(), u32::from_le_bytes(b[8..12].try_into().unwrap())))
             .collect();
         prop_assert_eq!(merged.len(), made.len());
         for (time, number, tick) in made {

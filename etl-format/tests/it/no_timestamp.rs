@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use crate::writing::{START, event};
-use etl_format::Guid;
 use etl_format::constants::{LogFileMode, MessageFlags, RecordKind};
 use etl_format::read::{Header, Options, Order, OrderCheck, Record, Trace};
 use etl_format::rewrite::merge::Merger;
 use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::record::{Message, MessageMarker, Moved, Raw};
 use etl_format::write::{FileHeader, Session, SessionConfig};
+use etl_format::{Guid, Ticks};
 use proptest::prelude::*;
 
 /// A kind of record.
@@ -99,11 +99,11 @@ fn all(file: &[u8]) -> BTreeMap<u32, (i64, u16, String)> {
     let mut out = BTreeMap::new();
     let mut last = i64::MIN;
     while let Some(record) = records.next_record().unwrap() {
-        assert!(record.timestamp() >= last);
-        last = record.timestamp();
+        assert!(record.timestamp() >= Ticks::new(last));
+        last = record.timestamp().get();
         if record.hook().is_none() {
             let (number, text) = content(&record);
-            let known = out.insert(number, (record.timestamp(), record.processor(), text));
+            let known = out.insert(number, (record.timestamp().get(), record.processor(), text));
             assert!(known.is_none(), "{number} came twice");
         }
     }

@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use crate::writing::naive::{self, Found, buffers, i64_at, u32_at};
 use crate::writing::{START, event};
-use etl_format::Guid;
 use etl_format::compress::Effort;
 use etl_format::constants::{BufferFlags, ClockType, CompressionFormat, LogFileMode, hook};
 use etl_format::read::{Options, Order, Trace};
 use etl_format::write::{
     BufferCompressor, FileHeader, Output, Pipe, Resume, Session, SessionConfig, Style,
 };
+use etl_format::{Guid, Ticks};
 use proptest::prelude::*;
 
 fn header(buffer_size: u32, processors: u32, mode: LogFileMode) -> FileHeader {
@@ -34,7 +34,8 @@ fn ordered(file: &[u8]) -> Vec<(i64, u16, u32)> {
     let mut out = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
         if record.is_event() {
-            out.push((record.timestamp(), record.processor(), record.thread_id().unwrap()));
+            let thread = record.thread_id().unwrap().get();
+            out.push((record.timestamp().get(), record.processor(), thread));
         }
     }
     out
@@ -343,7 +344,7 @@ fn close_computes_the_end_time() {
         let file = session.finish().unwrap();
         let trace = Trace::open(&file[..], &Options::default()).unwrap();
         assert_eq!(trace.header().end_time - START, end);
-        assert_eq!(trace.clock().filetime(6_000), trace.header().end_time);
+        assert_eq!(trace.clock().time(Ticks::new(6_000)).get(), trace.header().end_time);
     }
 }
 

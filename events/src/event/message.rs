@@ -2,8 +2,8 @@
 
 use core::fmt::Write as _;
 
-use etl_format::FileTime;
 use etl_format::read::{Header, Record};
+use etl_format::{FileTime, ProcessId, ThreadId};
 use etl_schema::EventSchema;
 use etl_schema::decode::Fields;
 use etl_schema::render::{Prefix, Renderer};
@@ -24,10 +24,10 @@ pub(super) fn message<'s>(
         let prefix = Prefix {
             component: &schema.provider_name,
             source: &schema.name,
-            thread: header.thread_id,
+            thread: header.thread_id.map(ThreadId::get),
             time: time.as_str(),
             sequence: header.sequence,
-            process: header.process_id,
+            process: header.process_id.map(ProcessId::get),
             processor: Some(record.processor().into()),
             ..Prefix::default()
         };

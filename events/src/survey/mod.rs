@@ -17,9 +17,8 @@ mod report;
 
 use std::collections::BTreeMap;
 
-use etl_format::Clock;
-use etl_format::clock::iso_utc;
 use etl_format::read::{Damage, Note, Order, Record, Source, Trace};
+use etl_format::{Clock, FileTime, Ticks};
 use etl_schema::providers::{LOST_EVENT, lost};
 use etl_schema::store::SchemaStore;
 use serde::Serialize;
@@ -261,8 +260,8 @@ impl Survey {
         problems.extend(damage.iter().map(Problem::from));
         problems.extend(counts.problems());
         let known = header.is_known();
-        let utc = |timestamp: i64| iso_utc(clock.filetime(timestamp));
-        let time = |filetime: i64| (filetime != 0).then(|| iso_utc(filetime));
+        let utc = |timestamp: Ticks| clock.time(timestamp).to_string();
+        let time = |filetime: i64| (filetime != 0).then(|| FileTime::new(filetime).to_string());
         let span = counts.span;
         Ok(Survey {
             header: known,
@@ -278,7 +277,7 @@ impl Survey {
             clock: known.then(|| header.clock_type.to_string()),
             perf_freq: known.then_some(header.perf_freq),
             ticks_per_second: known.then_some(clock.frequency),
-            start_time: known.then(|| iso_utc(header.start_time)),
+            start_time: known.then(|| FileTime::new(header.start_time).to_string()),
             end_time: time(header.end_time),
             boot_time: time(header.boot_time),
             first_event_time: span.filter(|_| known).map(|(first, _)| utc(first)),
@@ -339,6 +338,6 @@ impl Survey {
     }
 }
 
-fn seconds_between(clock: &Clock, first: i64, last: i64) -> f64 {
+fn seconds_between(clock: &Clock, first: Ticks, last: Ticks) -> f64 {
     (clock.nanos_since_start(last).saturating_sub(clock.nanos_since_start(first))) as f64 / 1e9
 }

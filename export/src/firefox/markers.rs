@@ -1,5 +1,6 @@
 //! Markers: events of a thread at a time or over an interval.
 
+use etl_format::{ProcessId, ThreadId, Ticks};
 use std::io::{self, Write};
 
 use etl_analysis::Machine;
@@ -27,9 +28,9 @@ enum Subject {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marker {
     pub thread: ThreadKey,
-    since: i64,
+    since: Ticks,
     /// `None` if the end is not recorded.
-    until: Option<i64>,
+    until: Option<Ticks>,
     subject: Subject,
     index: u32,
 }
@@ -60,7 +61,7 @@ pub(super) fn markers(
         let (index, tid) = marker.thread;
         let process = index.and_then(|index| machine.processes().get(index));
         let pid = process.map(|process| process.pid());
-        options.admits(index, pid, tid.unwrap_or(u32::MAX))
+        options.admits(index, pid, tid.unwrap_or(ThreadId::UNKNOWN))
             && collected.range.contains(marker.since)
     });
     markers.sort_unstable_by_key(|m| (m.thread, m.since, m.subject, m.index));
@@ -92,7 +93,7 @@ fn all_markers(collected: &Collector) -> Vec<Marker> {
         let duration = compilation.duration.and_then(|ticks| i64::try_from(ticks).ok());
         markers.push(Marker {
             thread: (Some(compilation.process), compilation.tid),
-            since: compilation.loaded.saturating_sub(duration.unwrap_or(0)),
+            since: compilation.loaded.saturating_add(-duration.unwrap_or(0)),
             until: Some(compilation.loaded),
             subject: Subject::Compilation,
             index: index as u32,
@@ -126,7 +127,7 @@ pub(super) struct Describer<'a> {
     machine: &'a Machine,
     profile: &'a Profile,
     /// Paths of images by process, first address and time of the load.
-    images: HashMap<(u32, u64, i64), &'a str>,
+    images: HashMap<(ProcessId, u64, Ticks), &'a str>,
     /// Names of the provider and of the activity, by the number of the name.
     activities: HashMap<u32, (String, String)>,
 }

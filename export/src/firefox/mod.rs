@@ -32,6 +32,7 @@ use etl_analysis::behavior::{contention, exceptions};
 use etl_analysis::loss::Loss;
 use etl_analysis::profile::{Detail, Profile, ProfileOptions, SampleCollector, SampleStack};
 use etl_analysis::{Change, EventRef, Machine, Observer, Sample, Stack};
+use etl_format::ThreadId;
 use etl_format::TimeRange;
 use etl_format::constants::PointerSize;
 use etl_format::read::Record;
@@ -53,7 +54,7 @@ use times::{Times, to_millis};
 const FORMAT: u32 = 66;
 
 /// Index of a process in the machine, and a thread.
-type ThreadKey = (Option<usize>, Option<u32>);
+type ThreadKey = (Option<usize>, Option<ThreadId>);
 
 /// Collects the data of a profile; an [`Observer`] for
 /// [`Analysis::run`](etl_analysis::Analysis::run).

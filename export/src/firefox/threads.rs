@@ -1,5 +1,6 @@
 //! Threads: their samples in time order, and their markers.
 
+use etl_format::{ProcessId, ThreadId, Ticks};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -84,9 +85,9 @@ pub(super) struct Threads<'a> {
     times: &'a Times,
     by_root: ByRoot,
     /// When a thread was collecting garbage.
-    collecting: BTreeMap<ThreadKey, Vec<(i64, i64)>>,
+    collecting: BTreeMap<ThreadKey, Vec<(Ticks, Ticks)>>,
     /// Threads that began first in their processes, by index of the process.
-    first: BTreeMap<usize, u32>,
+    first: BTreeMap<usize, ThreadId>,
     /// For each process, how many had its id before.
     earlier: Vec<usize>,
 }
@@ -98,7 +99,7 @@ impl<'a> Threads<'a> {
         profile: &'a Profile,
         times: &'a Times,
     ) -> Self {
-        let mut collecting: BTreeMap<ThreadKey, Vec<(i64, i64)>> = BTreeMap::new();
+        let mut collecting: BTreeMap<ThreadKey, Vec<(Ticks, Ticks)>> = BTreeMap::new();
         for gc in collected.collections.list() {
             if let Some(ended) = gc.ended {
                 let thread = (Some(gc.process), gc.tid);
@@ -111,7 +112,7 @@ impl<'a> Threads<'a> {
                 first.entry(process).or_insert(thread.tid);
             }
         }
-        let mut by_id: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut by_id: BTreeMap<ProcessId, usize> = BTreeMap::new();
         let mut earlier = Vec::with_capacity(machine.processes().len());
         for process in machine.processes() {
             let count = by_id.entry(process.pid()).or_default();
@@ -203,7 +204,7 @@ impl<'a> Threads<'a> {
     }
 
     /// The id of a process as a text. Later processes with the same id get a number after it.
-    fn pid(&self, pid: u32, index: usize) -> String {
+    fn pid(&self, pid: ProcessId, index: usize) -> String {
         match self.earlier.get(index).copied().unwrap_or(0) {
             0 => pid.to_string(),
             earlier => format!("{pid}.{earlier}"),
@@ -290,7 +291,7 @@ fn key_of(root: &Root) -> ThreadKey {
 }
 
 /// Whether a time is in one of the spans, which are in the order of their beginnings.
-fn is_within(spans: &[(i64, i64)], time: i64) -> bool {
+fn is_within(spans: &[(Ticks, Ticks)], time: Ticks) -> bool {
     let after = spans.partition_point(|&(since, _)| since <= time);
     // A collection in the background is interrupted by others.
     let before = spans.get(..after).unwrap_or_default();

@@ -2,9 +2,9 @@
 //! the payload, and what is shown of it as text.
 
 use etl_events::Event;
-use etl_format::Guid;
 use etl_format::constants::EventFlags;
 use etl_format::read::Record;
+use etl_format::{Guid, ProcessId, ThreadId};
 use etl_schema::SchemaSource;
 
 /// Link type ETW.
@@ -63,8 +63,8 @@ fn put_header(out: &mut Vec<u8>, record: &Record<'_>) {
     out.extend(0u16.to_le_bytes());
     out.extend(EventFlags::CLASSIC_HEADER.0.to_le_bytes());
     out.extend(0u16.to_le_bytes());
-    out.extend(record.thread_id().unwrap_or(u32::MAX).to_le_bytes());
-    out.extend(record.process_id().unwrap_or(u32::MAX).to_le_bytes());
+    out.extend(record.thread_id().unwrap_or(ThreadId::UNKNOWN).get().to_le_bytes());
+    out.extend(record.process_id().unwrap_or(ProcessId::UNKNOWN).get().to_le_bytes());
     out.extend(0i64.to_le_bytes());
     out.extend(record.provider().unwrap_or(Guid::ZERO).to_bytes());
     let identity = record.identity();

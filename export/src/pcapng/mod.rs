@@ -24,6 +24,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use etl_events::{Event, EventDecoder};
+use etl_format::ThreadId;
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::Record;
 
@@ -267,7 +268,7 @@ impl<W: Write> PacketWriter<W> {
             self.written.repeated += u64::from(part.ends);
             return Ok(());
         };
-        let key = (interface, record.processor(), record.thread_id().unwrap_or(0));
+        let key = (interface, record.processor(), record.thread_id().map_or(0, ThreadId::get));
         let (begins, ends) = (part.begins, part.ends);
         let Some(packet) = self.parts.add(key, part.bytes, begins, ends) else { return Ok(()) };
         let time = unix_time(event);
@@ -320,7 +321,7 @@ impl<W: Write> PacketWriter<W> {
         }
         let record = event.record();
         if let (Some(pid), Some(tid)) = (record.process_id(), record.thread_id()) {
-            let both = u64::from(tid) << 32 | u64::from(pid);
+            let both = u64::from(tid.get()) << 32 | u64::from(pid.get());
             self.block.option(option::PACKET_PROCESS, &both.to_le_bytes());
         }
     }

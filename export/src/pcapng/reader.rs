@@ -1,5 +1,6 @@
 //! Packets as values, for other formats than pcapng.
 
+use etl_format::ThreadId;
 use std::collections::BTreeMap;
 
 use etl_events::EventDecoder;
@@ -55,7 +56,7 @@ impl Packets {
         let part = packet::part_of(&decoder.decode(record))?;
         let next = self.places.len() as u32;
         let interface = *self.places.entry(part.place.clone()).or_insert(next);
-        let key = (interface, record.processor(), record.thread_id().unwrap_or(0));
+        let key = (interface, record.processor(), record.thread_id().map_or(0, ThreadId::get));
         let link = part.place.link();
         let bytes = self.parts.add(key, part.bytes, part.begins, part.ends)?;
         let (bytes, length) = complete(&part, bytes);

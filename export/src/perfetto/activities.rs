@@ -6,7 +6,7 @@ use etl_analysis::EventRef;
 use etl_events::EventDecoder;
 use etl_format::constants::ClockType;
 use etl_format::read::{EventHeader, Record};
-use etl_format::{Clock, Guid};
+use etl_format::{Clock, FileTime, Guid, Ticks};
 use etl_schema::Identity;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::store::SchemaStore;
@@ -81,7 +81,7 @@ impl Activities {
     /// `store` has the schemas that are known before the recording is read.
     pub fn new(store: SchemaStore) -> Self {
         // Names do not need times.
-        let clock = Clock::new(ClockType::QPC, 0, 0, 0, 0);
+        let clock = Clock::new(ClockType::QPC, FileTime::default(), Ticks::default(), 0, 0);
         Activities {
             decoder: EventDecoder::new(clock, store.clone()),
             given: store,
@@ -134,16 +134,16 @@ impl Activities {
                 return;
             }
             let activity = KeptActivity {
-                from: event.time,
+                from: event.time.get(),
                 to: None,
-                pid: header.process_id,
-                tid: header.thread_id,
+                pid: header.process_id.get(),
+                tid: header.thread_id.get(),
                 name: self.name(record, header),
                 id: header.activity,
             };
             self.open.start(of, activity);
         } else if let Some(activity) = self.open.stop(of, header.activity) {
-            spool.activity(KeptActivity { to: Some(event.time), ..activity });
+            spool.activity(KeptActivity { to: Some(event.time.get()), ..activity });
         }
     }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use etl_analysis::Machine;
 use etl_analysis::behavior::activities::{Activities, Activity};
 use etl_analysis::profile::ProfileOptions;
-use etl_format::{Guid, TimeRange};
+use etl_format::{Guid, ThreadId, Ticks, TimeRange};
 use foldhash::HashMap;
 
 /// The start or the stop of an activity.
@@ -16,7 +16,7 @@ pub(super) struct Event {
     /// The number of the activity's name in [`Activities`].
     pub name: u32,
     /// Ticks.
-    pub time: i64,
+    pub time: Ticks,
 }
 
 /// Activities of a process; each lies within the one around it.
@@ -32,12 +32,12 @@ pub(super) struct Lane {
 struct Open {
     id: Guid,
     name: u32,
-    until: i64,
+    until: Ticks,
 }
 
 impl Lane {
     /// Ends the activities that stopped until a time.
-    fn advance(&mut self, time: i64) {
+    fn advance(&mut self, time: Ticks) {
         while let Some(open) = self.open.pop_if(|open| open.until <= time) {
             self.events.push(Event { is_start: false, name: open.name, time: open.until });
         }
@@ -45,16 +45,16 @@ impl Lane {
 
     /// Whether an activity lies within the innermost open one, which has to be its parent or have
     /// the same id.
-    fn takes(&self, activity: &Activity, until: i64) -> bool {
+    fn takes(&self, activity: &Activity, until: Ticks) -> bool {
         self.open.last().is_some_and(|open| {
             let is_parent = open.id == activity.parent || open.id == activity.id;
             is_parent && until <= open.until
         })
     }
 
-    fn start(&mut self, activity: &Activity, until: i64) {
+    fn start(&mut self, activity: &Activity, until: Ticks) {
         let &Activity { id, name, started: time, .. } = activity;
-        self.events.push(Event { is_start: true, name, time });
+        self.events.push(Event { is_start: true, name, time: time });
         self.open.push(Open { id, name, until });
     }
 }
@@ -65,13 +65,13 @@ struct OfProcess {
     lanes: Vec<Lane>,
     /// Lanes in which nothing is open, and when the others become free.
     free: BTreeSet<usize>,
-    busy: BinaryHeap<Reverse<(i64, usize)>>,
+    busy: BinaryHeap<Reverse<(Ticks, usize)>>,
     /// The lane of the last activity with an id.
     of_ids: HashMap<Guid, usize>,
 }
 
 impl OfProcess {
-    fn add(&mut self, activity: &Activity, until: i64) {
+    fn add(&mut self, activity: &Activity, until: Ticks) {
         while let Some(&Reverse((time, lane))) = self.busy.peek() {
             if time > activity.started {
                 break;
@@ -92,7 +92,7 @@ impl OfProcess {
         let index = match self.free.pop_first() {
             Some(index) => index,
             None => {
-                let process = (activity.process, activity.pid);
+                let process = (activity.process, activity.pid.get());
                 self.lanes.push(Lane { process, ..Lane::default() });
                 self.lanes.len() - 1
             }
@@ -113,21 +113,21 @@ pub(super) fn lanes(
     options: &ProfileOptions,
     range: TimeRange,
 ) -> Vec<Lane> {
-    let end = machine.span().map_or(i64::MAX, |(_, last)| last);
+    let end = machine.span().map_or(Ticks::MAX, |(_, last)| last);
     let mut processes: BTreeMap<(Option<usize>, u32), OfProcess> = BTreeMap::new();
     for activity in activities.list() {
         if !range.contains(activity.started) {
             continue;
         }
-        let tid = activity.tid.unwrap_or(u32::MAX);
+        let tid = activity.tid.unwrap_or(ThreadId::new(u32::MAX));
         if options.admits(activity.process, Some(activity.pid), tid) {
             let until = activity.stopped.unwrap_or(end).max(activity.started);
-            let process = processes.entry((activity.process, activity.pid)).or_default();
+            let process = processes.entry((activity.process, activity.pid.get())).or_default();
             process.add(activity, until);
         }
     }
     let mut lanes: Vec<Lane> = processes.into_values().flat_map(|process| process.lanes).collect();
-    lanes.iter_mut().for_each(|lane| lane.advance(i64::MAX));
+    lanes.iter_mut().for_each(|lane| lane.advance(Ticks::MAX));
     lanes
 }
 
@@ -144,12 +144,13 @@ mod tests {
     fn placed(activities: &[(u8, u8, i64, i64)]) -> Vec<String> {
         let mut all = OfProcess::default();
         for &(number, parent, started, until) in activities {
-            let activity = Activity::new(id(number), id(parent), u32::from(number), started);
-            all.add(&activity, until);
+            let activity =
+                Activity::new(id(number), id(parent), u32::from(number), Ticks::new(started));
+            all.add(&activity, Ticks::new(until));
         }
         let mut texts = Vec::new();
         for mut lane in all.lanes {
-            lane.advance(i64::MAX);
+            lane.advance(Ticks::MAX);
             assert!(lane.events.is_sorted_by_key(|event| event.time));
             let text = |e: &Event| format!("{}{}", if e.is_start { '+' } else { '-' }, e.name);
             texts.push(lane.events.iter().map(text).collect::<Vec<_>>().join(" "));

@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use etl_analysis::Machine;
 use etl_analysis::behavior::activities::Activities;
 use etl_analysis::profile::{Profile, ProfileOptions, TimedSample};
-use etl_format::TimeRange;
+use etl_format::{Ticks, TimeRange};
 use foldhash::HashMap;
 use serde_json::{Value, json};
 
@@ -74,7 +74,7 @@ impl<'a> ActivityProfiles<'a> {
             names.iter().enumerate().map(|(at, &name)| (name, first + at)).collect();
         let clock = self.machine.clock();
         let (begin, end) = self.machine.span().unwrap_or_default();
-        let nanos = |time: i64| {
+        let nanos = |time: Ticks| {
             clock.nanos_since_start(time).saturating_sub(clock.nanos_since_start(begin)).max(0)
         };
         let mut number = 0;

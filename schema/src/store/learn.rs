@@ -143,7 +143,7 @@ impl SchemaStore {
     #[inline]
     pub fn learn_event(&mut self, header: &EventHeader, record: &Record<'_>) {
         if header.descriptor.id == MANIFEST_EVENT {
-            self.learn_event_source(header.provider, header.process_id, record.payload());
+            self.learn_event_source(header.provider, header.process_id.get(), record.payload());
         }
         if header.flags.has(EventFlags::EXTENDED_INFO) {
             self.learn_metadata(header.provider, record);

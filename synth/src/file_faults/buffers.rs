@@ -1,6 +1,7 @@
 //! The buffers of a file whose records change. Those with changes are written again, with their
 //! numbers, times and flags; everything else in the file stays as it is.
 
+use etl_format::Ticks;
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_format::constants::offset::buffer;
@@ -46,7 +47,7 @@ impl Buffers {
     /// The buffer of a processor for a record of this time.
     pub fn home(&self, processor: u16, timestamp: i64) -> Home {
         let of = self.found.iter().filter(|b| !b.is_header() && b.processor == processor);
-        let before = of.clone().filter(|b| b.first_timestamp <= timestamp);
+        let before = of.clone().filter(|b| b.first_timestamp <= Ticks::new(timestamp));
         let found = before.max_by_key(|b| b.sequence_number);
         let found = found.or(of.min_by_key(|b| b.sequence_number));
         found.map_or(Home::New(processor), |b| Home::At(b.offset))

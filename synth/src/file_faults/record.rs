@@ -91,8 +91,8 @@ impl EditableRecord {
             processor: record.processor(),
             pointers: record.pointer_size().unwrap_or(PointerSize::P8),
             provider: record.provider(),
-            pid: record.process_id(),
-            tid: record.thread_id(),
+            pid: record.process_id().map(ProcessId::get),
+            tid: record.thread_id().map(ThreadId::get),
             schema,
             values,
         }

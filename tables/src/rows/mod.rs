@@ -30,7 +30,7 @@ use std::borrow::Cow;
 
 use etl_analysis::Machine;
 use etl_analysis::behavior::{Distribution, Histogram};
-use etl_format::Clock;
+use etl_format::{Clock, Ticks};
 
 use crate::cell::{Cell, Label};
 use crate::column::{Column, Kind};
@@ -83,7 +83,7 @@ pub(crate) fn add_process<R: OfProcess, C: Columns<R>>(columns: &mut C) {
 pub fn process_label(machine: &Machine, process: Option<usize>) -> Label<'_> {
     let process = process.and_then(|index| machine.processes().get(index));
     match process {
-        Some(process) => Label::Process { name: process.name(), pid: Some(process.pid()) },
+        Some(process) => Label::Process { name: process.name(), pid: Some(process.pid().get()) },
         None => Label::Process { name: "", pid: None },
     }
 }
@@ -178,7 +178,8 @@ pub(crate) fn add_durations<R: HasDurations, C: Columns<R>>(columns: &mut C) {
 /// The time between two ticks of a clock, in 100 ns.
 #[must_use]
 pub fn duration(clock: &Clock, from: i64, to: i64) -> u64 {
-    let elapsed = clock.filetime(to).saturating_sub(clock.filetime(from));
+    let elapsed =
+        clock.time(Ticks::new(to)).get().saturating_sub(clock.time(Ticks::new(from)).get());
     u64::try_from(elapsed).unwrap_or(0)
 }
 

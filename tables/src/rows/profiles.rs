@@ -2,6 +2,7 @@
 //! callers and callees.
 
 use etl_analysis::profile::{Detail, Focus, Frame, Measure, Profile, Root, Total, Weight};
+use etl_format::{ProcessId, ThreadId};
 
 use super::{OfProcess, PROCESS, THREAD, TID, add_process};
 use crate::cell::{Cell, Label};
@@ -194,7 +195,7 @@ pub struct ProfileRootRow<'p> {
     weights: Weights,
     process: Label<'p>,
     thread: Label<'p>,
-    tid: Option<u32>,
+    tid: Option<ThreadId>,
 }
 
 impl HasWeights for ProfileRootRow<'_> {
@@ -223,7 +224,7 @@ impl Row for ProfileRootRow<'_> {
 
 /// The label of the process of a root.
 fn root_label(root: &Root) -> Label<'_> {
-    Label::Process { name: &root.process_name, pid: root.pid }
+    Label::Process { name: &root.process_name, pid: root.pid.map(ProcessId::get) }
 }
 
 /// The roots with their weights. Nothing calls them, so their totals are all that they have.
@@ -235,7 +236,7 @@ fn roots(profile: &Profile) -> ReportTable<'_> {
         rows.push(ProfileRootRow {
             weights: Weights::new(profile, Total::new(weight, Weight::default())),
             process: root_label(root),
-            thread: Label::Thread { name: &root.thread_name, tid: root.tid },
+            thread: Label::Thread { name: &root.thread_name, tid: root.tid.map(ThreadId::get) },
             tid: root.tid,
         });
     }

@@ -1,7 +1,6 @@
 //! Traces of any records, written and read again.
 
 use arbitrary::{Result, Unstructured};
-use etl_format::Guid;
 use etl_format::compress::Effort;
 use etl_format::constants::{
     CompressionFormat, EventFlags, ExtendedType, LogFileMode, MessageFlags, PointerSize,
@@ -11,6 +10,7 @@ use etl_format::write::record::{
     Event, EventDescriptor, Extended, Full, Instance, Message, MessageMarker, PerfInfo, System,
 };
 use etl_format::write::{BufferCompressor, FileHeader, Session, SessionConfig};
+use etl_format::{Guid, Ticks};
 
 use super::{format, mutate};
 
@@ -24,8 +24,11 @@ pub(super) fn run(data: &[u8]) {
     let mut records = trace.records(Order::Time).expect("in time order");
     let (mut count, mut last) = (0, i64::MIN);
     while let Some(record) = records.next_record().expect("the writer writes no damage") {
-        assert!(record.timestamp() >= last || record.location().buffer_offset == 0, "out of order");
-        last = if record.location().buffer_offset == 0 { last } else { record.timestamp() };
+        assert!(
+            record.timestamp() >= Ticks::new(last) || record.location().buffer_offset == 0,
+            "out of order"
+        );
+        last = if record.location().buffer_offset == 0 { last } else { record.timestamp().get() };
         count += 1;
     }
     assert_eq!(count, written + 1, "records are missing, or made up");

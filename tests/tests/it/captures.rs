@@ -1,5 +1,6 @@
 //! Packets as pcapng: readers of captures that others made find them as they are in the trace.
 
+use etl_format::ThreadId;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -182,7 +183,7 @@ fn tshark_reads_the_packets_of_a_real_trace() {
     let mut records = trace.records(Order::Time).unwrap().without_stale_records();
     let mut times = Vec::new();
     while let Some(record) = records.next_record().unwrap() {
-        let unix = clock.filetime(record.timestamp()) - FILETIME_UNIX_EPOCH;
+        let unix = clock.time(record.timestamp()).get() - FILETIME_UNIX_EPOCH;
         times.push(format!("{}.{:07}00", unix / 10_000_000, unix % 10_000_000));
     }
     let found: Vec<&String> = packets.iter().map(|p| &p[3]).collect();
@@ -208,7 +209,7 @@ fn tshark_reads_the_events_of_a_real_trace() {
         let identity = record.identity();
         let expected = [identity.id.to_string(), identity.opcode.to_string()];
         assert_eq!(event[..2], expected, "{event:?}");
-        assert_eq!(event[2].parse().ok(), record.thread_id(), "{event:?}");
+        assert_eq!(event[2].parse().ok(), record.thread_id().map(ThreadId::get), "{event:?}");
         assert_eq!(event[3].parse().ok(), Some(record.payload().len()), "{event:?}");
     }
     assert!(records.next_record().unwrap().is_none());

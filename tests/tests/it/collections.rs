@@ -84,7 +84,7 @@ fn simulated_collection_has_the_events_of_a_real_one() {
             continue;
         };
         if is_of_collector(d.id, d.level, d.keyword) {
-            courses.event(record.thread_id().unwrap(), d.id, d.version);
+            courses.event(record.thread_id().unwrap().get(), d.id, d.version);
         }
     }
     let (real, count) = courses.most_often();

@@ -4,6 +4,7 @@
 //! reports/mutations.md is the table with the answers. The traces are changed as bytes, by code
 //! that shares nothing with the code under test (`etl_tests::bytes`).
 
+use etl_format::ProcessId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Mutex;
@@ -55,7 +56,7 @@ fn judge(file: &[u8]) -> Result<Report, String> {
 type Kind = (&'static str, &'static str, bool, Option<u32>);
 
 fn kind(finding: &Finding) -> Kind {
-    (finding.rule, finding.severity.name(), finding.is_decided(), finding.pid)
+    (finding.rule, finding.severity.name(), finding.is_decided(), finding.pid.map(ProcessId::get))
 }
 
 /// How many findings there are of each kind; and of each kind with its words.

@@ -516,8 +516,8 @@ fn perfetto_packets_have_the_fields_of_the_truth() {
     let bytes = &simulated.traces["kernel.etl"];
     let nanos = clock(bytes);
     let etw = Trace::open(&bytes[..], &Options::default()).unwrap().clock();
-    let unix = (etw.start_time - etl_format::constants::FILETIME_UNIX_EPOCH) * 100;
-    assert_eq!(found["clocks"], json!([{ "6": nanos(etw.start_timestamp), "1": unix }]));
+    let unix = (etw.start_time.get() - etl_format::constants::FILETIME_UNIX_EPOCH) * 100;
+    assert_eq!(found["clocks"], json!([{ "6": nanos(etw.start_timestamp.get()), "1": unix }]));
     // Everything is of one sequence, whose state begins once.
     assert_eq!((&found["unknown"], &found["states"]), (&json!(0), &json!([0])));
 

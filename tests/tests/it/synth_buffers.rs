@@ -70,7 +70,7 @@ fn found(bytes: &[u8]) -> BTreeMap<u16, Vec<i64>> {
     while let Some(record) = records.next_record().unwrap() {
         let event = matches!(record.kind(), RecordKind::PERFINFO32 | RecordKind::PERFINFO64);
         if record.hook().is_none_or(|h| h >> 8 != 0 || event) {
-            of.entry(record.processor()).or_default().push(record.timestamp());
+            of.entry(record.processor()).or_default().push(record.timestamp().get());
         }
     }
     of

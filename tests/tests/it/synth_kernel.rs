@@ -1,6 +1,7 @@
 //! Compares the kernel's simulated session with its script: context switches to the tick, group
 //! masks, configuration of the machine, and the identities that a merge adds.
 
+use etl_format::ThreadId;
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_format::read::{Header, Options, Records};
@@ -64,11 +65,11 @@ fn decoded(file: &[u8]) -> Vec<Decoded> {
         };
         all.push(Decoded {
             cpu: record.processor(),
-            timestamp: record.timestamp(),
+            timestamp: record.timestamp().get(),
             hook: record.hook(),
             class: record.provider().unwrap_or_default().to_string(),
             opcode: record.identity().opcode,
-            tid,
+            tid: tid.map(ThreadId::get),
             in_buffer_0: record.location().buffer_offset == 0,
             numbers,
             texts,

@@ -1,6 +1,6 @@
 //! Comparison of the header events, field by field.
 
-use etl_format::clock::iso_utc;
+use etl_format::FileTime;
 use etl_format::read::FileHeader;
 
 use super::change::Change;
@@ -45,7 +45,7 @@ const FIELDS: [(&str, Value); 32] = [
 ];
 
 fn time(time: i64) -> String {
-    if time == 0 { String::new() } else { iso_utc(time) }
+    if time == 0 { String::new() } else { FileTime::new(time).to_string() }
 }
 
 /// The parts of a `SYSTEMTIME`: year, month, day of the week, day, hour, minute, second,

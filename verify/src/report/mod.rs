@@ -216,7 +216,7 @@ impl Report {
         let unresolved = unresolved.take(Self::MAX_UNRESOLVED).filter_map(|address| {
             let process = facts.machine.processes().get(address.process)?;
             Some(UnresolvedAddress {
-                pid: process.pid(),
+                pid: process.pid().get(),
                 process: process.name().to_owned(),
                 address: format!("{:#x}", address.address),
                 count: address.count,

@@ -1,7 +1,6 @@
 //! `etlkit analyze processes`, `images` and `sessions`: what the machine of a recording had.
 
 use etl_analysis::behavior::missing::MissingData;
-use etl_format::clock::iso_utc;
 use etl_tables::ReportTable;
 use etl_tables::rows::images::images as image_rows;
 use etl_tables::rows::processes::processes_as_tree;
@@ -43,7 +42,7 @@ pub(super) fn sessions(args: &ReportArgs) -> Result<Outcome, Failure> {
     let clock = machine.clock();
     let rows: Vec<_> = session_rows(machine).collect();
     let mut report = report("sessions", &analyzed);
-    let start = iso_utc(clock.start_time);
+    let start = clock.start_time;
     report.headline.push(format!("clock {}, start {start}", clock.kind));
     report.tables.push(ReportTable::new("", rows));
     args.print(&mut report, analyzed.outcome)

@@ -170,7 +170,7 @@ fn totals(report: &mut Report<'_>, hardware: &Hardware, usages: &Usages, time: u
 fn headline(machine: &Machine, hardware: &Hardware, profile: &Profile) -> Vec<String> {
     let clock = machine.clock();
     let (first, last) = machine.span().unwrap_or_default();
-    let seconds = duration(clock, first, last) as f64 / 1e7;
+    let seconds = duration(clock, first.get(), last.get()) as f64 / 1e7;
     let mut lines = Vec::new();
     if let Some(header) = machine.files().first().map(|file| &file.header) {
         let processors = plural(header.processors.into(), "processor", "processors");
@@ -186,7 +186,7 @@ fn headline(machine: &Machine, hardware: &Hardware, profile: &Profile) -> Vec<St
         }
         lines.push(line);
     }
-    let start = etl_format::clock::iso_utc(clock.filetime(first));
+    let start = clock.time(first).to_string();
     let events = plural(machine.records(), "event", "events");
     lines.push(format!("{seconds:.3} s from {start}, {events}"));
     lines.push(losses(machine));

@@ -131,7 +131,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         })?;
     let text = match args.format {
         ReportFormat::Json => json::render(names, &summary, &found),
-        ReportFormat::Text => text::render(names, &summary, &found, first.clock().start_time),
+        ReportFormat::Text => text::render(names, &summary, &found, first.clock().start_time.get()),
     };
     output::ignore_broken_pipe(output::print_colored(&text))?;
     if !ignored.is_empty() {

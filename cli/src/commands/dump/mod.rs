@@ -261,7 +261,7 @@ impl<'a> Dump<'a> {
         let printed = Printed {
             file: self.file,
             clock: *clock,
-            start: FileTime::new(clock.start_time),
+            start: FileTime::new(clock.start_time.get()),
             schemas: self.schemas.clone(),
             context: self.context.clone(),
             processes: &self.processes,

@@ -171,7 +171,8 @@ impl<'s> Printer<'s> {
         let has_schemas = trace.schemas.is_some();
         let store = trace.schemas.unwrap_or_else(|| session.store.clone());
         let start = trace.start;
-        let mut filter = args.filter.filter_since(start.get(), &trace.clock, trace.processes)?;
+        let mut filter =
+            args.filter.filter_since(FileTime::new(start.get()), &trace.clock, trace.processes)?;
         filter.learn_names(&store);
         let rows = session.rows.borrow().clone();
         let mut decoder = EventDecoder::new(trace.clock, store)

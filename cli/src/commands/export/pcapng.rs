@@ -159,7 +159,7 @@ fn next_of<S: Source>(readers: &mut [Reader<'_, S>]) -> Result<Option<usize>, Fa
     let mut first: Option<(i64, usize)> = None;
     for (at, reader) in readers.iter_mut().enumerate() {
         let next = reader.records.next_timestamp().map_err(|e| Failure::trace(reader.name, &e))?;
-        let time = next.map(|next| (reader.decoder.clock().filetime(next), at));
+        let time = next.map(|next| (reader.decoder.clock().time(next).get(), at));
         first = match (first, time) {
             (Some(first), Some(time)) => Some(first.min(time)),
             (first, time) => first.or(time),

@@ -69,7 +69,7 @@ const UNIDENTIFIED: Column =
 
 fn report<'r, O>(analyzed: &Analyzed<O>, paths: &SymbolPaths, is_asked: bool) -> Report<'r> {
     let mut report = Report::new("symbols");
-    report.start = analyzed.machine.clock().start_time;
+    report.start = analyzed.machine.clock().start_time.get();
     report.files.clone_from(&analyzed.names);
     if paths.is_empty() {
         let why = match is_asked {

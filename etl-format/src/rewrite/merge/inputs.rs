@@ -187,7 +187,7 @@ impl<S: Source> Inputs<S> {
                 if !(first && (is_header_event(&record) || record.is_stale())) {
                     reader.count += 1;
                     let (bytes, timestamp) = if is_plain(&reader.relation) {
-                        (record.bytes(), record.timestamp())
+                        (record.bytes(), record.timestamp().get())
                     } else {
                         let timestamp = convert(&record, &reader.relation, &mut converted);
                         (converted.as_slice(), timestamp)
@@ -241,7 +241,7 @@ impl<S: Source> Inputs<S> {
     fn due(&mut self, input: usize) -> Result<Option<i64>> {
         let Some(reader) = self.readers.get_mut(input) else { return Ok(None) };
         match reader.records.next_timestamp() {
-            Ok(timestamp) => Ok(timestamp.map(|s| reader.relation.timestamp(s))),
+            Ok(timestamp) => Ok(timestamp.map(|s| reader.relation.timestamp(s.get()))),
             Err(error) => Err(error.in_input(input)),
         }
     }

@@ -57,6 +57,7 @@ mod plan;
 mod refusal;
 mod timestamps;
 
+use crate::Ticks;
 use crate::constants::{LogFileMode, hook};
 use crate::error::{Error, ErrorKind, Result};
 use crate::headers::file::SEVERAL_FILES;
@@ -266,7 +267,7 @@ impl<'f> Merger<'f> {
         let end = if *closed || latest == i64::MIN {
             end
         } else {
-            end.max(clocks.clock.filetime(latest))
+            end.max(clocks.clock.time(Ticks::new(latest)).get())
         };
         let end = Some(end).filter(|end| *end > 0);
         all.ensure_in_order()?;
@@ -321,7 +322,8 @@ fn header<S: Source>(
     let headers = || inputs.iter().map(|i| &i.header);
     let mut header = headers().nth(clocks.first()).map_or_else(FileHeader::new, FileHeader::clone);
     let clock = &clocks.clock;
-    (header.timestamp, header.start_time) = (clock.start_timestamp, clock.start_time);
+    header.timestamp = clock.start_timestamp.get();
+    header.start_time = clock.start_time.get();
     (header.clock_type, header.perf_freq) = (clock.kind, clocks.perf_freq);
     header.cpu_mhz = clocks.cpu_mhz;
     header.end_time = headers().map(|h| h.end_time).max().unwrap_or(0);

@@ -12,7 +12,7 @@ use super::Relation;
 pub(super) fn convert(record: &Record<'_>, relation: &Relation, out: &mut Vec<u8>) -> i64 {
     out.clear();
     out.extend_from_slice(record.bytes());
-    let timestamp = relation.timestamp(record.timestamp());
+    let timestamp = relation.timestamp(record.timestamp().get());
     if let Some(at) = timestamp_offset(record.kind(), record.bytes()) {
         overwrite(out, at, &timestamp.to_le_bytes());
     }

@@ -1,5 +1,6 @@
 //! Writes the file of a session: buffer 0, the position of each buffer, and the final header.
 
+use crate::Ticks;
 use crate::headers::BufferHeader;
 
 use super::{Held, Sealed, Session, Style};
@@ -213,8 +214,9 @@ impl<O: Output> Session<O> {
             // A closed session ends after its start, so that one without events differs from an
             // unclosed one.
             let least = self.config.header.start_time.saturating_add(1);
-            let end = end_time
-                .unwrap_or_else(|| self.config.header.clock().filetime(self.latest).max(least));
+            let end = end_time.unwrap_or_else(|| {
+                self.config.header.clock().time(Ticks::new(self.latest)).get().max(least)
+            });
             let header = &mut self.config.header;
             header.end_time = end;
             header.buffers_written = self.buffers;

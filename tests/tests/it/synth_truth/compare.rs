@@ -130,8 +130,8 @@ impl Frame<'_> {
         }
         assert_eq!(related, event.related_activity, "{place}");
         if !matches!(event.format, RecordFormat::PerfInfo(_)) {
-            assert_eq!(record.process_id(), Some(event.pid.get()), "{place}");
-            assert_eq!(record.thread_id(), Some(event.tid.get()), "{place}");
+            assert_eq!(record.process_id(), Some(event.pid), "{place}");
+            assert_eq!(record.thread_id(), Some(event.tid), "{place}");
         }
     }
 
@@ -146,7 +146,7 @@ impl Frame<'_> {
             _ => i64::try_from(machine.frequency).unwrap(),
         };
         let wall = machine.start.get() + i64::try_from(event.at / 100).unwrap();
-        let found = self.clock.filetime(record.timestamp());
+        let found = self.clock.time(record.timestamp()).get();
         let tolerance = 2 + 10_000_000 / ticks;
         assert!((found - wall).abs() <= tolerance, "{place}: {found} instead of {wall}");
     }

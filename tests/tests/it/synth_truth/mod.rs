@@ -6,6 +6,7 @@ mod stacks;
 mod symbols;
 mod tallies;
 
+use etl_format::Ticks;
 use std::collections::{BTreeMap, BTreeSet};
 
 use compare::{Frame, timestamp};
@@ -324,8 +325,8 @@ fn undamaged_files_are_in_time_order() {
             let mut records = trace.records(Order::Time).unwrap();
             let mut last = i64::MIN;
             while let Some(record) = records.next_record().unwrap() {
-                assert!(record.timestamp() >= last, "{}/{file}", made.name);
-                last = record.timestamp();
+                assert!(record.timestamp() >= Ticks::new(last), "{}/{file}", made.name);
+                last = record.timestamp().get();
             }
             assert_eq!(records.report().late, 0, "{}/{file}", made.name);
         }

@@ -1,5 +1,6 @@
 //! Compares the stacks and samples that the analysis joins to events with the truth.
 
+use etl_format::{ThreadId, Ticks};
 use std::collections::{BTreeMap, BTreeSet};
 
 use etl_analysis::{Analysis, EventKind, EventRef, Machine, Observer, Recording, Sample, Stack};
@@ -52,25 +53,25 @@ impl Found {
     fn key(&self, event: &EventRef) -> Key {
         let known = self.keys.get(&event.number).copied();
         let key = known.expect("the stack of a record that was shown before");
-        assert_eq!(key.0, event.time);
+        assert_eq!(Ticks::new(key.0), event.time);
         key
     }
 }
 
 impl Observer for Found {
     fn record(&mut self, _: &Machine, record: &Record<'_>, event: &EventRef) {
-        let thread = record.thread_id().unwrap_or(0);
+        let thread = record.thread_id().unwrap_or(ThreadId::new(0));
         let which = match event.kind {
-            EventKind::Event { id, .. } => Which::Manifest(thread, id),
+            EventKind::Event { id, .. } => Which::Manifest(thread.get(), id),
             EventKind::Kernel { hook } => Which::Kernel(hook),
             _ => Which::Other,
         };
-        self.keys.insert(event.number, (event.time, which));
+        self.keys.insert(event.number, (event.time.get(), which));
     }
 
     fn sample(&mut self, _: &Machine, sample: &Sample<'_>) {
         let tid = sample.event.tid.expect("the thread of a sample");
-        self.joined.samples.push((sample.event.time, sample.address, tid));
+        self.joined.samples.push((sample.event.time.get(), sample.address, tid.get()));
         if !sample.frames.is_empty() {
             let key = self.key(&sample.event);
             self.joined.stacks.push((key, sample.frames.iter().collect()));

@@ -3,13 +3,14 @@
 //! Each address in a stack or sample is looked up at its own time. Code must resolve to its method
 //! and module, other addresses to their image.
 
-use etl_synth::model::NamedValue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use etl_analysis::symbols::Symbol;
 use etl_analysis::{Analysis, Machine, Recording};
+use etl_format::{ProcessId, Ticks};
 use etl_schema::encode::OwnedValue;
+use etl_synth::model::NamedValue;
 use etl_synth::truth::{EventOutcome, KnownCode, KnownEvent};
 use etl_verify::{Report, Verdict};
 
@@ -170,7 +171,7 @@ fn compare(place: &str, made: &Simulated, file: &str, machine: &Machine, sum: &m
                 let at = timestamp(&made.scenario.machine, session, event.at);
                 let (pid, addresses) = addresses(event);
                 for address in addresses {
-                    let found = index.at(pid, address, at);
+                    let found = index.at(ProcessId::new(pid), address, Ticks::new(at));
                     let seen = format!("{place}: {address:#x} of {pid} at {} ({at})", event.at);
                     let owner = owner(&lives, pid, address, event.at);
                     // No rundown lists helpers that were made before the session. The trace has the
@@ -392,7 +393,7 @@ fn symbols_know_code_from_load_to_unload() {
         let size = u64::from(life.code.size);
         for address in [0, size / 3, size - 1].map(|by| life.code.start + by) {
             let seen = format!("{address:#x} of {} at {at} ({when})", life.code.pid);
-            let found = index.at(life.code.pid.get(), address, when);
+            let found = index.at(life.code.pid, address, Ticks::new(when));
             is_method(&seen, found, life.code, &places, &mut sum);
         }
         pieces += 1;

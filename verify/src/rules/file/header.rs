@@ -1,7 +1,7 @@
 //! The file's header against its content, and a session that was not closed.
 
 use etl_analysis::files::FileFacts;
-use etl_format::clock::iso_utc;
+use etl_format::FileTime;
 use etl_format::constants::{ClockType, FILETIME_PER_SECOND};
 use etl_format::read::Note;
 
@@ -74,7 +74,7 @@ fn outside_session(check: &mut Check<'_>) {
         return;
     };
     let (first, last) =
-        (facts.machine.clock().filetime(first), facts.machine.clock().filetime(last));
+        (facts.machine.clock().time(first).get(), facts.machine.clock().time(last).get());
     let header = &file.header;
     if first < header.start_time.saturating_sub(GRACE) {
         let seconds = header.start_time.saturating_sub(first) / FILETIME_PER_SECOND;
@@ -89,7 +89,7 @@ fn outside_session(check: &mut Check<'_>) {
     }
     // A merge adds no samples.
     let Some(sample) = facts.sampling.last() else { return };
-    let after = facts.machine.clock().filetime(sample).saturating_sub(header.end_time);
+    let after = facts.machine.clock().time(sample).get().saturating_sub(header.end_time);
     if header.end_time > header.start_time && after > SAMPLE_GRACE {
         let seconds = after / FILETIME_PER_SECOND;
         let message = format!("the last sample is {seconds} s after the session's end");
@@ -179,22 +179,22 @@ fn clock_problems(file: &FileFacts) -> Vec<String> {
         problems.push(format!(
             "the header states that timestamps are times of day, and that the session began at {}; \
              as a time of day its first timestamp is {}",
-            iso_utc(header.start_time),
-            iso_utc(header.timestamp)
+            FileTime::new(header.start_time),
+            FileTime::new(header.timestamp)
         ));
     }
     if header.end_time != 0 && header.end_time < header.start_time {
         problems.push(format!(
             "the header states that the session ended at {}, before it started at {}",
-            iso_utc(header.end_time),
-            iso_utc(header.start_time)
+            FileTime::new(header.end_time),
+            FileTime::new(header.start_time)
         ));
     }
     if header.start_time != 0 && header.boot_time > header.start_time.saturating_add(GRACE) {
         problems.push(format!(
             "the header states that the machine was started at {}, after the session started at {}",
-            iso_utc(header.boot_time),
-            iso_utc(header.start_time)
+            FileTime::new(header.boot_time),
+            FileTime::new(header.start_time)
         ));
     }
     problems
