@@ -225,11 +225,11 @@ impl ProcessSelector {
             for (at, (&index, to)) in same.iter().zip(ends).enumerate() {
                 if selected.contains(&index) {
                     let from = if at == 0 { None } else { started(index) };
-                    lives.push(Life { pid: pid, from, to });
+                    lives.push(Life { pid, from, to });
                 }
             }
         }
-        lives.extend(self.others.iter().map(|&pid| Life { pid: pid, from: None, to: None }));
+        lives.extend(self.others.iter().map(|&pid| Life { pid, from: None, to: None }));
         lives.sort_unstable();
         Ok(lives)
     }

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-/// Whether a terminal may act on a character, or can be made to hide other characters by it: control
-/// characters, invisible characters, and characters that change the direction of text.
+/// Whether a terminal may act on a character, or can be made to hide other characters by it:
+/// control characters, invisible characters, and characters that change the direction of text.
 #[must_use]
 pub fn is_terminal_unsafe(c: char) -> bool {
     c.is_control()
@@ -85,7 +85,8 @@ pub fn escape_json(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Writes a JSON string without its quotes. Nearly all names are plain and are written in one piece.
+/// Writes a JSON string without its quotes. Nearly all names are plain and are written in one
+/// piece.
 pub(crate) fn json_text(out: &mut Vec<u8>, text: &str) {
     let mut rest = text;
     if !is_all_plain(rest.as_bytes()) {

@@ -144,7 +144,7 @@ impl Observer for Network {
         let pid = ProcessId::new(fields.uint(0).unwrap_or(0) as u32);
         let new = Traffic { first: event.time, ..Traffic::default() };
         let traffic =
-            self.connections.entry(Connection { pid: pid, is_udp, local, remote }).or_insert(new);
+            self.connections.entry(Connection { pid, is_udp, local, remote }).or_insert(new);
         let bytes = fields.uint(1).unwrap_or(0);
         traffic.last = event.time;
         match kind {

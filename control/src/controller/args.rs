@@ -151,8 +151,8 @@ impl Args {
     }
 }
 
-/// Whether a word is a switch. A word in quotation marks is not, so that files and sessions can have
-/// any name.
+/// Whether a word is a switch. A word in quotation marks is not, so that files and sessions can
+/// have any name.
 pub(super) fn is_switch(word: &Word) -> bool {
     let mut chars = word.text.chars();
     !word.quoted

@@ -276,7 +276,8 @@ pub fn tracelog_changes(switches: &[String]) -> TracelogChanges {
 }
 
 impl GroupMasks {
-    /// Adds `EVENT_TRACE_FLAG_*` bits. The kernel keeps some of them in another word than the first.
+    /// Adds `EVENT_TRACE_FLAG_*` bits. The kernel keeps some of them in another word than the
+    /// first.
     ///
     /// ```
     /// use etl_control::controller::GroupMasks;

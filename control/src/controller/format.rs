@@ -14,9 +14,9 @@ use etl_format::Guid;
 use etl_format::constants::{ClockType, LogFileMode};
 
 impl fmt::Display for CommandLine {
-    /// One spelling of the line: switches in a fixed order, masks in hexadecimal, names in quotation
-    /// marks if necessary. Settings for which the tool has no switch are left out; all providers of
-    /// a `tracelog` line are enabled like the first one.
+    /// One spelling of the line: switches in a fixed order, masks in hexadecimal, names in
+    /// quotation marks if necessary. Settings for which the tool has no switch are left out; all
+    /// providers of a `tracelog` line are enabled like the first one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = Line { out: String::new() };
         line.out.push_str(self.tool.name());

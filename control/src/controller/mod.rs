@@ -14,11 +14,11 @@
 //! # Ok::<(), etl_control::controller::LineError>(())
 //! ```
 //!
-//! The parsers know the actions that start, change, feed, flush, stop and merge sessions, with every
-//! option that affects the contents of the trace. Other options (schedules, users, sampling) are
-//! kept as they are written. Words are split as the command prompt and the C runtime do it; switches
-//! may be in any case and begin with a hyphen or with a dash that a document's typesetting made of
-//! it. A remark in parentheses after an `xperf` line is kept as a remark.
+//! The parsers know the actions that start, change, feed, flush, stop and merge sessions, with
+//! every option that affects the contents of the trace. Other options (schedules, users, sampling)
+//! are kept as they are written. Words are split as the command prompt and the C runtime do it;
+//! switches may be in any case and begin with a hyphen or with a dash that a document's typesetting
+//! made of it. A remark in parentheses after an `xperf` line is kept as a remark.
 //!
 //! A list of providers alone, `NAME:MASK:LEVEL+...`, and `stop NAME` are read as [`Tool::Plain`].
 //! Lines of `tracerpt` and `tracefmt`, which read traces, are also parsed.

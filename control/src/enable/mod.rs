@@ -217,8 +217,8 @@ impl Enablement {
 /// What a provider sees of all its sessions together: it raises an event if at least one of them
 /// may want it.
 ///
-/// ETW then applies the rule of each session to the raised event. So a session can get an event that
-/// the provider raised because of another session's mask.
+/// ETW then applies the rule of each session to the raised event. So a session can get an event
+/// that the provider raised because of another session's mask.
 ///
 /// ```
 /// use etl_control::enable::{CombinedEnablement, Enablement};

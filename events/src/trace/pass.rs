@@ -124,7 +124,7 @@ impl<'t> Pass<'t> {
             let Some(file) = self.files.get_mut(index) else { continue };
             if let Some(timestamp) = file.advance()? {
                 let time = self.timeline.timestamp(index, timestamp);
-                self.waiting.push(Reverse(Waiting { time: time, file: index }));
+                self.waiting.push(Reverse(Waiting { time, file: index }));
             }
         }
         let Some(Reverse(next)) = self.waiting.pop() else {

@@ -17,8 +17,8 @@ pub(super) const NARROW: &str = "x86";
 /// Range and path of an image.
 type ImageKey<'m> = (u64, u64, &'m str);
 
-/// When the images of a machine were linked; `None` if processes have different images with the same
-/// range and path.
+/// When the images of a machine were linked; `None` if processes have different images with the
+/// same range and path.
 fn link_times(machine: &Machine) -> HashMap<ImageKey<'_>, Option<u32>> {
     let mut times = HashMap::default();
     for image in machine.image_lives() {

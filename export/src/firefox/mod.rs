@@ -1,8 +1,8 @@
 //! The processed profile of the [Firefox Profiler](https://profiler.firefox.com): samples and
 //! markers of each thread, and libraries with the identities by which symbol servers find symbols.
 //!
-//! A [`Collector`] observes the pass over a recording, and [`FirefoxProfile`] writes the profile. It
-//! contains:
+//! A [`Collector`] observes the pass over a recording, and [`FirefoxProfile`] writes the profile.
+//! It contains:
 //!
 //! * CPU samples, each with its stack and the processor time that it represents. Categories
 //!   distinguish kernel, native, precompiled and jitted code (by tier); native code that ran while

@@ -228,8 +228,9 @@ impl<'a> Threads<'a> {
         json.end(rows.len())
     }
 
-    /// The samples of a root. The viewer shows a thread as busy until its next sample. If that comes
-    /// late, a row without a stack ends the sample before it, and another one precedes the sample.
+    /// The samples of a root. The viewer shows a thread as busy until its next sample. If that
+    /// comes late, a row without a stack ends the sample before it, and another one precedes the
+    /// sample.
     fn rows(&self, root: usize, thread: ThreadKey, twins: &mut Twins) -> Vec<Row> {
         let samples = self.by_root.of(root);
         let mut rows = Vec::with_capacity(samples.len());

@@ -54,7 +54,7 @@ impl Lane {
 
     fn start(&mut self, activity: &Activity, until: Ticks) {
         let &Activity { id, name, started: time, .. } = activity;
-        self.events.push(Event { is_start: true, name, time: time });
+        self.events.push(Event { is_start: true, name, time });
         self.open.push(Open { id, name, until });
     }
 }

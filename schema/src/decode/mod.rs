@@ -80,9 +80,9 @@ pub(crate) enum Reach {
 }
 
 impl Decoder {
-    /// Compiles a schema. A reference to a counting field that does not exist, comes later or is not
-    /// an integer means a count of 0. At most sixteen counts are kept at a time: a list of fields
-    /// ends before a field whose count would be the seventeenth.
+    /// Compiles a schema. A reference to a counting field that does not exist, comes later or is
+    /// not an integer means a count of 0. At most sixteen counts are kept at a time: a list of
+    /// fields ends before a field whose count would be the seventeenth.
     #[must_use]
     pub fn new(schema: Arc<EventSchema>) -> Self {
         let narrow = plan::compile(&schema.fields, PointerSize::P4);

@@ -5,8 +5,8 @@ use etl_format::cursor::utf16_nul;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Decodes eight-bit text in an unknown encoding. Valid UTF-8 is decoded as such, all other bytes as
-/// the characters U+0080 to U+00FF, so that different bytes stay different.
+/// Decodes eight-bit text in an unknown encoding. Valid UTF-8 is decoded as such, all other bytes
+/// as the characters U+0080 to U+00FF, so that different bytes stay different.
 ///
 /// ```
 /// use etl_schema::decode::ansi_text;

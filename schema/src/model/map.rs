@@ -71,8 +71,8 @@ impl ValueMap {
         }
     }
 
-    /// Adds values of several bits together, each with the mask of these bits. An example is a level
-    /// of three bits among flags.
+    /// Adds values of several bits together, each with the mask of these bits. An example is a
+    /// level of three bits among flags.
     #[must_use]
     pub(crate) fn with_parts(self, parts: Vec<(u64, MapEntry)>) -> Self {
         ValueMap { parts, ..self }
@@ -132,8 +132,8 @@ impl ValueMap {
         Some(&self.entries.get(index)?.name)
     }
 
-    /// The names of the bits that are set in `value`, in order of value, then the names of values of
-    /// several bits. Entries of value 0 are left out. [`ValueMap::unnamed`] has the other bits.
+    /// The names of the bits that are set in `value`, in order of value, then the names of values
+    /// of several bits. Entries of value 0 are left out. [`ValueMap::unnamed`] has the other bits.
     pub fn bits(&self, value: u64) -> impl Iterator<Item = &str> {
         self.entries
             .iter()

@@ -267,8 +267,8 @@ pub struct Field {
     pub map: Option<Arc<ValueMap>>,
     /// TraceLogging tags (28 bits); 0 = none.
     pub tags: u32,
-    /// Whether the members of a struct are aligned as in C: at multiples of their sizes, with padding
-    /// between and after them.
+    /// Whether the members of a struct are aligned as in C: at multiples of their sizes, with
+    /// padding between and after them.
     pub aligned: bool,
 }
 

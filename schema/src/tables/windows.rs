@@ -79,8 +79,8 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     etl_providers::all().iter().map(|provider| provider.name())
 }
 
-/// The decoder of an event's payload: with the fields of the layout that fits exactly, else with the
-/// fields of the newest layout. If no layout is known, the decoder has no fields.
+/// The decoder of an event's payload: with the fields of the layout that fits exactly, else with
+/// the fields of the newest layout. If no layout is known, the decoder has no fields.
 ///
 /// If no table has the version, the layout of another version is used only if it fits exactly.
 #[must_use]
@@ -152,8 +152,8 @@ pub struct BuildLayout {
     pub is_complete: bool,
 }
 
-/// The layout of an event in a build of Windows: the newest layout, unless the table has another one
-/// for this build. If the tables do not have the build, the last known build before it is used.
+/// The layout of an event in a build of Windows: the newest layout, unless the table has another
+/// one for this build. If the tables do not have the build, the last known build before it is used.
 /// `None` if the provider has no such event.
 #[must_use]
 pub fn in_build(provider: Guid, id: u16, version: u8, build: u32) -> Option<BuildLayout> {

@@ -13,8 +13,8 @@ use crate::tables::Entry;
 /// Fields of variable size that a layout steps over.
 const MAX_VARIABLE: usize = 7;
 
-/// Position of a field: the number of fields of variable size before it, and its offset from the end
-/// of the last of them (or from the start of the payload).
+/// Position of a field: the number of fields of variable size before it, and its offset from the
+/// end of the last of them (or from the start of the payload).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
     variable: u8,

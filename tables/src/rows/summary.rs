@@ -104,8 +104,8 @@ impl Row for SummaryProcessRow<'_> {
     }
 }
 
-/// A row for each process, the most samples, pauses and bytes first. `time` is the selected time, in
-/// 100 ns.
+/// A row for each process, the most samples, pauses and bytes first. `time` is the selected time,
+/// in 100 ns.
 #[must_use]
 pub fn processes<'m>(
     machine: &'m Machine,

@@ -358,7 +358,7 @@ impl StateObserver for StackChecks {
             self.sizes.event(event, payload);
         }
         let ClrEvent { tid, rundown, time, .. } = *event;
-        let owner = EventOwner { tid: tid, rundown, process: event.process.unwrap_or(usize::MAX) };
+        let owner = EventOwner { tid, rundown, process: event.process.unwrap_or(usize::MAX) };
         match event.stack {
             Some(counts) => self.pairs.stack(owner, counts, time, event.begun),
             None => {

@@ -20,7 +20,7 @@ impl<'a> Timeline<'a> {
         let start = facts.machine.clock().start_timestamp;
         let (first, last) = facts.machine.span().unwrap_or((start, start));
         let start = opened.map_or(first, |o| o.min(first));
-        Timeline { clock: facts.machine.clock(), start: start, end: last.max(start) }
+        Timeline { clock: facts.machine.clock(), start, end: last.max(start) }
     }
 
     /// Microseconds since the start, cut to the timeline.

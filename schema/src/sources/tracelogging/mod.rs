@@ -57,8 +57,8 @@ impl EventSchema {
 /// The schema in an `EVENT_SCHEMA_TL` item (its data, without the item's header), and the provider
 /// that its record names.
 ///
-/// A field of an unknown type is the rest of the payload as bytes. The fields after it are left out,
-/// because where they start is unknown.
+/// A field of an unknown type is the rest of the payload as bytes. The fields after it are left
+/// out, because where they start is unknown.
 ///
 /// ```
 /// use etl_format::Guid;

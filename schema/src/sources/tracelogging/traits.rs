@@ -44,8 +44,8 @@ impl<'a> ProviderTraits<'a> {
         Some(traits)
     }
 
-    /// The data of a `PROV_TRAITS` item. The name is cut before a NUL, and if it would make the item
-    /// too long.
+    /// The data of a `PROV_TRAITS` item. The name is cut before a NUL, and if it would make the
+    /// item too long.
     #[must_use]
     pub fn build(&self) -> Vec<u8> {
         /// Longest name: the size, the NUL and two traits of 19 bytes have to fit as well.
