@@ -67,13 +67,13 @@ impl CommandLine {
     /// ```
     /// use etl_control::controller::CommandLine;
     ///
-    /// let line: CommandLine = "xperf -start clr -on LOADER+CSWICH+Microsoft-Windows-DotNETRuntime:0x10:5"
-    ///     .parse()?;
+    /// let text = "xperf -on LOADER+CSWICH -start clr -on Microsoft-Windows-DotNETRuntime:0x10:5";
+    /// let line: CommandLine = text.parse()?;
     /// let actions = line.explain();
     /// let unknown_flag = &actions[0].unknown_kernel_flags[0];
-    /// assert_eq!((unknown_flag.name, &unknown_flag.nearest[..]), ("CSWICH", &["CSWITCH"][..]));
+    /// assert_eq!((unknown_flag.name, unknown_flag.nearest[0]), ("CSWICH", "CSWITCH"));
     ///
-    /// let runtime = &actions[0].providers[0];
+    /// let runtime = &actions[1].providers[0];
     /// let mask = runtime.mask.as_ref().ok_or("a provider of the CLR")?;
     /// assert_eq!(mask.names, ["JitKeyword"]);
     /// assert!(runtime.events.iter().any(|event| event.schema.name.starts_with("MethodLoad")));

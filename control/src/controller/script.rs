@@ -13,7 +13,7 @@ use crate::nearest_names;
 /// ```
 /// use etl_control::controller::Script;
 ///
-/// let script = Script::parse("@echo off\nxperf -start clr ^\n -f a.etl\nxpref -stop clr");
+/// let script = Script::parse("@echo off\nxperf -start clr ^\n -f a.etl\nxperff -stop clr");
 /// assert_eq!(script.commands.len(), 1);
 /// assert_eq!(script.commands[0].line, 2);
 /// assert_eq!(script.commands[0].text, "xperf -start clr  -f a.etl");

@@ -16,11 +16,14 @@ use crate::row::{Columns, Row};
 ///
 /// ```
 /// use etl_analysis::profile::Profile;
+/// use etl_tables::Report;
 /// use etl_tables::rows::profile_changes::{ComparedPart, ProfileComparison};
 ///
 /// fn print_slower_methods(before: &Profile, after: &Profile) {
 ///     let table = ProfileComparison::new(before, after).scaled().table(ComparedPart::Method);
-///     println!("{}", table.csv(Some(10)));
+///     let mut report = Report::new("cpu");
+///     report.tables.push(table);
+///     println!("{}", report.csv(Some(10)));
 /// }
 /// ```
 #[derive(Clone, Copy, Debug)]
