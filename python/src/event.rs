@@ -3,11 +3,11 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use etl_events::header_fields::HeaderFields;
 use etl_analysis::RecordOwner;
-use etl_format::{ProcessId, ThreadId};
+use etl_events::header_fields::HeaderFields;
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{ExtendedItem, Record};
+use etl_format::{ProcessId, ThreadId};
 use etl_schema::render;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
