@@ -68,7 +68,7 @@ impl<'c> EventDecoder<'c> {
     /// A decoder of the records of a trace with this clock. `store` describes the events.
     #[must_use]
     pub fn new(clock: Clock, store: SchemaStore) -> Self {
-        let start = FileTime::new(clock.start_time.get());
+        let start = clock.start_time;
         EventDecoder {
             store,
             origin: Origin { clock, start, file: None, context: None },

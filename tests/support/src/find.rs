@@ -19,7 +19,7 @@ pub fn python_path(root: &Path) -> PathBuf {
 }
 
 /// The folder of the packages of `scripts/node/package.json`: the one that `ETLKIT_NODE_MODULES`
-/// names, or that of `.node`, which `scripts/install.sh node` makes.
+/// names, or the folder in `.node`, which `scripts/install.sh node` makes.
 pub fn node_packages_path(root: &Path) -> PathBuf {
     env::var_os("ETLKIT_NODE_MODULES")
         .map_or_else(|| root.join(".node/node_modules"), PathBuf::from)

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use etl_analysis::files::{self, Timeline};
 use etl_events::filter::Filter;
-use etl_format::FileTime;
 use etl_format::read::{Options, Order, OrderCheck, Records, Source};
 
 use super::context::Before;
@@ -99,7 +98,7 @@ pub(super) fn print(session: &Session<'_>, paths: &[PathBuf]) -> Result<Outcome,
     let mut inputs = paths.iter().map(|p| Input::open(p, &share)).collect::<Result<Vec<_>, _>>()?;
     let options = options(args);
     let (together, timeline) = relate(&mut inputs, &options)?;
-    let start = FileTime::new(timeline.clock().start_time.get());
+    let start = timeline.clock().start_time;
     let selected = processes(&mut inputs, &together, session)?;
     let mut before_by_group = Vec::new();
     for group in 0..=together.iter().map(|place| place.0).max().unwrap_or(0) {

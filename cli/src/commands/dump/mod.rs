@@ -13,8 +13,8 @@ use etl_events::context::Context;
 use etl_events::filter::Filter;
 use etl_events::input::Head;
 use etl_events::rows::Format;
+use etl_format::Clock;
 use etl_format::read::{Mode, Options, Order, OrderCheck, PipeSource, Records, Source, Trace};
-use etl_format::{Clock, FileTime};
 use etl_schema::store::SchemaStore;
 
 use crate::Outcome;
@@ -261,7 +261,7 @@ impl<'a> Dump<'a> {
         let printed = Printed {
             file: self.file,
             clock: *clock,
-            start: FileTime::new(clock.start_time.get()),
+            start: clock.start_time,
             schemas: self.schemas.clone(),
             context: self.context.clone(),
             processes: &self.processes,
