@@ -49,7 +49,7 @@ pub use machine::changes::{ClrEvent, StateObserver};
 pub use observe::RecordObserver;
 pub use observe::{EventKind, EventRef, Frames, Joins, Observer, Sample, Stack};
 pub use open::{OpenOperations, Scope};
-pub use owner::owner;
+pub use owner::{Owner, owner};
 pub use owner_counts::OwnerCounts;
 pub use run::{Analysis, MachineBuilder, Recording};
 pub use select::{Life as ProcessLife, Lives as ProcessLives, ProcessSelector, UnknownProcess};

@@ -276,7 +276,7 @@ mod tests {
         write(20, BufferFlags::BUFFER_LOST);
         write(30, BufferFlags::BUFFER_LOST);
         write(40, BufferFlags::EVENTS_LOST);
-        session.close(Some(50)).unwrap().0
+        session.close(Some(50)).unwrap().output
     }
 
     #[test]

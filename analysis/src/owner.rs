@@ -11,14 +11,23 @@ use crate::machine::Machine;
 /// Threads without a known process whose events are counted apart.
 const MAX_WAITING: usize = 1 << 20;
 
+/// The process and the thread that a record is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Owner {
+    /// Id of the process, if known.
+    pub pid: Option<u32>,
+    /// Id of the thread, if known.
+    pub tid: Option<u32>,
+}
+
 /// The process and the thread that a record is about: from its header, or for a sample or a stack
 /// the ones that ran. A sample has a thread only. Ids with all bits set, which some classic events
 /// have, are unknown.
 #[must_use]
 #[inline]
-pub fn owner(record: &Record<'_>) -> (Option<u32>, Option<u32>) {
+pub fn owner(record: &Record<'_>) -> Owner {
     let (pid, tid) = stated(record);
-    (known(pid), known(tid))
+    Owner { pid: known(pid), tid: known(tid) }
 }
 
 /// The id; `None` if all its bits are set, which means unknown.
@@ -56,15 +65,15 @@ pub(crate) struct Counts {
 impl Counts {
     pub(crate) fn add(&mut self, machine: &mut Machine, record: &Record<'_>) {
         match owner(record) {
-            (Some(pid), _) => self.add_to(machine.process(pid), 1),
-            (None, Some(tid)) => match machine.running(tid) {
+            Owner { pid: Some(pid), .. } => self.add_to(machine.process(pid), 1),
+            Owner { pid: None, tid: Some(tid) } => match machine.running(tid) {
                 Some(process) => self.add_to(process, 1),
                 None if self.waiting.len() < MAX_WAITING || self.waiting.contains_key(&tid) => {
                     *self.waiting.entry(tid).or_default() += 1;
                 }
                 None => {}
             },
-            (None, None) => {}
+            Owner { pid: None, tid: None } => {}
         }
     }
 

@@ -173,7 +173,7 @@ impl ProcessSelector {
             while !wanted.is_empty()
                 && let Some(record) = records.next_record().map_err(failed)?
             {
-                let found = owner(&record).0.filter(|_| !record.is_stale());
+                let found = owner(&record).pid.filter(|_| !record.is_stale());
                 self.others.extend(found.filter(|pid| wanted.remove(pid)));
             }
         }

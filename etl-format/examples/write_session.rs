@@ -42,7 +42,9 @@ fn record<O: Output>(mut session: Session<O>) -> etl_format::Result<O> {
         let event = Event::new(provider, descriptor, timestamp).process(4, 8);
         session.write(processor, &event.payload(b"\x2a\0\0\0"))?;
     }
-    let (output, summary) = session.close(None)?;
+    let finished = session.close(None)?;
+    let output = finished.output;
+    let summary = finished.report;
     println!("{} events in {} buffers", summary.events_written, summary.buffers_written);
     Ok(output)
 }

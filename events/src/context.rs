@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use etl_analysis::machine::{Process, Thread};
 use etl_analysis::symbols::{FunctionNames, Symbol, Symbols};
-use etl_analysis::{Analysis, Machine, RecordObserver, Recording};
+use etl_analysis::{Analysis, Machine, Owner, RecordObserver, Recording};
 use etl_format::constants::hook;
 use etl_format::read::{Limits, Record, Source};
 use etl_schema::Meaning;
@@ -126,21 +126,22 @@ impl<'m> Context<'m> {
     /// Process and thread of a record: those of its header, but for a sample or a stack those that
     /// ran.
     #[must_use]
-    pub fn ids(&self, record: &Record<'_>) -> (Option<u32>, Option<u32>) {
-        let (pid, tid) = etl_analysis::owner(record);
+    pub fn owner(&self, record: &Record<'_>) -> Owner {
+        let Owner { pid, tid } = etl_analysis::owner(record);
         let of_thread = |tid| match tid {
             // Thread 0 is the idle thread of every processor.
             0 => Some(0),
             tid => self.thread(tid, record.timestamp()).map(|thread| thread.pid),
         };
         let is_sample = pid.is_none() && record.hook() == Some(hook::SAMPLE);
-        (pid.or_else(|| of_thread(tid.filter(|_| is_sample)?)), tid)
+        let pid = pid.or_else(|| of_thread(tid.filter(|_| is_sample)?));
+        Owner { pid, tid }
     }
 
     /// The names for the values of a record's fields, as rows of it have them.
     #[must_use]
     pub fn names_of(&self, record: &Record<'_>) -> EventNames<'_> {
-        let names = self.names(self.ids(record).0, record.timestamp());
+        let names = self.names(self.owner(record).pid, record.timestamp());
         // What a merge says of volumes is where the drives in other paths are from.
         names.raw_paths(record.provider() == Some(SYSTEM_CONFIG_EX))
     }

@@ -1,5 +1,6 @@
 //! Makes events of the records of a trace.
 
+use etl_analysis::Owner;
 use etl_format::read::Record;
 use etl_format::{Clock, FileTime, Guid};
 use etl_schema::decode::Decoder;
@@ -233,9 +234,9 @@ impl<'c> EventDecoder<'c> {
         if !is_described && *depth == Depth::Payloads {
             render::readable_text(payload_text, payload);
         }
-        let (pid, tid) = match &origin.context {
-            Some(context) => context.ids(record),
-            None => (record.known_process_id(), record.known_thread_id()),
+        let owner = match &origin.context {
+            Some(context) => context.owner(record),
+            None => Owner { pid: record.known_process_id(), tid: record.known_thread_id() },
         };
         let head = heads.head(record, schema);
         let learned_provider = match head.provider {
@@ -252,8 +253,8 @@ impl<'c> EventDecoder<'c> {
             decoder,
             fields,
             learned_provider,
-            pid,
-            tid,
+            pid: owner.pid,
+            tid: owner.tid,
             payload_text,
             kept_names: None,
         }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use etl_analysis::{Analysis, ProcessLife, ProcessLives, ProcessSelector, Recording};
+use etl_analysis::{Analysis, Owner, ProcessLife, ProcessLives, ProcessSelector, Recording};
 use etl_control::enable::{Enablement, EventKey};
 use etl_format::constants::UNKNOWN_ID;
 use etl_format::read::{Limits, Record, Records, Source};
@@ -162,15 +162,16 @@ impl Filter {
         provider_name: impl FnOnce(Guid) -> Option<&'a str>,
     ) -> bool {
         let selects_ids = !self.processes.is_empty() || !self.lives.is_empty();
-        let (process, thread) = match context {
-            Some(context) if selects_ids || !self.threads.is_empty() => context.ids(record),
-            _ => (record.process_id(), record.thread_id()),
+        let owner = match context {
+            Some(context) if selects_ids || !self.threads.is_empty() => context.owner(record),
+            _ => Owner { pid: record.process_id(), tid: record.thread_id() },
         };
         let of_name = || {
             !self.names.is_empty()
                 && record.provider().and_then(provider_name).is_some_and(|n| self.has_name(n))
         };
-        (self.admits_provider(record) || of_name()) && self.admits_rest(record, process, thread)
+        (self.admits_provider(record) || of_name())
+            && self.admits_rest(record, owner.pid, owner.tid)
     }
 
     /// Whether the event is selected, with the processes and threads that it is about in place of

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use etl_analysis::Owner;
 use etl_events::header_fields::HeaderFields;
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{ExtendedItem, Record};
@@ -44,12 +45,12 @@ impl Event {
     }
 
     /// Process and thread: those of the header, but where names are known those that ran.
-    fn ids(&self) -> PyResult<(Option<u32>, Option<u32>)> {
+    fn owner(&self) -> PyResult<Owner> {
         let (record, decoding) = self.parts()?;
         if let Some(context) = decoding.names.as_ref().and_then(|names| names.context()) {
-            return Ok(context.ids(&record));
+            return Ok(context.owner(&record));
         }
-        Ok((record.known_process_id(), record.known_thread_id()))
+        Ok(Owner { pid: record.known_process_id(), tid: record.known_thread_id() })
     }
 
     /// A name of the process or thread, from the trace as a whole.
@@ -117,13 +118,13 @@ impl Event {
     /// Id of the process, or None.
     #[getter]
     fn pid(&self) -> PyResult<Option<u32>> {
-        Ok(self.ids()?.0)
+        Ok(self.owner()?.pid)
     }
 
     /// Id of the thread, or None.
     #[getter]
     fn tid(&self) -> PyResult<Option<u32>> {
-        Ok(self.ids()?.1)
+        Ok(self.owner()?.tid)
     }
 
     /// File name of the program of the process, or None. The first one is slow: the trace is read
@@ -131,7 +132,7 @@ impl Event {
     #[getter]
     fn process(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.name_of(py, |context, record| {
-            let pid = context.ids(record).0;
+            let pid = context.owner(record).pid;
             pid.map_or("", |pid| context.process_name(pid, record.timestamp())).to_owned()
         })
     }
@@ -140,7 +141,7 @@ impl Event {
     #[getter]
     fn thread(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.name_of(py, |context, record| {
-            let (pid, tid) = context.ids(record);
+            let Owner { pid, tid } = context.owner(record);
             tid.map_or("", |tid| context.thread_name(pid, tid, record.timestamp())).to_owned()
         })
     }

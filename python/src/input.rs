@@ -5,7 +5,7 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use etl_events::input::{Bytes, Head, Mapped, Unpacker};
+use etl_events::input::{Bytes, Head, Mapped, Unpacked, Unpacker};
 use etl_format::read::{FileHeader, Limits, Options, Spooled, Trace};
 use etl_format::{Clock, ErrorKind};
 use pyo3::exceptions::{PyOSError, PyTypeError};
@@ -95,7 +95,7 @@ fn one(source: &Bound<'_, PyAny>, opening: &Opening) -> PyResult<Input> {
         let reader = PythonReader(source.clone().unbind());
         return py.detach(|| {
             let bytes = Bytes::Pipe(Box::new(reader));
-            let (bytes, head) = unpack(bytes, &name, opening)?;
+            let Unpacked { bytes, head } = unpack(bytes, &name, opening)?;
             loaded(bytes, head, name, opening)
         });
     }
@@ -109,7 +109,8 @@ fn of_bytes(bytes: PyBackedBytes, opening: &Opening) -> PyResult<Input> {
     let name = "(bytes)".to_owned();
     // Reading the beginning shows whether they are packed; those that are not are used as they are.
     let kept = Python::attach(|py| bytes.clone_ref(py));
-    let (unpacked, head) = unpack(Bytes::Pipe(Box::new(Cursor::new(kept))), &name, opening)?;
+    let pipe = Bytes::Pipe(Box::new(Cursor::new(kept)));
+    let Unpacked { bytes: unpacked, head } = unpack(pipe, &name, opening)?;
     match head.from {
         None => checked(Data::Python(bytes), &head, name, opening),
         Some(_) => loaded(unpacked, head, name, opening),
@@ -124,7 +125,8 @@ fn of_path(path: &Path, opening: &Opening) -> PyResult<Input> {
         let error = Fault::new(&name, "is a directory").hint("name the .etl files in it");
         return Err(error.into());
     }
-    let (bytes, head) = unpack(Bytes::of_file(file).map_err(failed)?, &name, opening)?;
+    let file = Bytes::of_file(file).map_err(failed)?;
+    let Unpacked { bytes, head } = unpack(file, &name, opening)?;
     loaded(bytes, head, name, opening)
 }
 
@@ -140,7 +142,7 @@ fn os_error(error: &io::Error, name: &str) -> PyErr {
     }
 }
 
-fn unpack(bytes: Bytes, name: &str, opening: &Opening) -> PyResult<(Bytes, Head)> {
+fn unpack(bytes: Bytes, name: &str, opening: &Opening) -> PyResult<Unpacked> {
     Ok(opening.unpacker.open(bytes).map_err(|error| Fault::input(name, &error))?)
 }
 

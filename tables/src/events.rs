@@ -1,6 +1,7 @@
 //! The rows of `events`.
 
 use arrow_array::RecordBatch;
+use etl_analysis::Owner;
 use etl_events::OwnNames;
 use etl_events::context::Context;
 use etl_events::header_fields::HeaderFields;
@@ -73,7 +74,7 @@ pub(crate) struct Head<'r, 'c> {
     pub record: &'r Record<'r>,
     pub sequence: i64,
     pub filetime: i64,
-    pub ids: (Option<u32>, Option<u32>),
+    pub owner: Owner,
     pub context: Option<&'r Context<'c>>,
 }
 
@@ -81,7 +82,7 @@ impl Head<'_, '_> {
     /// Sets the columns that every table of events begins with.
     #[inline]
     pub fn set(&self, builder: &mut Builder, trace: &str) {
-        let Head { record, ids: (pid, tid), .. } = *self;
+        let Head { record, owner: Owner { pid, tid }, .. } = *self;
         builder.set(at::TRACE, Cell::Text(trace));
         builder.set(at::SEQUENCE, Cell::Int(self.sequence));
         builder.set(at::TIME, Cell::Time(self.filetime));
@@ -165,9 +166,9 @@ impl<'c> EventRows<'c> {
             builder.set(at::EVENT, Cell::Text(name));
         }
         let filetime = self.clock.filetime(record.timestamp());
-        let ids = self.context.map_or_else(|| etl_analysis::owner(record), |c| c.ids(record));
+        let owner = self.context.map_or_else(|| etl_analysis::owner(record), |c| c.owner(record));
         let context = self.context;
-        Head { record, sequence, filetime, ids, context }.set(builder, &options.trace);
+        Head { record, sequence, filetime, owner, context }.set(builder, &options.trace);
         if builder.wants(at::PROVIDER) || builder.wants(at::PROVIDER_GUID) {
             let provider = record.provider();
             let known = provider.map(|guid| self.providers.get(guid));
@@ -195,7 +196,7 @@ impl<'c> EventRows<'c> {
         if builder.wants(at::ACTIVITY) {
             guid(builder, at::ACTIVITY, HeaderFields::activity(record));
         }
-        extended(builder, &mut self.scratch.0, record, ids.0);
+        extended(builder, &mut self.scratch.0, record, owner.pid);
         if builder.wants(at::PAYLOAD_SIZE) || builder.wants(at::PAYLOAD) {
             builder.set(at::PAYLOAD_SIZE, Cell::int(Some(record.payload().len())));
             builder.set(at::PAYLOAD, Cell::Bytes(record.payload()));

@@ -288,8 +288,8 @@ pub(crate) fn write<S: Source>(
         let Some(open) = open.get_mut(*at) else { continue };
         let Some(fields) = store.fields(&record) else { continue };
         let filetime = clock.filetime(record.timestamp());
-        let ids = context.map_or_else(|| etl_analysis::owner(&record), |c| c.ids(&record));
-        let head = Head { record: &record, sequence: number, filetime, ids, context };
+        let owner = context.map_or_else(|| etl_analysis::owner(&record), |c| c.owner(&record));
+        let head = Head { record: &record, sequence: number, filetime, owner, context };
         head.set(&mut open.builder, &options.trace);
         let names = context.map(|context| context.names_of(&record));
         let names = names.as_ref().map(|names| names as &dyn Names);

@@ -37,6 +37,7 @@ mod on_record;
 pub mod scrub;
 pub mod slice;
 
+pub use compression::Compression;
 pub use error::{Error, Result, Side};
 use on_record::OnRecord;
 

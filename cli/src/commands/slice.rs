@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Failure> {
         .compression(args.packing.chosen())
         .on_record(move |record| progress.pass(record.bytes().len()))
         .run(&mut job.trace, select, job.sink.medium())
-        .map(|(_, summary)| summary);
+        .map(|finished| finished.report);
     let summary = done.map_err(|error| job.failure(&error))?;
     let mut providers = Providers::default();
     if summary.selected == 0

@@ -183,13 +183,13 @@ impl Rules<'_> {
 
     /// A mask that selects the event: this one with what it lacks, and without what prevents it.
     fn suggested_mask(&self, event: &TableEvent, mask: u64, level: u8) -> Option<u64> {
-        let named: u64 = self.provider.keywords.iter().fold(0, |all, (bit, _)| all | bit);
+        let named: u64 = self.provider.keywords.iter().fold(0, |all, keyword| all | keyword.mask);
         let base = mask & named;
         let without = base & !OVERRIDE_NGEN;
         // What an enumeration lacks comes before other kinds of events, one bit before two.
         let enumerations = [START_ENUMERATION, END_ENUMERATION, END_RUNDOWN];
         let enumerations = enumerations.into_iter().filter(|bit| named & bit != 0);
-        let others = self.provider.keywords.iter().map(|(bit, _)| *bit);
+        let others = self.provider.keywords.iter().map(|keyword| keyword.mask);
         let one = enumerations.clone().chain(others.clone());
         let two = enumerations.flat_map(|a| others.clone().map(move |b| a | b));
         let more: Vec<u64> = one.chain(two).collect();

@@ -258,7 +258,7 @@ impl FileHeader {
     ///
     /// let closed = Session::in_memory(FileHeader::new())?.finish()?;
     /// assert!(Trace::open(closed.as_slice(), &Options::default())?.header().is_closed());
-    /// let (crashed, _) = Session::in_memory(FileHeader::new())?.abandon()?;
+    /// let crashed = Session::in_memory(FileHeader::new())?.abandon()?.output;
     /// assert!(!Trace::open(crashed.as_slice(), &Options::default())?.header().is_closed());
     /// # Ok::<(), etl_format::Error>(())
     /// ```

@@ -125,7 +125,7 @@ impl Log {
 /// use etl_format::write::{FileHeader, Session};
 ///
 /// // The session ends as in a crash.
-/// let (bytes, _) = Session::in_memory(FileHeader::new())?.abandon()?;
+/// let bytes = Session::in_memory(FileHeader::new())?.abandon()?.output;
 /// let trace = Trace::open(bytes.as_slice(), &Options::salvage())?;
 /// assert_eq!(trace.notes(), [Note::Unclosed]);
 /// # Ok::<(), etl_format::Error>(())

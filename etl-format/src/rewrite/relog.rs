@@ -12,7 +12,7 @@
 //! while let Some(record) = records.next_record()? {
 //!     relog.copy(&record)?;
 //! }
-//! let (output, _) = relog.finish(records.damage())?;
+//! let output = relog.finish(records.damage())?.output;
 //! let copy = Trace::open(output.as_slice(), &Options::default())?;
 //! assert_eq!(copy.header().dialect(), "relogged");
 //! # Ok::<(), etl_format::Error>(())
@@ -28,7 +28,7 @@ use crate::write::BufferCompressor;
 use crate::write::FileHeader;
 use crate::write::Output;
 use crate::write::record::{Moved, Raw, Record};
-use crate::write::{Session, SessionConfig, SessionSummary, Style};
+use crate::write::{Finished, Session, SessionConfig, Style};
 
 /// Windows' own limit to the size of a buffer.
 const MAX_BUFFER: u32 = 16 << 20;
@@ -270,7 +270,7 @@ impl<O: Output> Relogger<O> {
     ///
     /// # Errors
     /// Errors of the output.
-    pub fn finish(mut self, damage: &[read::Damage]) -> Result<(O, SessionSummary)> {
+    pub fn finish(mut self, damage: &[read::Damage]) -> Result<Finished<O>> {
         for place in self.flagged.take_rest() {
             place.carry(&mut self.session)?;
         }

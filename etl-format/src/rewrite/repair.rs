@@ -12,9 +12,7 @@ use crate::read::{
 
 use super::callback::Callback;
 use super::relog::{RelogPlan, Relogger};
-use crate::write::BufferCompressor;
-use crate::write::Output;
-use crate::write::SessionSummary;
+use crate::write::{BufferCompressor, Finished, Output, SessionSummary};
 
 pub use crate::clock::ASSUMED_FREQUENCY;
 
@@ -84,7 +82,9 @@ fn is_fault(note: &Note) -> bool {
 /// session.write(0, &PerfInfo::new(hook::SAMPLE, 2_000))?;
 /// let bytes = session.finish()?;
 /// let damaged = &bytes[..bytes.len() - 100];
-/// let (repaired, report) = Repairer::new().run(damaged, Vec::new())?;
+/// let finished = Repairer::new().run(damaged, Vec::new())?;
+/// let repaired = finished.output;
+/// let report = finished.report;
 /// assert!(!report.was_intact() && report.records == 1);
 /// assert!(Trace::open(repaired.as_slice(), &Options::default()).is_ok());
 /// # Ok::<(), etl_format::Error>(())
@@ -131,7 +131,11 @@ impl<'f> Repairer<'f> {
     /// # Errors
     /// When the input has no part of a trace, or is a trace of Windows XP or 2003; errors of the
     /// input and the output.
-    pub fn run<S: Source, O: Output>(self, input: S, output: O) -> Result<(O, RepairReport)> {
+    pub fn run<S: Source, O: Output>(
+        self,
+        input: S,
+        output: O,
+    ) -> Result<Finished<O, RepairReport>> {
         let Repairer { read, compressor, mut on_record } = self;
         let options = Options { mode: Mode::Salvage, order_check: OrderCheck::Scan, ..read };
         let threads = options.threads;
@@ -186,7 +190,9 @@ impl<'f> Repairer<'f> {
         })?;
         let (damage, mut order) = (records.damage().to_vec(), records.report());
         order.sorted_buffers = order.sorted_buffers.saturating_sub(late_header);
-        let (output, summary) = relog.finish(&damage)?;
+        let finished = relog.finish(&damage)?;
+        let output = finished.output;
+        let summary = finished.report;
         let report = RepairReport {
             mode: found.mode,
             summary,
@@ -198,7 +204,7 @@ impl<'f> Repairer<'f> {
             oversized_records,
             records: summary.events_written + header_records,
         };
-        Ok((output, report))
+        Ok(Finished { output, report })
     }
 }
 

@@ -19,6 +19,7 @@
 
 mod buffer;
 mod compressor;
+mod finished;
 mod header;
 mod output;
 pub(crate) mod packing;
@@ -30,6 +31,7 @@ pub use crate::headers::{BufferHeader, FileHeader, TimeZone};
 pub use buffer::fill;
 pub use compressor::BufferCompressor;
 pub(crate) use compressor::MAX_THREADS;
+pub use finished::Finished;
 pub use output::{Output, Pipe, TraceFile};
 pub use record::Record;
 pub use session::{NextFile, Resume, Session, SessionConfig, SessionSummary, Style};

@@ -236,7 +236,7 @@ fn abandon_leaves_the_flushed_events() {
             let disk = disk(usize::MAX, usize::MAX);
             let mut session = begin(disk.clone(), mode).unwrap();
             feed(&mut session, events).unwrap();
-            let (_, summary) = session.abandon().unwrap();
+            let summary = session.abandon().unwrap().report;
             let file = disk.file.borrow().get_ref().clone();
             let found = salvaged(&file);
             let all: usize = found.iter().map(Vec::len).sum();

@@ -39,7 +39,7 @@ fn trace_of(config: SessionConfig, end: i64, records: &[(u16, &dyn Record)]) -> 
     for (processor, record) in records {
         session.write(*processor, record).unwrap();
     }
-    session.close(Some(end)).unwrap().0
+    session.close(Some(end)).unwrap().output
 }
 
 fn xpress() -> BufferCompressor {
@@ -48,7 +48,9 @@ fn xpress() -> BufferCompressor {
 
 fn merged(inputs: &[Vec<u8>], merger: Merger<'_>) -> (Vec<u8>, MergeReport) {
     let inputs = inputs.iter().map(Vec::as_slice).collect();
-    let (file, report) = merger.run(inputs, Vec::new()).unwrap();
+    let finished = merger.run(inputs, Vec::new()).unwrap();
+    let file = finished.output;
+    let report = finished.report;
     (file, report)
 }
 
@@ -296,7 +298,7 @@ fn merge_keeps_loss_flags_of_buffers() {
             }
             session.write(*processor, &event(*number, *timestamp, &[0; 200])).unwrap();
         }
-        session.close(Some(START + 9)).unwrap().0
+        session.close(Some(START + 9)).unwrap().output
     };
     let first = lossy(&[(0, 1, 2_000), (1, 2, 2_010)], 1, false);
     let second = lossy(&[(2, 3, 2_005), (3, 4, 2_020)], 3, true);
@@ -428,7 +430,9 @@ fn merge_in_passes_writes_the_same_records() {
         passes += 1;
         Ok(std::io::Cursor::new(Vec::new()))
     });
-    let (staged, report) = done.unwrap();
+    let finished = done.unwrap();
+    let staged = finished.output;
+    let report = finished.report;
     assert_eq!(passes, 2);
     assert_eq!(records(&staged), records(&whole));
     let relations = |report: &MergeReport| -> Vec<_> {
@@ -450,7 +454,7 @@ fn merge_and_repair_keep_losses_of_empty_buffers() {
         file = file.buffer(processor, &[]);
         file.buffers[2].flags |= 6;
         let file = file.bytes();
-        let (repaired, _) = Repairer::new().run(&file[..], Vec::new()).unwrap();
+        let repaired = Repairer::new().run(&file[..], Vec::new()).unwrap().output;
         for out in [merged(std::slice::from_ref(&file), Merger::new()).0, repaired] {
             let trace = Trace::open(&out[..], &Options::default()).unwrap();
             let flags: Vec<_> = trace.buffers()[1..].iter().map(|b| b.flags.0 & 6).collect();
@@ -479,7 +483,7 @@ fn merge_and_repair_keep_the_mark_of_selections() {
     // The same bit means nothing in the mode of a session.
     for (mode, expected) in [(0x1_1000, true), (0x1001, false), (0x1_0001, false)] {
         let file = made(mode);
-        let (repaired, _) = Repairer::new().run(&file[..], Vec::new()).unwrap();
+        let repaired = Repairer::new().run(&file[..], Vec::new()).unwrap().output;
         assert_eq!(is_selection(&repaired), expected, "{mode:#x}");
         let (merged, _) = merged(&[made(1), file], Merger::new());
         assert_eq!(is_selection(&merged), expected, "{mode:#x}");
@@ -493,7 +497,7 @@ fn refused(inputs: [FileHeader; 2]) -> (Reason, etl_format::Result<MergeReport>)
     });
     let run = |allow| {
         let inputs = files.iter().map(Vec::as_slice).collect();
-        Merger::new().allow(allow).run(inputs, Vec::new()).map(|(_, report)| report)
+        Merger::new().allow(allow).run(inputs, Vec::new()).map(|finished| finished.report)
     };
     let ErrorKind::Refused(refusal) = run(Allow::default()).unwrap_err().kind else { panic!() };
     (refusal.reason, run(Allow::ALL))
@@ -557,7 +561,7 @@ fn merge_errors_name_the_input() {
     assert_eq!(run(vec![], Mode::Strict).unwrap_err().code(), "no-input");
     let error = run(vec![&sound, &cut], Mode::Strict).unwrap_err();
     assert_eq!((error.input, error.code()), (Some(1), "truncated"));
-    let (_, report) = run(vec![&sound, &cut], Mode::Salvage).unwrap();
+    let report = run(vec![&sound, &cut], Mode::Salvage).unwrap().report;
     assert_eq!(report.inputs[0].damage.len(), 0);
     assert_eq!(report.inputs[1].damage.len(), 1);
 }
@@ -577,7 +581,7 @@ fn merge_that_looks_ahead_refuses_what_is_further_out_of_order() {
         let scanned = merged(&[file.clone(), file.clone()], Merger::new()).0;
         assert_eq!(records(&scanned).len(), 2 * times.len());
         match ahead {
-            Ok((ahead, _)) => assert!(in_order && ahead == scanned),
+            Ok(ahead) => assert!(in_order && ahead.output == scanned),
             Err(error) => {
                 assert!(!in_order && matches!(error.kind, ErrorKind::OutOfOrder), "{error}");
                 assert_eq!(error.input, Some(0));

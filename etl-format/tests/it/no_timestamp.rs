@@ -73,7 +73,7 @@ fn made(first: u32, buffer_size: u32, records: &[(u16, i64, usize, Made)]) -> Ve
         }
         .unwrap();
     }
-    session.close(Some(START + 99)).unwrap().0
+    session.close(Some(START + 99)).unwrap().output
 }
 
 /// The number and the content of a record without its timestamp, which a message may receive.
@@ -138,7 +138,9 @@ proptest! {
         while let Some(record) = ordered.next_record().unwrap() {
             relog.copy(&record).unwrap();
         }
-        let (out, summary) = relog.finish(&[]).unwrap();
+        let finished = relog.finish(&[]).unwrap();
+        let out = finished.output;
+        let summary = finished.report;
         let (before, after) = (all(&file), all(&out));
         prop_assert_eq!(before.len(), records.len());
         let moved = before.iter().filter(|(number, what)| after[number] != **what).count();
@@ -169,7 +171,9 @@ proptest! {
                 false => relog.skip(&record).unwrap(),
             }
         }
-        let (out, summary) = relog.finish(&[]).unwrap();
+        let finished = relog.finish(&[]).unwrap();
+        let out = finished.output;
+        let summary = finished.report;
         let (before, after) = (all(&file), all(&out));
         prop_assert_eq!(after.len(), chosen.iter().take(records.len()).filter(|c| **c).count());
         let mut lost = 0;
@@ -193,7 +197,9 @@ proptest! {
         let mut before = BTreeMap::new();
         files.iter().for_each(|file| before.append(&mut all(file)));
         let sources = files.iter().map(Vec::as_slice).collect();
-        let (out, report) = Merger::new().run(sources, Vec::new()).unwrap();
+        let finished = Merger::new().run(sources, Vec::new()).unwrap();
+        let out = finished.output;
+        let report = finished.report;
         let after = all(&out);
         prop_assert_eq!(before.len(), after.len());
         let mut lost = 0;
@@ -224,7 +230,9 @@ fn unknown_record_moves_with_its_neighbour() {
     session.write(0, &event(5, 2_020, &[0; 300])).unwrap();
     session.write(0, &Moved { raw: Raw { bytes: &lost, ..raw }, timestamp: 2_025 }).unwrap();
     session.write(0, &event(7, 2_030, &[0; 9])).unwrap();
-    let (file, summary) = session.close(None).unwrap();
+    let finished = session.close(None).unwrap();
+    let file = finished.output;
+    let summary = finished.report;
     let timestamps: Vec<_> = all(&file).values().map(|(timestamp, ..)| *timestamp).collect();
     assert_eq!(timestamps, [2_000, 2_010, 2_010, 2_020, 2_020, 2_020, 2_030]);
     assert_eq!((summary.events_written, summary.timestamps_lost), (7, 1));
@@ -248,7 +256,9 @@ fn times_lost_for_want_of_space_are_counted() {
     while let Some(record) = ordered.next_record().unwrap() {
         relog.copy(&record).unwrap();
     }
-    let (out, summary) = relog.finish(&[]).unwrap();
+    let finished = relog.finish(&[]).unwrap();
+    let out = finished.output;
+    let summary = finished.report;
     let (before, after) = (all(&file), all(&out));
     let lost: Vec<_> = before.keys().filter(|number| before[number] != after[number]).collect();
     assert_eq!(lost, [&2, &3]);

@@ -79,7 +79,9 @@ fn session(
         let payload = payload(len, noise, &mut state);
         session.write(processor, &event(number as u32, timestamp, &payload)).unwrap();
     }
-    let (last, summary) = if crash { session.abandon() } else { session.close(None) }.unwrap();
+    let finished = if crash { session.abandon() } else { session.close(None) }.unwrap();
+    let last = finished.output;
+    let summary = finished.report;
     files.borrow_mut().push(last);
     (files.take(), summary)
 }
@@ -163,13 +165,17 @@ proptest! {
         let merged = |threads| {
             let compressor = BufferCompressor::new(format, Effort::Fast).unwrap();
             let merger = Merger::new().compress(compressor.with_threads(threads));
-            let (file, report) = merger.run(vec![&plain[..], &alone[..]], Vec::new()).unwrap();
+            let finished = merger.run(vec![&plain[..], &alone[..]], Vec::new()).unwrap();
+            let file = finished.output;
+            let report = finished.report;
             (file, report.summary)
         };
         let repaired = |threads| {
             // Its end is cut off.
             let cut = &alone[..alone.len() - alone.len() / 3];
-            let (file, report) = Repairer::new().options(with_threads(threads)).run(cut, Vec::new()).ok()?;
+            let finished = Repairer::new().options(with_threads(threads)).run(cut, Vec::new()).ok()?;
+            let file = finished.output;
+            let report = finished.report;
             Some((file, report.summary, report.damage.len()))
         };
         for threads in [2, 5] {

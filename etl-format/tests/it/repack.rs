@@ -143,7 +143,9 @@ proptest! {
 }
 
 fn repaired(file: &[u8]) -> etl_format::Result<(Vec<u8>, RepairReport)> {
-    let (file, report) = Repairer::new().run(file, Vec::new())?;
+    let finished = Repairer::new().run(file, Vec::new())?;
+    let file = finished.output;
+    let report = finished.report;
     Ok((file, report))
 }
 
@@ -186,7 +188,7 @@ fn repair_closes_an_unclosed_trace() {
     for number in 0..40 {
         session.write(0, &event(number, 2_000 + i64::from(number), &[3; 300])).unwrap();
     }
-    let file = session.abandon().unwrap().0;
+    let file = session.abandon().unwrap().output;
     let (sound, report) = repaired(&file).unwrap();
     assert!(!report.closed && !report.was_intact() && report.damage.is_empty());
     assert_eq!(report.notes, [Note::Unclosed]);
@@ -239,7 +241,7 @@ fn compress_writes_what_readers_accept() {
         assert_eq!(read(&packed(&file, format)), read(&file), "{format}");
         let compressor = BufferCompressor::new(format, Effort::Default).unwrap();
         let repair = Repairer::new().compress(compressor);
-        let (sound, _) = repair.run(&file[..], Vec::new()).unwrap();
+        let sound = repair.run(&file[..], Vec::new()).unwrap().output;
         assert_eq!(read(&sound), read(&file), "{format}");
     }
 }

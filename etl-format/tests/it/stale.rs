@@ -24,7 +24,7 @@ fn made(style: Style, later: &[(u32, i64)]) -> Vec<u8> {
     for &(number, timestamp) in later {
         session.write(0, &event(number, timestamp, b"left over")).unwrap();
     }
-    session.close(Some(START + 99)).unwrap().0
+    session.close(Some(START + 99)).unwrap().output
 }
 
 /// Which records are stale, in the order of the file; the header event is the first.

@@ -189,7 +189,7 @@ fn with_items() -> Vec<u8> {
     let mut session = Session::in_memory(config).unwrap();
     session.write(0, &instance).unwrap();
     session.write(0, &event).unwrap();
-    session.close(Some(header().end_time)).unwrap().0
+    session.close(Some(header().end_time)).unwrap().output
 }
 
 #[test]

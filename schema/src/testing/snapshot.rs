@@ -321,9 +321,9 @@ pub fn example() -> Vec<u8> {
         FileHeader { timestamp: 1_000, start_time: 132_000_000_000_000_000, ..FileHeader::new() };
     let written = Session::in_memory(header).and_then(|mut session| {
         session.write(0, &event)?;
-        session.close(None)
+        session.finish()
     });
-    written.map(|(file, _)| file).unwrap_or_default()
+    written.unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -157,7 +157,7 @@ impl LogFile {
         end: Option<(i64, i64)>,
         store: &mut dyn FileSystem,
     ) -> etl_format::Result<(SessionSummary, Vec<String>, BufferTracker)> {
-        let (_, mut summary) = match end {
+        let closed = match end {
             Some((timestamp, filetime)) => {
                 self.flush(timestamp, store)?;
                 let closed = self.writer.close(Some(filetime))?;
@@ -171,6 +171,7 @@ impl LogFile {
             }
             None => self.writer.abandon()?,
         };
+        let mut summary = closed.report;
         summary.buffers_lost = summary.buffers_lost.saturating_sub(self.lost_before);
         self.tracker.end();
         Ok((summary, self.files, self.tracker))

@@ -224,7 +224,7 @@ impl BufferPool {
         let Some(Consumer { copy, lost, .. }) = self.consumer.take() else { return Ok(()) };
         if let Some((mut copy, _)) = copy {
             copy.lose_events(0, lost)?;
-            let (_, summary) = copy.close(Some(filetime))?;
+            let summary = copy.close(Some(filetime))?.report;
             let (files, buffers) = &mut self.copies;
             *files = files.saturating_add(1);
             *buffers = buffers.saturating_add(in_copy(&summary));

@@ -404,7 +404,7 @@ impl Session {
         pool.seal_all();
         let mut copy = copy(&self.config, &name, self.lost, &mut pool.tracker, store)?;
         self.flushed += pool.write_all(&mut copy, timestamp)?;
-        let (_, summary) = copy.close(Some(filetime))?;
+        let summary = copy.close(Some(filetime))?.report;
         pool.tracker.note_written();
         self.summary.buffers_written += in_copy(&summary);
         self.summary.files += 1;

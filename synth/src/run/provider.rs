@@ -61,7 +61,7 @@ impl Source {
                 let pieces: Vec<&[u8]> = text.as_bytes().chunks(MANIFEST_PIECE).collect();
                 let total = u16::try_from(pieces.len()).unwrap_or(u16::MAX);
                 for (number, text) in (0u16..).zip(pieces) {
-                    let chunk = Chunk { version: (1, 0), total, number, text };
+                    let chunk = Chunk { major_version: 1, minor_version: 0, total, number, text };
                     source.manifest.push(chunk.build());
                 }
             }

@@ -73,7 +73,9 @@ pub fn trace(u: &mut Unstructured<'_>) -> Result<(Vec<u8>, u64)> {
             Err(error) => assert!(!error.is_io(), "{error}"),
         }
     }
-    let (file, summary) = session.close(u.arbitrary()?).expect("memory takes everything");
+    let finished = session.close(u.arbitrary()?).expect("memory takes everything");
+    let file = finished.output;
+    let summary = finished.report;
     assert_eq!(summary.events_written, written);
     Ok((file, written))
 }

@@ -17,6 +17,7 @@ use etl_format::write::record::{Event, EventDescriptor};
 use etl_format::write::{BufferCompressor, FileHeader, Resume, Session, SessionConfig, Style};
 use etl_test_support::{needs, trace};
 use etl_tests::foreign;
+use etl_tools::Compression;
 use etl_tools::scrub::{Lengths, Mask, Policy, Scrubber};
 use etl_tools::slice::Slicer;
 
@@ -82,14 +83,14 @@ fn outputs(file: &[u8]) -> Vec<(String, Vec<u8>)> {
             out.push((format!("{name}-{}", if compress { "packed" } else { "plain" }), file));
         };
         let compressor = || compress.then(compressor);
-        let compression = compress.then_some((CompressionFormat::XPRESS, Effort::Default));
+        let compression = compress.then(Compression::default);
         for keep_state in [true, false] {
             let start = open().clock().start_timestamp;
             let select = |record: &etl_format::read::Record<'_>, _: &Subject| {
                 record.timestamp().wrapping_sub(start) % 3 != 1
             };
             let slicer = Slicer::new().keep_state(keep_state).compression(compression);
-            let cut = slicer.run(&mut open(), select, Vec::new()).unwrap().0;
+            let cut = slicer.run(&mut open(), select, Vec::new()).unwrap().output;
             add(if keep_state { "sliced" } else { "cut" }, cut);
         }
         for lengths in [Lengths::Keep, Lengths::Free] {
@@ -98,16 +99,17 @@ fn outputs(file: &[u8]) -> Vec<(String, Vec<u8>)> {
                 .secrets(["windows"])
                 .lengths(lengths)
                 .compression(compression);
-            let made = scrubber.run(&mut open(), Vec::new()).unwrap().0;
+            let made = scrubber.run(&mut open(), Vec::new()).unwrap().output;
             add(&format!("scrubbed-{lengths:?}"), made);
         }
         let merger = || Merger::new().allow(Allow::ALL).compress(compressor());
-        let (one, _) = merger().run(vec![file], Vec::new()).unwrap();
-        let (two, _) = merger().run(vec![file, &one], Vec::new()).unwrap();
+        let one = merger().run(vec![file], Vec::new()).unwrap().output;
+        let two = merger().run(vec![file, &one], Vec::new()).unwrap().output;
         add("merged", one);
         add("merged-twice", two);
         let broken = &file[..file.len() - file.len() / 3];
-        let (repaired, _) = Repairer::new().compress(compressor()).run(broken, Vec::new()).unwrap();
+        let repaired =
+            Repairer::new().compress(compressor()).run(broken, Vec::new()).unwrap().output;
         add("repaired", repaired);
         let mut repacked = Vec::new();
         let repacker = compressor().map_or_else(Repacker::decompress, Repacker::compress);
@@ -182,7 +184,7 @@ fn session(mode: LogFileMode, clock: u32, style: Style) -> Vec<Vec<u8>> {
         Ok(())
     }));
     feed(&mut session, 0);
-    let mut last = session.close(None).unwrap().0;
+    let mut last = session.close(None).unwrap().output;
     if mode.has(LogFileMode::APPEND) {
         let trace = Trace::open(&last[..], &Options::default()).unwrap();
         let resume = Resume {
@@ -194,7 +196,7 @@ fn session(mode: LogFileMode, clock: u32, style: Style) -> Vec<Vec<u8>> {
         config.header.events_lost = trace.header().events_lost;
         let mut session = Session::append(last, config, resume).unwrap();
         feed(&mut session, 60);
-        last = session.close(None).unwrap().0;
+        last = session.close(None).unwrap().output;
     }
     let mut files = files.take();
     files.push(last);

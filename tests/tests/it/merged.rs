@@ -57,7 +57,7 @@ fn session(file: &[u8], which: usize, faster: i64) -> Vec<u8> {
         let raw = Raw { bytes: &bytes, timestamp: Some(timestamp(record.timestamp())) };
         session.write(record.processor(), &raw).unwrap();
     }
-    session.close(Some(end)).unwrap().0
+    session.close(Some(end)).unwrap().output
 }
 
 /// FILETIME, processor and bytes of every record after the header event, in time order. Records of
@@ -101,7 +101,9 @@ fn stream(file: &[u8], timestamps: bool) -> Vec<(i64, u16, Vec<u8>)> {
 
 fn merged(inputs: &[Vec<u8>], merger: Merger<'_>) -> (Vec<u8>, Vec<Relation>) {
     let inputs = inputs.iter().map(Vec::as_slice).collect();
-    let (file, report) = merger.run(inputs, Vec::new()).unwrap();
+    let finished = merger.run(inputs, Vec::new()).unwrap();
+    let file = finished.output;
+    let report = finished.report;
     (file, report.inputs.iter().map(|i| i.relation).collect())
 }
 
@@ -242,7 +244,9 @@ fn repair_keeps_the_intact_records_of_a_damaged_trace() {
     file[0x2_0000..0x3_0000].fill(0xcc);
     file.truncate(0x5_8000);
     fill(&mut file, 0x5_9000);
-    let (sound, report) = Repairer::new().run(&file[..], Vec::new()).unwrap();
+    let finished = Repairer::new().run(&file[..], Vec::new()).unwrap();
+    let sound = finished.output;
+    let report = finished.report;
     assert!(!report.was_intact() && !report.damage.is_empty());
     let left = stream(&sound, true);
     assert!(

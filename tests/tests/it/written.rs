@@ -123,7 +123,7 @@ fn relog(file: &[u8], format: Option<CompressionFormat>) -> Vec<u8> {
         let raw = Raw { bytes: &bytes, timestamp: Some(record.timestamp()) };
         session.write(record.processor(), &raw).unwrap();
     }
-    session.close(Some(end)).unwrap().0
+    session.close(Some(end)).unwrap().output
 }
 
 fn scratch(name: &str) -> PathBuf {
@@ -299,7 +299,9 @@ fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
             .write((round % 4) as u16, &Raw { bytes: &bytes, timestamp: Some(timestamp) })
             .unwrap();
     }
-    let (file, summary) = session.close(None).unwrap();
+    let finished = session.close(None).unwrap();
+    let file = finished.output;
+    let summary = finished.report;
     (file, summary.events_written)
 }
 

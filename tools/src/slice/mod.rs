@@ -29,11 +29,10 @@ pub use dependencies::KeepReason;
 use std::collections::BTreeMap;
 
 use etl_events::Subject;
-use etl_format::compress::Effort;
-use etl_format::constants::{BUFFER_HEADER_SIZE, CompressionFormat, LogFileMode};
+use etl_format::constants::{BUFFER_HEADER_SIZE, LogFileMode};
 use etl_format::read::{Damage, Order, Record, Source, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
-use etl_format::write::Output;
+use etl_format::write::{Finished, Output};
 use foldhash::{HashMap, HashMapExt as _};
 use serde::Serialize;
 
@@ -79,7 +78,7 @@ impl Default for Summary {
 #[derive(Debug)]
 pub struct Slicer<'f> {
     keep_state: bool,
-    compression: Compression,
+    compression: Option<Compression>,
     on_record: OnRecord<'f>,
 }
 
@@ -105,8 +104,8 @@ impl<'f> Slicer<'f> {
 
     /// Compresses the new trace, on as many threads as the options of the source trace have.
     #[must_use]
-    pub fn compression(mut self, with: impl Into<Option<(CompressionFormat, Effort)>>) -> Self {
-        self.compression = with.into();
+    pub fn compression(mut self, compression: impl Into<Option<Compression>>) -> Self {
+        self.compression = compression.into();
         self
     }
 
@@ -127,7 +126,7 @@ impl<'f> Slicer<'f> {
         trace: &mut Trace<S>,
         mut select: impl FnMut(&Record<'_>, &Subject) -> bool,
         output: O,
-    ) -> Result<(O, Summary)> {
+    ) -> Result<Finished<O, Summary>> {
         let dependencies = match self.keep_state {
             true => Some(gather(trace, &mut select, &mut self.on_record)?),
             false => None,
@@ -173,8 +172,8 @@ impl<'f> Slicer<'f> {
             Ok::<_, Error>(())
         })?;
         summary.damage = records.damage().to_vec();
-        let (output, _) = relog.finish(&summary.damage).map_err(Error::output)?;
-        Ok((output, summary))
+        let output = relog.finish(&summary.damage).map_err(Error::output)?.output;
+        Ok(Finished { output, report: summary })
     }
 }
 

@@ -94,7 +94,7 @@ pub fn trace_of(header: FileHeader, events: &[Made]) -> Vec<u8> {
         .payload(&made.payload);
         session.write(made.processor, &record).unwrap();
     }
-    session.close(Some(end_time)).unwrap().0
+    session.close(Some(end_time)).unwrap().output
 }
 
 pub fn open(bytes: &[u8]) -> Trace<&[u8]> {

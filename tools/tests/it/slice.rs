@@ -13,7 +13,8 @@ fn cut(
     keep_state: bool,
 ) -> (Vec<u8>, Summary) {
     let slicer = Slicer::new().keep_state(keep_state);
-    slicer.run(&mut open(file), select, Vec::new()).unwrap()
+    let finished = slicer.run(&mut open(file), select, Vec::new()).unwrap();
+    (finished.output, finished.report)
 }
 
 /// Timestamps of all records but the header event.

@@ -9,6 +9,7 @@ use etl_analysis::symbols::Symbol;
 use etl_analysis::{EventRef, Machine, Observer, Sample, Stack};
 use etl_format::file_name;
 use etl_schema::views::Pdb;
+use etl_schema::views::merge::ImageStamp;
 use etl_tables::{Cell, Column, Columns, Kind, Report, ReportTable, Row};
 
 use super::ListArgs;
@@ -59,8 +60,8 @@ struct Wanted {
     path: String,
     /// Whether it is the PDB of .NET code.
     is_managed: bool,
-    /// When the image was linked, and its size.
-    linked: Option<(u32, u64)>,
+    /// The identity of the image's file.
+    stamp: Option<ImageStamp>,
     addresses: u64,
 }
 
@@ -153,7 +154,7 @@ fn wanted(
             if new.path.is_empty() {
                 new.path = machine.user_path(image.path).into_owned();
             }
-            new.linked = new.linked.or(image.link_time_and_size);
+            new.stamp = new.stamp.or(image.stamp);
         }
     }
     let symbols = machine.symbols();
@@ -286,10 +287,10 @@ fn pdb_rows<'p>(
             portable_server_path: portable.unwrap_or_default(),
             image_server_path: String::new(),
         };
-        if let Some((time, size)) = wanted.linked
+        if let Some(stamp) = wanted.stamp
             && !row.image().is_empty()
         {
-            row.image_server_path = image_server_path(row.image(), time, size);
+            row.image_server_path = image_server_path(row.image(), stamp.link_time, stamp.size);
         }
         out.push(row);
     }

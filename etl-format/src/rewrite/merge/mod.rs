@@ -42,7 +42,9 @@
 //!     traces.push(session.finish()?);
 //! }
 //! let inputs = vec![traces[0].as_slice(), traces[1].as_slice()];
-//! let (merged, report) = Merger::new().run(inputs, Vec::new())?;
+//! let finished = Merger::new().run(inputs, Vec::new())?;
+//! let merged = finished.output;
+//! let report = finished.report;
 //! assert_eq!((report.records(), report.inputs.len()), (2, 2));
 //! assert!(!merged.is_empty());
 //! # Ok::<(), etl_format::Error>(())
@@ -65,7 +67,7 @@ use crate::read::{self, Damage, Note, Record as ReadRecord, Source};
 use super::callback::Callback;
 use crate::write::record::Raw;
 use crate::write::{
-    BufferCompressor, FileHeader, Output, Session, SessionConfig, SessionSummary, Style,
+    BufferCompressor, FileHeader, Finished, Output, Session, SessionConfig, SessionSummary, Style,
 };
 
 pub use crate::refusal::{Reason, Refusal};
@@ -194,7 +196,7 @@ impl<'f> Merger<'f> {
         mut self,
         inputs: Vec<S>,
         output: O,
-    ) -> Result<(O, MergeReport)> {
+    ) -> Result<Finished<O, MergeReport>> {
         let inputs = self.open(inputs)?;
         let plan = Plan::new(&inputs, self.allow)?;
         self.write(inputs, &plan, output)
@@ -217,7 +219,7 @@ impl<'f> Merger<'f> {
         inputs: Vec<Input<S>>,
         plan: &Plan,
         output: O,
-    ) -> Result<(O, MergeReport)> {
+    ) -> Result<Finished<O, MergeReport>> {
         let compressor = self.compressor.take();
         let Plan { clocks, closed, between, .. } = plan;
         let lost = plan.lost(&inputs);
@@ -274,8 +276,9 @@ impl<'f> Merger<'f> {
             place.carry(&mut session)?;
         }
         session.add_losses(0, all.missing_buffers().saturating_add(*between));
-        let (output, summary) = session.close(end)?;
-        Ok((output, MergeReport { summary, inputs: all.report() }))
+        let finished = session.close(end)?;
+        let report = MergeReport { summary: finished.report, inputs: all.report() };
+        Ok(Finished { output: finished.output, report })
     }
 }
 

@@ -17,6 +17,7 @@ use crate::constants::{BUFFER_HEADER_SIZE, BufferFlags, LogFileMode};
 use crate::error::Result;
 use crate::headers::BufferHeader;
 
+use super::finished::Finished;
 use super::output::{Output, TraceFile};
 use super::packing::Packing;
 use super::put::{align, unwritable};
@@ -79,7 +80,9 @@ pub struct SessionSummary {
 /// let mut session = Session::in_memory(FileHeader { processors: 2, ..FileHeader::new() })?;
 /// session.write(0, &PerfInfo::new(hook::SAMPLE, 2_000).payload(&[0; 16]))?;
 /// session.lose_events(1, 3)?;
-/// let (bytes, summary) = session.close(None)?;
+/// let finished = session.close(None)?;
+/// let bytes = finished.output;
+/// let summary = finished.report;
 /// assert_eq!((summary.events_written, summary.events_lost), (1, 3));
 /// assert_eq!(bytes.len(), 2 * 0x1_0000, "two buffers of 64 KiB");
 /// # Ok::<(), etl_format::Error>(())
@@ -489,8 +492,7 @@ impl<O: Output> Session<O> {
     /// # Errors
     /// Errors of the output.
     pub fn finish(self) -> Result<O> {
-        let (output, _) = self.close(None)?;
-        Ok(output)
+        Ok(self.close(None)?.output)
     }
 
     /// Ends the session: writes what is left, marks the last buffer, and completes the header.
@@ -500,14 +502,14 @@ impl<O: Output> Session<O> {
     ///
     /// # Errors
     /// Errors of the output.
-    pub fn close(mut self, end_time: Option<i64>) -> Result<(O, SessionSummary)> {
+    pub fn close(mut self, end_time: Option<i64>) -> Result<Finished<O>> {
         self.release_all()?;
         self.settle_losses();
         self.seal_all();
         self.flush(self.latest)?;
         self.place_packed(true)?;
         self.end_file(end_time)?;
-        Ok((self.output, self.summary))
+        Ok(Finished { output: self.output, report: self.summary })
     }
 
     /// Leaves the session as a crash does: flushed buffers are in the file, sealed and current
@@ -515,13 +517,13 @@ impl<O: Output> Session<O> {
     ///
     /// # Errors
     /// Errors of the output.
-    pub fn abandon(mut self) -> Result<(O, SessionSummary)> {
+    pub fn abandon(mut self) -> Result<Finished<O>> {
         self.place_packed(true)?;
         if let Some(held) = self.held.take() {
             self.output.write_at(held.at, &held.bytes)?;
         }
         self.output.flush()?;
-        Ok((self.output, self.summary))
+        Ok(Finished { output: self.output, report: self.summary })
     }
 
     /// The index of a processor's lane.

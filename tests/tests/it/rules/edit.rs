@@ -105,7 +105,7 @@ pub fn write(file: &[u8], records: &[Rec]) -> Vec<u8> {
         let raw = Raw { bytes: &record.bytes[..size], timestamp: Some(record.timestamp()) };
         session.write(record.processor, &raw).unwrap();
     }
-    session.close(Some(end)).unwrap().0
+    session.close(Some(end)).unwrap().output
 }
 
 impl Rec {

@@ -438,7 +438,7 @@ fn part_that_is_missing_between_others_is_lost() {
 
     let lost = |parts: Vec<Vec<u8>>| {
         let inputs: Vec<_> = parts.iter().map(Vec::as_slice).collect();
-        let (merged, _) = Merger::new().run(inputs, Vec::new()).unwrap();
+        let merged = Merger::new().run(inputs, Vec::new()).unwrap().output;
         let trace = Trace::open(merged.as_slice(), &Options::default()).unwrap();
         trace.header().buffers_lost
     };

@@ -307,7 +307,7 @@ fn provider(spec: &ProviderSpec, with_events: bool) -> Printed {
     filters(&mut out, spec);
     if let Some(name) = unknown_keyword {
         let known = described.map_or(&[][..], |provider| &provider.keywords);
-        let names = owned(known.iter().map(|(_, name)| name.as_str()));
+        let names = owned(known.iter().map(|keyword| keyword.name.as_str()));
         unknown(&mut out, PROVIDER_ROW, "keyword", name, names);
     }
     let explanation = described.zip(enabled.as_ref().ok()).map(|(provider, enabled)| {
