@@ -241,7 +241,7 @@ fn xml_is_a_document_of_events() {
 
 #[test]
 fn payload_bytes_replace_fields_in_text() {
-    let text = written(|rows| rows.payload_bytes(true), Format::Text);
+    let text = written(|rows| rows.payload_bytes(), Format::Text);
     assert!(text.contains("  07000000010000000000000000000000"), "{text}");
     assert!(!text.contains("Count=7"), "{text}");
 }

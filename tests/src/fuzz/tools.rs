@@ -72,7 +72,10 @@ pub(super) fn slice(data: &[u8]) {
     let select = |record: &etl_format::read::Record<'_>, subject: &Subject| {
         record.timestamp() % 2 == 0 || subject.processes().any(|p| p % 4 == 1)
     };
-    let slicer = Slicer::new().keep_state(!data.len().is_multiple_of(3));
+    let mut slicer = Slicer::new();
+    if data.len().is_multiple_of(3) {
+        slicer = slicer.without_state();
+    }
     match slicer.run(&mut trace, select, Vec::new()) {
         Ok(slice) => assert!(sound(slice.output) >= slice.report.selected),
         Err(error) => assert!(!error.to_string().is_empty()),

@@ -6,7 +6,7 @@
 //! follows an event of the CLR on the same thread. A stack that the condition admits is selected as
 //! well.
 //!
-//! With [`Slicer::keep_state`], a record that is not selected is kept if selected ones need it to
+//! Unless [`Slicer::without_state`] is called, a record that is not selected is kept if selected ones need it to
 //! be decoded or resolved, anywhere in the trace: a rundown at the end describes code that ran at
 //! the beginning. [`KeepReason`] lists the kinds; `docs/slice.md` has the whole rule.
 //!
@@ -95,10 +95,11 @@ impl<'f> Slicer<'f> {
         Slicer::default()
     }
 
-    /// Whether records are kept that the selected events need. Default: true.
+    /// Writes only the selected events, without the records that they need to be decoded and
+    /// resolved.
     #[must_use]
-    pub fn keep_state(mut self, on: bool) -> Self {
-        self.keep_state = on;
+    pub fn without_state(mut self) -> Self {
+        self.keep_state = false;
         self
     }
 
