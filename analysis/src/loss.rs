@@ -254,6 +254,8 @@ mod tests {
     use etl_format::write::record::PerfInfo;
     use etl_format::write::{FileHeader, Session, SessionConfig};
 
+    use etl_format::FileTime;
+
     use super::*;
 
     /// Two buffers were lost, one after the other, and then an event.
@@ -276,7 +278,7 @@ mod tests {
         write(20, BufferFlags::BUFFER_LOST);
         write(30, BufferFlags::BUFFER_LOST);
         write(40, BufferFlags::EVENTS_LOST);
-        session.close(Some(50)).unwrap().output
+        session.close(Some(FileTime::new(50))).unwrap().output
     }
 
     #[test]

@@ -3,14 +3,14 @@
 //! Each record goes into the buffer of its processor, and full buffers go to the file. Closing the
 //! session writes the final counts into the file's header.
 
-use etl_format::Guid;
 use etl_format::read::{Options, Order, Trace};
 use etl_format::write::record::{Event, EventDescriptor};
 use etl_format::write::{FileHeader, Output, Session};
+use etl_format::{FileTime, Guid};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The start is stated twice: as UTC, and in ticks of the session's clock.
-    let header = FileHeader::starting_at(132_000_000_000_000_000)
+    let header = FileHeader::starting_at(FileTime::new(132_000_000_000_000_000))
         .with_clock(10_000_000, 1_000)
         .with_processors(2)
         .with_logger_name("mine");

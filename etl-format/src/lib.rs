@@ -6,12 +6,13 @@
 //! Writes a trace in memory and reads it. [`read::Trace::open_path`] opens a file:
 //!
 //! ```
-//! use etl_format::Guid;
+//! use etl_format::{FileTime, Guid};
 //! use etl_format::read::{Options, Order, Trace};
 //! use etl_format::write::record::{Event, EventDescriptor};
 //! use etl_format::write::{FileHeader, Session};
 //!
-//! let mut session = Session::in_memory(FileHeader::starting_at(132_000_000_000_000_000))?;
+//! let start = FileTime::new(132_000_000_000_000_000);
+//! let mut session = Session::in_memory(FileHeader::starting_at(start))?;
 //! let descriptor = EventDescriptor { id: 7, level: 4, ..EventDescriptor::default() };
 //! session.write(0, &Event::new(Guid::new(1, 2, 3, [4; 8]), descriptor, 2_000).process(4, 8))?;
 //! let bytes = session.finish()?;

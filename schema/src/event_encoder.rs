@@ -1,5 +1,6 @@
 //! Events from field values: the record of a provider's event.
 
+use etl_format::Ticks;
 use etl_format::constants::PointerSize;
 use etl_format::write::record::Event;
 
@@ -116,7 +117,7 @@ impl<'s> EventEncoder<'s> {
     /// As [`EventEncoder::payload`].
     pub fn event<'n>(
         &mut self,
-        timestamp: i64,
+        timestamp: impl Into<Ticks>,
         fields: impl IntoIterator<Item = (&'n str, OwnedValue)>,
     ) -> Result<Event<'_>, EncodeError> {
         self.payload(fields)?;

@@ -1,6 +1,7 @@
 //! Makes a TraceLogging event and a manifest event from field values, writes them to a trace, reads
 //! the trace back with its fields, and verifies it: `cargo run --example write_read_verify`.
 
+use etl_format::FileTime;
 use etl_format::read::{Options, Order, Trace};
 use etl_format::write::{FileHeader, Session};
 use etl_schema::sources::manifest;
@@ -28,7 +29,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let schemas = manifest::parse(MANIFEST)?;
     let placed = schemas.first().ok_or("the manifest describes an event")?;
 
-    let mut session = Session::in_memory(FileHeader::starting_at(132_000_000_000_000_000))?;
+    let mut session =
+        Session::in_memory(FileHeader::starting_at(FileTime::new(132_000_000_000_000_000)))?;
     let mut encoder = EventEncoder::new(&sold)?;
     let event = encoder.event(10_000, [("Count", 3u32.into()), ("Item", "tea".into())])?;
     session.write(0, &event.process(100, 104))?;

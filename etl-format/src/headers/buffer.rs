@@ -1,5 +1,6 @@
 //! The values of a buffer header, which both halves share.
 
+use crate::Ticks;
 use crate::constants::offset::buffer::{OFFSET, SAVED_OFFSET};
 use crate::constants::{
     BUFFER_HEADER_SIZE, BufferFlags, BufferState, BufferType, PROCESSOR_INDEX_MASK,
@@ -42,8 +43,9 @@ pub struct BufferHeader {
     pub current_offset: u32,
     /// Writers inside the buffer; 0 on disk.
     pub reference_count: i32,
-    /// When the buffer was flushed: session clock (kernel-written) or FILETIME (relogged).
-    pub timestamp: i64,
+    /// When the buffer was flushed, by the clock of the session. A relogger writes the time of the
+    /// merge instead, in FILETIME units.
+    pub timestamp: Ticks,
     /// Number of the buffer within its session, 0 for buffer 0.
     pub sequence_number: i64,
     /// Clock type and frequency of debugger buffers; elsewhere stale.

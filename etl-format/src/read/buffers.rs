@@ -116,7 +116,7 @@ impl<S: Source> Buffers<S> {
             return Ok(None);
         };
         self.loaded.set(entry, &self.walker.walk.layout, &mut self.walker.log)?;
-        let start = self.walker.header.timestamp;
+        let start = self.walker.header.timestamp.get();
         self.loaded.entry.first_timestamp = self.loaded.first_timestamp().unwrap_or(start);
         Ok(Some(&self.loaded.entry))
     }

@@ -21,6 +21,7 @@
 use crate::constants::{BUFFER_HEADER_SIZE, BufferFlags, LogFileMode, PROCESSOR_INDEX_MASK};
 use crate::error::Result;
 use crate::read;
+use crate::{FileTime, Ticks};
 
 use super::flagged::Flagged;
 use super::losses::Missing;
@@ -133,7 +134,7 @@ impl RelogPlan {
     /// the first one.
     pub(super) fn is_header_late(&self) -> bool {
         let first = self.extras.first().map_or(i64::MAX, |extra| extra.timestamp);
-        !self.unordered && first < self.header.timestamp
+        !self.unordered && first < self.header.timestamp.get()
     }
 }
 
@@ -165,7 +166,7 @@ fn own_timestamp(record: &read::Record<'_>) -> Option<i64> {
 pub struct Relogger<O: Output> {
     session: Session<O>,
     skip_first_buffer: bool,
-    end_time: Option<i64>,
+    end_time: Option<FileTime>,
     flagged: Flagged,
     missing: Missing,
 }
@@ -177,7 +178,7 @@ impl<O: Output> Relogger<O> {
     /// As [`Session::create`].
     pub fn start(plan: RelogPlan, output: O, compressor: Option<BufferCompressor>) -> Result<Self> {
         let RelogPlan { mut header, extras, from_header_buffer, flagged, missing, .. } = plan;
-        let end_time = Some(header.end_time).filter(|time| *time != 0);
+        let end_time = Some(header.end_time).filter(|time| *time != FileTime::default());
         let now = end_time.unwrap_or(header.start_time);
         if compressor.is_some() {
             header.mode = header.mode | LogFileMode::COMPRESSED;
@@ -188,7 +189,7 @@ impl<O: Output> Relogger<O> {
         config.logger_id = 0;
         config.compressor = compressor;
         for Extra { bytes, own, .. } in &extras {
-            config.add_header_record(&Raw { bytes, timestamp: *own })?;
+            config.add_header_record(&Raw { bytes, timestamp: own.map(Ticks::new) })?;
         }
         let session = Session::create(output, config)?;
         Ok(Relogger { session, skip_first_buffer: from_header_buffer, end_time, flagged, missing })
@@ -229,8 +230,8 @@ impl<O: Output> Relogger<O> {
         if let Some(place) = self.flagged.take(record.location().buffer_offset) {
             place.carry(&mut self.session)?;
         }
-        let raw = Raw { bytes, timestamp: own_timestamp(record) };
-        self.session.write(record.processor(), &Moved { raw, timestamp: record.timestamp() })
+        let raw = Raw { bytes, timestamp: own_timestamp(record).map(Ticks::new) };
+        self.session.write(record.processor(), &Moved { raw, timestamp: record.timestamp().into() })
     }
 
     /// Omits a record, but keeps the loss flags of its buffer.

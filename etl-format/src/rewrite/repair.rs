@@ -3,6 +3,7 @@
 //! All readable records are written again in time order, as a relogger does. The new header
 //! describes the new file, and counts what is missing as lost. Unreadable ranges are reported.
 
+use crate::FileTime;
 use crate::compress::Effort;
 use crate::constants::{ClockType, LogFileMode, PointerSize};
 use crate::error::Result;
@@ -82,11 +83,9 @@ fn is_fault(note: &Note) -> bool {
 /// session.write(0, &PerfInfo::new(hook::SAMPLE, 2_000))?;
 /// let bytes = session.finish()?;
 /// let damaged = &bytes[..bytes.len() - 100];
-/// let finished = Repairer::new().run(damaged, Vec::new())?;
-/// let repaired = finished.output;
-/// let report = finished.report;
-/// assert!(!report.was_intact() && report.records == 1);
-/// assert!(Trace::open(repaired.as_slice(), &Options::default()).is_ok());
+/// let repaired = Repairer::new().run(damaged, Vec::new())?;
+/// assert!(!repaired.report.was_intact() && repaired.report.records == 1);
+/// assert!(Trace::open(repaired.output.as_slice(), &Options::default()).is_ok());
 /// # Ok::<(), etl_format::Error>(())
 /// ```
 #[derive(Debug, Default)]
@@ -148,10 +147,10 @@ impl<'f> Repairer<'f> {
         plan.keep(trace.buffers());
         if !closed || found.end_time <= found.start_time {
             // The latest record is the end.
-            plan.header.end_time = 0;
+            plan.header.end_time = FileTime::default();
         }
         if !header {
-            plan.header.timestamp = trace.clock().start_timestamp;
+            plan.header.timestamp = trace.clock().start_timestamp.into();
             (plan.header.clock_type, plan.header.perf_freq) = (ClockType::QPC, ASSUMED_FREQUENCY);
             plan.header.log_minor = 5;
             plan.header.pointer_size = pointer_size(&mut trace)?;
@@ -190,9 +189,7 @@ impl<'f> Repairer<'f> {
         })?;
         let (damage, mut order) = (records.damage().to_vec(), records.report());
         order.sorted_buffers = order.sorted_buffers.saturating_sub(late_header);
-        let finished = relog.finish(&damage)?;
-        let output = finished.output;
-        let summary = finished.report;
+        let Finished { output, report: summary } = relog.finish(&damage)?;
         let report = RepairReport {
             mode: found.mode,
             summary,

@@ -4,11 +4,12 @@
 //! constants and plain value types.
 //!
 //! ```
-//! use etl_format::Guid;
+//! use etl_format::{FileTime, Guid};
 //! use etl_format::write::record::{Event, EventDescriptor};
 //! use etl_format::write::{FileHeader, Session};
 //!
-//! let mut session = Session::in_memory(FileHeader::starting_at(132_000_000_000_000_000))?;
+//! let start = FileTime::new(132_000_000_000_000_000);
+//! let mut session = Session::in_memory(FileHeader::starting_at(start))?;
 //! let descriptor = EventDescriptor { id: 1, level: 4, ..EventDescriptor::default() };
 //! let provider = Guid::new(1, 2, 3, [4; 8]);
 //! session.write(0, &Event::new(provider, descriptor, 2_000).process(4, 8).payload(b"text"))?;

@@ -10,6 +10,7 @@ use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode};
 use etl_format::read::{Options, Order, Trace};
 use etl_format::write::{BufferCompressor, FileHeader, Session, SessionConfig, TraceFile};
+use etl_format::{FileTime, Ticks};
 use proptest::prelude::*;
 
 /// A disk with space for `left` bytes, which takes `piece` bytes per write.
@@ -43,8 +44,8 @@ impl Seek for Disk {
 
 fn config(mode: LogFileMode) -> SessionConfig {
     SessionConfig::new(FileHeader {
-        timestamp: 1_000,
-        start_time: START,
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(START),
         buffer_size: 0x400,
         processors: 2,
         mode: mode | LogFileMode::USE_KBYTES_FOR_SIZE,

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use crate::writing::{START, event};
-use etl_format::Guid;
 use etl_format::constants::{LogFileMode, MessageFlags, RecordKind};
 use etl_format::read::{Header, Options, Order, OrderCheck, Record, Trace};
 use etl_format::rewrite::merge::Merger;
 use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::record::{Message, MessageMarker, Moved, Raw};
 use etl_format::write::{FileHeader, Session, SessionConfig};
+use etl_format::{FileTime, Guid, Ticks};
 use proptest::prelude::*;
 
 /// A kind of record.
@@ -25,10 +25,10 @@ enum Made {
 
 fn header(processors: u32, buffer_size: u32) -> FileHeader {
     FileHeader {
-        timestamp: 1_000,
-        start_time: START,
-        end_time: START + 99,
-        boot_time: START - 1_000_000_000,
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(START),
+        end_time: FileTime::new(START + 99),
+        boot_time: FileTime::new(START - 1_000_000_000),
         processors,
         buffer_size,
         mode: LogFileMode::SEQUENTIAL,
@@ -73,7 +73,7 @@ fn made(first: u32, buffer_size: u32, records: &[(u16, i64, usize, Made)]) -> Ve
         }
         .unwrap();
     }
-    session.close(Some(START + 99)).unwrap().output
+    session.close(Some(FileTime::new(START + 99))).unwrap().output
 }
 
 /// The number and the content of a record without its timestamp, which a message may receive.
@@ -223,12 +223,16 @@ fn unknown_record_moves_with_its_neighbour() {
     session.write(0, &event(2, 2_010, &[0; 200])).unwrap();
     let bytes_of = unknown(3, 400);
     let raw = Raw { bytes: &bytes_of, timestamp: None };
-    session.write(0, &Moved { raw, timestamp: 2_010 }).unwrap();
+    session.write(0, &Moved { raw, timestamp: Ticks::new(2_010) }).unwrap();
     // One that waits for its neighbour, and one for which none comes.
     let (waits, lost) = (unknown(4, 10), unknown(6, 10));
-    session.write(0, &Moved { raw: Raw { bytes: &waits, ..raw }, timestamp: 2_020 }).unwrap();
+    session
+        .write(0, &Moved { raw: Raw { bytes: &waits, ..raw }, timestamp: Ticks::new(2_020) })
+        .unwrap();
     session.write(0, &event(5, 2_020, &[0; 300])).unwrap();
-    session.write(0, &Moved { raw: Raw { bytes: &lost, ..raw }, timestamp: 2_025 }).unwrap();
+    session
+        .write(0, &Moved { raw: Raw { bytes: &lost, ..raw }, timestamp: Ticks::new(2_025) })
+        .unwrap();
     session.write(0, &event(7, 2_030, &[0; 9])).unwrap();
     let finished = session.close(None).unwrap();
     let file = finished.output;

@@ -15,6 +15,7 @@ use etl_format::rewrite::repair::Repairer;
 use etl_format::write::{
     BufferCompressor, FileHeader, Session, SessionConfig, SessionSummary, TraceFile,
 };
+use etl_format::{FileTime, Ticks};
 use proptest::prelude::*;
 
 const FORMATS: [CompressionFormat; 3] =
@@ -41,8 +42,8 @@ fn payload(len: usize, noise: bool, state: &mut u32) -> Vec<u8> {
 
 fn config(mode: LogFileMode, most: u32) -> SessionConfig {
     SessionConfig::new(FileHeader {
-        timestamp: 1_000,
-        start_time: START,
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(START),
         buffer_size: 0x400,
         processors: 3,
         mode: mode | LogFileMode::USE_KBYTES_FOR_SIZE,

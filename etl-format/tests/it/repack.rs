@@ -1,19 +1,19 @@
 //! Compressing and decompressing buffer by buffer, and repairing.
 
 use crate::writing::{START, event};
-use etl_format::ErrorKind;
 use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode, PointerSize};
 use etl_format::read::{Note, Options, Order, PipeSource, Trace};
 use etl_format::rewrite::repack::Repacker;
 use etl_format::rewrite::repair::{ASSUMED_FREQUENCY, RepairReport, Repairer};
 use etl_format::write::{BufferCompressor, FileHeader, Session, SessionConfig, Style};
+use etl_format::{ErrorKind, FileTime, Ticks};
 use proptest::prelude::*;
 
 fn config(style: Style) -> SessionConfig {
     let header = FileHeader {
-        timestamp: 1_000,
-        start_time: START,
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(START),
         buffer_size: 0x1000,
         processors: 3,
         logger_name: "probe".encode_utf16().collect(),
@@ -77,7 +77,7 @@ proptest! {
             Just(CompressionFormat::XPRESS_HUFF),
         ],
         style in prop_oneof![
-            Just(Style::Kernel), Just(Style::LegacyKernel), Just(Style::Relogger { now: 77 })],
+            Just(Style::Kernel), Just(Style::LegacyKernel), Just(Style::Relogger { now: FileTime::new(77) })],
     ) {
         let plain = session(style, &events);
         let small = packed(&plain, format);
@@ -194,7 +194,7 @@ fn repair_closes_an_unclosed_trace() {
     assert_eq!(report.notes, [Note::Unclosed]);
     let trace = Trace::open(&sound[..], &Options::default()).unwrap();
     let last = read(&file).last().unwrap().0;
-    assert_eq!(trace.header().end_time, trace.clock().filetime(last));
+    assert_eq!(trace.header().end_time, FileTime::new(trace.clock().filetime(last)));
     assert_eq!(read(&sound), read(&file));
 }
 
@@ -206,7 +206,7 @@ fn repair_replaces_a_lost_header() {
     assert!(!report.header && !report.was_intact());
     let trace = Trace::open(&sound[..], &Options::default()).unwrap();
     assert_eq!(trace.header().perf_freq, ASSUMED_FREQUENCY);
-    assert_eq!(trace.header().timestamp, read(&sound)[0].0);
+    assert_eq!(trace.header().timestamp, Ticks::new(read(&sound)[0].0));
     assert_eq!(trace.header().build, 0, "what is not known is not made up");
     assert_eq!(read(&sound).len(), 40);
 }

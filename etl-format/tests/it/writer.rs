@@ -5,19 +5,19 @@ use std::rc::Rc;
 
 use crate::writing::naive::{self, Found, buffers, i64_at, u32_at};
 use crate::writing::{START, event};
-use etl_format::Guid;
 use etl_format::compress::Effort;
 use etl_format::constants::{BufferFlags, ClockType, CompressionFormat, LogFileMode, hook};
 use etl_format::read::{Options, Order, Trace};
 use etl_format::write::{
     BufferCompressor, FileHeader, Output, Pipe, Resume, Session, SessionConfig, Style,
 };
+use etl_format::{FileTime, Guid, Ticks};
 use proptest::prelude::*;
 
 fn header(buffer_size: u32, processors: u32, mode: LogFileMode) -> FileHeader {
     FileHeader {
-        timestamp: 1_000,
-        start_time: START,
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(START),
         buffer_size,
         processors,
         mode,
@@ -113,7 +113,7 @@ proptest! {
                 Step::Flush => session.flush(now).unwrap(),
             }
         }
-        let finished = session.close(Some(START + 77)).unwrap();
+        let finished = session.close(Some(FileTime::new(START + 77))).unwrap();
         let file = finished.output;
         let summary = finished.report;
             prop_assert_eq!(summary.events_lost, events_lost);
@@ -279,7 +279,7 @@ fn append_continues_a_session() {
         at: old.len() as u64,
         buffers: 3,
         next_sequence: last.sequence + 1,
-        last_flush: last.timestamp,
+        last_flush: Ticks::new(last.timestamp),
     };
     let mut session = Session::append(old, config, resume).unwrap();
     session.lose_events(0, 1).unwrap();
@@ -300,7 +300,7 @@ fn abandon_leaves_flushed_buffers() {
     assert_eq!(numbers(&file), [0, 1, 2, 3, 4, 5], "the current buffer is gone");
     let trace = Trace::open(&file[..], &Options::default()).unwrap();
     assert!(!trace.header().is_closed());
-    assert_eq!((trace.header().end_time, trace.header().buffers_written), (0, 1));
+    assert_eq!((trace.header().end_time.get(), trace.header().buffers_written), (0, 1));
     assert!(buffers(&file)[1..].iter().all(|b| b.flags & 1 == 0));
 }
 
@@ -350,8 +350,8 @@ fn close_computes_the_end_time() {
         session.write(0, &event(0, 6_000, &[])).unwrap();
         let file = session.finish().unwrap();
         let trace = Trace::open(&file[..], &Options::default()).unwrap();
-        assert_eq!(trace.header().end_time - START, end);
-        assert_eq!(trace.clock().filetime(6_000), trace.header().end_time);
+        assert_eq!(trace.header().end_time.get() - START, end);
+        assert_eq!(trace.clock().filetime(6_000), trace.header().end_time.get());
     }
 }
 
@@ -550,7 +550,7 @@ proptest! {
                             at: old.len() as u64,
                             buffers: trace.header().buffers_written,
                             next_sequence: last.sequence + 1,
-                            last_flush: last.timestamp,
+                            last_flush: Ticks::new(last.timestamp),
                         };
                         (resume, trace.header().events_lost)
                     };

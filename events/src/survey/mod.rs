@@ -17,9 +17,9 @@ mod report;
 
 use std::collections::BTreeMap;
 
-use etl_format::Clock;
 use etl_format::clock::iso_utc;
 use etl_format::read::{Damage, Note, Order, Record, Source, Trace};
+use etl_format::{Clock, FileTime};
 use etl_schema::store::SchemaStore;
 use serde::Serialize;
 
@@ -249,7 +249,7 @@ impl Survey {
         problems.extend(counts.problems());
         let known = header.is_known();
         let utc = |timestamp: i64| iso_utc(clock.filetime(timestamp));
-        let time = |filetime: i64| (filetime != 0).then(|| iso_utc(filetime));
+        let time = |time: FileTime| (time != FileTime::default()).then(|| time.to_string());
         let span = counts.span;
         Ok(Survey {
             header: known,
@@ -265,7 +265,7 @@ impl Survey {
             clock: known.then(|| header.clock_type.to_string()),
             perf_freq: known.then_some(header.perf_freq),
             ticks_per_second: known.then_some(clock.frequency),
-            start_time: known.then(|| iso_utc(header.start_time)),
+            start_time: known.then(|| header.start_time.to_string()),
             end_time: time(header.end_time),
             boot_time: time(header.boot_time),
             first_event_time: span.filter(|_| known).map(|(first, _)| utc(first)),

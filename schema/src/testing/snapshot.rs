@@ -35,7 +35,7 @@ use crate::store::SchemaStore;
 use crate::tables::Registry;
 use etl_format::constants::PointerSize;
 use etl_format::read::{ExtendedItem, Header, Mode, Options, Order, Record, Source, Trace};
-use etl_format::{Guid, Result};
+use etl_format::{FileTime, Guid, Result, Ticks};
 
 /// How to render a trace. By default everything that varies between recordings is replaced.
 #[derive(Clone, Debug, Default)]
@@ -317,8 +317,11 @@ pub fn example() -> Vec<u8> {
         .flags(EventFlags(0x40))
         .process(4, 8)
         .payload(&payload);
-    let header =
-        FileHeader { timestamp: 1_000, start_time: 132_000_000_000_000_000, ..FileHeader::new() };
+    let header = FileHeader {
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(132_000_000_000_000_000),
+        ..FileHeader::new()
+    };
     let written = Session::in_memory(header).and_then(|mut session| {
         session.write(0, &event)?;
         session.finish()

@@ -6,6 +6,7 @@ use etl_format::constants::LogFileMode;
 use etl_format::read::{BufferHeader, Options, Trace};
 use etl_format::write::record::Record;
 use etl_format::write::{FileHeader, Resume, Session as Writer, SessionConfig, SessionSummary};
+use etl_format::{FileTime, Ticks};
 
 use super::buffer_tracker::BufferTracker;
 use super::file_sequence::FileSequence;
@@ -160,7 +161,7 @@ impl LogFile {
         let closed = match end {
             Some((timestamp, filetime)) => {
                 self.flush(timestamp, store)?;
-                let closed = self.writer.close(Some(filetime))?;
+                let closed = self.writer.close(Some(FileTime::new(filetime)))?;
                 // The space that was reserved and not needed.
                 if self.mode.has(LogFileMode::PREALLOCATE)
                     && let Some(file) = self.files.last()
@@ -198,7 +199,7 @@ fn resuming(old: &[u8], mut config: SessionConfig) -> etl_format::Result<(Sessio
     let end = buffers.iter().map(|b| b.offset.saturating_add(b.stored.into())).max();
     let flushed = |offset: u64| {
         let bytes = usize::try_from(offset).ok().and_then(|at| old.get(at..)).unwrap_or_default();
-        BufferHeader::parse(bytes, offset).map_or(0, |header| header.timestamp)
+        BufferHeader::parse(bytes, offset).map_or(Ticks::default(), |header| header.timestamp)
     };
     let resume = Resume {
         at: end.unwrap_or(old.len() as u64),

@@ -1,12 +1,12 @@
 //! From a provider to the buffers of the sessions that admit an event.
 
 use etl_control::enable::{Enablement, EventKey, IdFilter};
-use etl_format::Guid;
 use etl_format::constants::{ClockType, EventFlags, MessageFlags, PointerSize};
 use etl_format::read::{EventHeader, FullHeader, PerfInfoHeader, SystemHeader};
 use etl_format::write::record::{
     Event as EventRecord, EventDescriptor, Extended, Full, Message, PerfInfo, Record, System,
 };
+use etl_format::{Guid, Ticks};
 use etl_schema::EventSchema;
 use etl_schema::encode::{OwnedValue, encode_into};
 
@@ -438,7 +438,7 @@ impl Record for SessionRecord<'_> {
         }
     }
 
-    fn timestamp(&self) -> Option<i64> {
-        Some(self.timestamp)
+    fn timestamp(&self) -> Option<Ticks> {
+        Some(self.timestamp.into())
     }
 }

@@ -1,7 +1,6 @@
 //! Traces of any records, written and read again.
 
 use arbitrary::{Result, Unstructured};
-use etl_format::Guid;
 use etl_format::compress::Effort;
 use etl_format::constants::{
     CompressionFormat, EventFlags, ExtendedType, LogFileMode, MessageFlags, PointerSize,
@@ -11,6 +10,7 @@ use etl_format::write::record::{
     Event, EventDescriptor, Extended, Full, Instance, Message, MessageMarker, PerfInfo, System,
 };
 use etl_format::write::{BufferCompressor, FileHeader, Session, SessionConfig};
+use etl_format::{FileTime, Guid, Ticks};
 
 use super::{format, mutate};
 
@@ -51,8 +51,8 @@ pub fn trace(u: &mut Unstructured<'_>) -> Result<(Vec<u8>, u64)> {
         buffer_size: *u.choose(&[0x400, 0x1000])?,
         processors: u.int_in_range(1..=4)?,
         perf_freq: 10_000_000,
-        timestamp: u.arbitrary()?,
-        start_time: 133_000_000_000_000_000,
+        timestamp: Ticks::new(u.arbitrary()?),
+        start_time: FileTime::new(133_000_000_000_000_000),
         ..FileHeader::new()
     };
     if packing.is_some() {
@@ -73,7 +73,8 @@ pub fn trace(u: &mut Unstructured<'_>) -> Result<(Vec<u8>, u64)> {
             Err(error) => assert!(!error.is_io(), "{error}"),
         }
     }
-    let finished = session.close(u.arbitrary()?).expect("memory takes everything");
+    let end_time = u.arbitrary::<Option<i64>>()?.map(FileTime::new);
+    let finished = session.close(end_time).expect("memory takes everything");
     let file = finished.output;
     let summary = finished.report;
     assert_eq!(summary.events_written, written);

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use etl_format::Ticks;
 use etl_format::compress::{Effort, compress};
 use etl_format::constants::{CompressionFormat, ExtendedType};
 use etl_format::read::{Options, Order, RawItem, Trace};
@@ -125,7 +126,7 @@ impl Material {
             });
             let Ok(mut relog) = Relogger::start(plan, Vec::new(), compressor) else { continue };
             for (processor, bytes, timestamp) in kept.iter().skip(1) {
-                let raw = Raw { bytes, timestamp: *timestamp };
+                let raw = Raw { bytes, timestamp: timestamp.map(Ticks::new) };
                 // A record that is too long for the small buffers is left out.
                 let _ = relog.insert(*processor, &raw);
             }

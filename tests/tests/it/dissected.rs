@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use etl_events::Subject;
-use etl_format::Guid;
 use etl_format::compress::Effort;
 use etl_format::constants::{ClockType, CompressionFormat, LogFileMode};
 use etl_format::read::{Options, Order, Trace};
@@ -15,6 +14,7 @@ use etl_format::rewrite::repack::Repacker;
 use etl_format::rewrite::repair::Repairer;
 use etl_format::write::record::{Event, EventDescriptor};
 use etl_format::write::{BufferCompressor, FileHeader, Resume, Session, SessionConfig, Style};
+use etl_format::{FileTime, Guid, Ticks};
 use etl_test_support::{needs, trace};
 use etl_tests::foreign;
 use etl_tools::Compression;
@@ -147,8 +147,8 @@ fn event(number: u32, timestamp: i64, payload: &[u8]) -> Event<'_> {
 /// The files of a session of some mode; several for NEWFILE.
 fn session(mode: LogFileMode, clock: u32, style: Style) -> Vec<Vec<u8>> {
     let header = FileHeader {
-        timestamp: 1_000,
-        start_time: 132_000_000_000_000_000,
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(132_000_000_000_000_000),
         buffer_size: 0x1000,
         processors: 3,
         mode: mode | LogFileMode::USE_KBYTES_FOR_SIZE,
@@ -192,7 +192,7 @@ fn session(mode: LogFileMode, clock: u32, style: Style) -> Vec<Vec<u8>> {
             at: last.len() as u64,
             buffers: trace.header().buffers_written,
             next_sequence: trace.buffers().len() as i64,
-            last_flush: 2_000 + 60 * 20,
+            last_flush: Ticks::new(2_000 + 60 * 20),
         };
         config.header.events_lost = trace.header().events_lost;
         let mut session = Session::append(last, config, resume).unwrap();
@@ -226,7 +226,7 @@ fn other_readers_read_every_mode_of_the_writer() {
     }
     for (name, style) in [
         ("legacy", Style::LegacyKernel),
-        ("relogger", Style::Relogger { now: 132_000_000_000_000_000 }),
+        ("relogger", Style::Relogger { now: FileTime::new(132_000_000_000_000_000) }),
     ] {
         files.push((name.to_owned(), session(LogFileMode::SEQUENTIAL, 1, style).remove(0)));
     }

@@ -1,5 +1,6 @@
 //! Splits a real merged trace and merges it again; compresses and decompresses real traces.
 
+use etl_format::Ticks;
 use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode};
 use etl_format::cursor::Bytes;
@@ -34,9 +35,9 @@ fn session(file: &[u8], which: usize, faster: i64) -> Vec<u8> {
     header.mode = LogFileMode::SEQUENTIAL;
     header.set_log_version();
     header.logger_name = format!("session {which}").encode_utf16().collect();
-    let start = header.timestamp;
+    let start = header.timestamp.get();
     let timestamp = |old: i64| if faster == 1 { old } else { (old - start) * faster + 77 };
-    header.timestamp = timestamp(start);
+    header.timestamp = timestamp(start).into();
     header.perf_freq *= faster;
     let end = header.end_time;
     let config = SessionConfig::new(header);
@@ -54,7 +55,7 @@ fn session(file: &[u8], which: usize, faster: i64) -> Vec<u8> {
             let new = timestamp(bytes.i64_at(0x10).unwrap());
             bytes[0x10..0x18].copy_from_slice(&new.to_le_bytes());
         }
-        let raw = Raw { bytes: &bytes, timestamp: Some(timestamp(record.timestamp())) };
+        let raw = Raw { bytes: &bytes, timestamp: Some(Ticks::new(timestamp(record.timestamp()))) };
         session.write(record.processor(), &raw).unwrap();
     }
     session.close(Some(end)).unwrap().output

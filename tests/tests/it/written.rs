@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use etl_format::Guid;
 use etl_format::compress::Effort;
 use etl_format::constants::{
     CompressionFormat, LogFileMode, MessageFlags, PointerSize, RecordKind,
@@ -12,6 +11,7 @@ use etl_format::write::record::{
     Event, EventDescriptor, Extended, Full, Instance, Message, PerfInfo, Raw, Record, System,
 };
 use etl_format::write::{BufferCompressor, Session, SessionConfig, Style};
+use etl_format::{FileTime, Guid, Ticks};
 use etl_test_support::{all_traces, needs};
 use etl_tests::{foreign, reencode};
 
@@ -120,7 +120,7 @@ fn relog(file: &[u8], format: Option<CompressionFormat>) -> Vec<u8> {
         }
         bytes.clear();
         reencode::record(&record, &mut bytes);
-        let raw = Raw { bytes: &bytes, timestamp: Some(record.timestamp()) };
+        let raw = Raw { bytes: &bytes, timestamp: Some(record.timestamp().into()) };
         session.write(record.processor(), &raw).unwrap();
     }
     session.close(Some(end)).unwrap().output
@@ -213,8 +213,8 @@ fn every_compression_keeps_the_records_of_real_traces() {
 /// A session on four processors with some hundred records of each kind.
 fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
     let header = FileHeader {
-        timestamp: 1_000,
-        start_time: 132_000_000_000_000_000,
+        timestamp: Ticks::new(1_000),
+        start_time: FileTime::new(132_000_000_000_000_000),
         buffer_size: 0x1000,
         processors: 4,
         logger_name: "probe".encode_utf16().collect(),
@@ -296,7 +296,10 @@ fn everything(kinds: &[RecordKind]) -> (Vec<u8>, u64) {
         }
         .unwrap();
         session
-            .write((round % 4) as u16, &Raw { bytes: &bytes, timestamp: Some(timestamp) })
+            .write(
+                (round % 4) as u16,
+                &Raw { bytes: &bytes, timestamp: Some(Ticks::new(timestamp)) },
+            )
             .unwrap();
     }
     let finished = session.close(None).unwrap();

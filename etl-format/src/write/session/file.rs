@@ -3,6 +3,7 @@
 use crate::headers::BufferHeader;
 
 use super::{Held, Sealed, Session, Style};
+use crate::FileTime;
 use crate::constants::{
     BUFFER_HEADER_SIZE, BufferFlags, BufferState, BufferType, LEGACY_BUFFER_ALIGNMENT, LogFileMode,
     SHORT_BUFFER_UNIT, offset,
@@ -99,7 +100,7 @@ impl<O: Output> Session<O> {
             buffer_size: size,
             saved_offset: used,
             current_offset: sealed.current_offset,
-            timestamp,
+            timestamp: timestamp.into(),
             sequence_number: sealed.sequence,
             processor_field: sealed.processor,
             logger_id: self.config.logger_id,
@@ -112,7 +113,7 @@ impl<O: Output> Session<O> {
                 header.processor_field = legacy_processor(sealed.processor);
                 header.flags = BufferFlags(0);
             }
-            Style::Relogger { now } => header.timestamp = now,
+            Style::Relogger { now } => header.timestamp = now.get().into(),
         }
         header.flags = header.flags | sealed.losses;
         let Some(packing) = &mut self.packing else {
@@ -201,7 +202,7 @@ impl<O: Output> Session<O> {
     }
 
     /// Writes the last buffer with the flush marker, and the header with its final counts.
-    pub(super) fn end_file(&mut self, end_time: Option<i64>) -> Result<()> {
+    pub(super) fn end_file(&mut self, end_time: Option<FileTime>) -> Result<()> {
         if let Some(mut held) = self.held.take() {
             let flags = held.bytes.get(offset::buffer::FLAGS).copied().unwrap_or(0);
             let marked = flags | BufferFlags::FLUSH_MARKER.0 as u8;
@@ -212,11 +213,10 @@ impl<O: Output> Session<O> {
         if self.output.is_seekable() {
             // A closed session ends after its start, so that one without events differs from an
             // unclosed one.
-            let least = self.config.header.start_time.saturating_add(1);
-            let end = end_time
-                .unwrap_or_else(|| self.config.header.clock().filetime(self.latest).max(least));
+            let earliest = self.config.header.start_time.get().saturating_add(1);
+            let latest = self.config.header.clock().time(self.latest);
             let header = &mut self.config.header;
-            header.end_time = end;
+            header.end_time = end_time.unwrap_or(latest.max(FileTime::new(earliest)));
             header.buffers_written = self.buffers;
             header.events_lost = u32::try_from(self.summary.events_lost).unwrap_or(u32::MAX);
             header.buffers_lost = u32::try_from(self.summary.buffers_lost).unwrap_or(u32::MAX);

@@ -311,7 +311,8 @@ fn record_about_a_loss_is_a_loss_at_its_time() {
             Full::new("6a399ae0-4bc6-4de9-870b-3657f8947e7e".parse().unwrap(), opcode, timestamp)
                 .process(4, 8)
         };
-        let header = FileHeader { timestamp: 1_000, perf_freq: 10_000_000, ..FileHeader::new() };
+        let header =
+            FileHeader { timestamp: Ticks::new(1_000), perf_freq: 10_000_000, ..FileHeader::new() };
         let mut session = Session::in_memory(header).unwrap();
         session.write(0, &record(2_000)).unwrap();
         session.write(0, &record(3_000)).unwrap();

@@ -6,6 +6,7 @@ mod stacks;
 mod symbols;
 mod tallies;
 
+use etl_format::FileTime;
 use std::collections::{BTreeMap, BTreeSet};
 
 use compare::{Frame, timestamp};
@@ -438,5 +439,5 @@ fn lost_events_are_counted_in_header_and_truth() {
     let trace = Trace::open(&bytes[..], &Options::default()).unwrap();
     assert_eq!(u64::from(trace.header().events_lost), report.events_lost);
     let seen = trace.header().start_time;
-    assert_eq!(seen, scenario.machine.start + i64::try_from(SECOND / 100).unwrap());
+    assert_eq!(seen, FileTime::new(scenario.machine.start + i64::try_from(SECOND / 100).unwrap()));
 }
