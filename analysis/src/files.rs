@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use etl_format::Clock;
 use etl_format::constants::{ClockType, FILETIME_PER_SECOND};
-use etl_format::read::{Damage, FileHeader, Note, Part, PartGap, Source, Trace};
+use etl_format::read::{Damage, Note, Part, PartGap, Source, Trace};
 use etl_format::rewrite::merge::Reason;
 use etl_format::same_machine;
+use etl_format::{Clock, FileHeader};
 
 use crate::buffers::{self, Contradictions};
 use crate::counted::Counted;

@@ -250,9 +250,10 @@ pub(crate) fn of_damage(
 
 #[cfg(test)]
 mod tests {
+    use etl_format::FileHeader;
     use etl_format::read::Options;
     use etl_format::write::record::PerfInfo;
-    use etl_format::write::{FileHeader, Session, SessionConfig};
+    use etl_format::write::{Session, SessionConfig};
 
     use etl_format::FileTime;
 

@@ -103,8 +103,8 @@ impl<S: Source> Recording<S> {
 ///
 /// ```
 /// use etl_analysis::{Analysis, Recording};
-/// use etl_format::FileTime;
-/// use etl_format::write::{FileHeader, Session};
+/// use etl_format::{FileHeader, FileTime};
+/// use etl_format::write::Session;
 ///
 /// let header = FileHeader::starting_at(FileTime::new(132_000_000_000_000_000));
 /// let bytes = Session::in_memory(header)?.finish()?;

@@ -9,8 +9,8 @@ use etl_analysis::{
     Analysis, Change, EventRef, Joins, Machine, Observer, ProcessLives, Recording, Sample, Stack,
     UnknownProcess, files,
 };
-use etl_format::read::{FileHeader, Record};
-use etl_format::{Clock, TimeRange};
+use etl_format::read::Record;
+use etl_format::{Clock, FileHeader, TimeRange};
 
 use crate::Outcome;
 use crate::diagnostics::Condition;

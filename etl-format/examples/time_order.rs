@@ -5,7 +5,7 @@
 
 mod input;
 
-use etl_format::clock::iso_utc;
+use etl_format::iso_utc;
 use etl_format::read::{Options, Order, Trace};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -4,9 +4,9 @@
 //! session writes the final counts into the file's header.
 
 use etl_format::read::{Options, Order, Trace};
-use etl_format::write::record::{Event, EventDescriptor};
-use etl_format::write::{FileHeader, Output, Session};
-use etl_format::{FileTime, Guid};
+use etl_format::write::record::Event;
+use etl_format::write::{Output, Session};
+use etl_format::{EventDescriptor, FileHeader, FileTime, Guid};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The start is stated twice: as UTC, and in ticks of the session's clock.

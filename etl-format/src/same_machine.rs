@@ -12,9 +12,8 @@ const SAME_BOOT: u64 = 15 * 60 * 10_000_000;
 /// header does not state (0) are not compared.
 ///
 /// ```
-/// use etl_format::FileTime;
+/// use etl_format::{FileHeader, FileTime};
 /// use etl_format::same_machine::differences;
-/// use etl_format::write::FileHeader;
 ///
 /// let one = FileHeader::starting_at(FileTime::new(132_000_000_000_000_000));
 /// let other = FileHeader { build: 22_621, ..one.clone() };

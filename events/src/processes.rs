@@ -1,7 +1,7 @@
 //! The processes of a trace: names, lifetimes, and numbers of events.
 
 use etl_analysis::{Analysis, OwnerCounts, Recording};
-use etl_format::clock::iso_utc;
+use etl_format::iso_utc;
 use etl_format::read::{Limits, Source};
 use serde::Serialize;
 

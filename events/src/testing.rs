@@ -3,9 +3,9 @@
 use std::error::Error;
 
 use etl_format::constants::{EventFlags, PointerSize, hook};
-use etl_format::write::record::{Event, EventDescriptor, System};
-use etl_format::write::{FileHeader, Session};
-use etl_format::{FileTime, Guid, Ticks};
+use etl_format::write::Session;
+use etl_format::write::record::{Event, System};
+use etl_format::{EventDescriptor, FileHeader, FileTime, Guid, Ticks};
 use etl_schema::encode::PayloadBuilder;
 use etl_schema::providers::{CLR_RUNTIME, kernel_class};
 use etl_schema::tables::Registry;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use etl_events::input::{Bytes, Head, Mapped, Unpacked, Unpacker};
-use etl_format::read::{FileHeader, Limits, Options, Spooled, Trace};
-use etl_format::{Clock, ErrorKind};
+use etl_format::{Clock, ErrorKind, FileHeader};
+use etl_format::read::{Limits, Options, Spooled, Trace};
 use pyo3::exceptions::{PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;

@@ -20,7 +20,8 @@ const TRACE_LOGGING_CHANNEL: u8 = 11;
 ///
 /// ```
 /// use etl_format::read::{ExtendedItem, Options, Order, Trace};
-/// use etl_format::write::{FileHeader, Session};
+/// use etl_format::FileHeader;
+/// use etl_format::write::Session;
 /// use etl_schema::{EventEncoder, EventSchema, Field, InType};
 ///
 /// let fields = vec![Field::new("Count", InType::UInt32), Field::new("Name", InType::Utf16)];

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use etl_format::clock::iso_utc;
+use etl_format::iso_utc;
 use serde_json::{Map, Value, json};
 
 use crate::cell::{Cell, percent};

@@ -31,9 +31,9 @@ use etl_events::schemas::SchemasOfTraces;
 use etl_events::survey::Survey;
 use etl_format::constants::EventFlags;
 use etl_format::read::{FileSource, Options as ReadOptions, Order, OrderCheck, Source, Trace};
-use etl_format::write::record::{Event, EventDescriptor};
-use etl_format::write::{FileHeader, Session};
-use etl_format::{Clock, FileTime, Guid, Ticks, TimeRange};
+use etl_format::write::Session;
+use etl_format::write::record::Event;
+use etl_format::{Clock, EventDescriptor, FileHeader, FileTime, Guid, Ticks, TimeRange};
 use etl_schema::store::SchemaStore;
 use etl_tables::dataset::{self, Added, Dataset};
 use etl_tables::tables::{self, Table};
@@ -502,7 +502,7 @@ fn tables_about_the_machine_have_the_values_of_the_analysis() {
 }
 
 fn iso(filetime: i64) -> String {
-    etl_format::clock::iso_utc(filetime)
+    etl_format::iso_utc(filetime)
 }
 
 #[needs(trace = "perfview/net.4.5.2.x64.etl")]

@@ -4,9 +4,9 @@
 //! level in one.
 
 use etl_format::read::Trace;
-use etl_format::write::record::{Event, EventDescriptor};
-use etl_format::write::{FileHeader, Session};
-use etl_format::{FileTime, Guid, Ticks};
+use etl_format::write::Session;
+use etl_format::write::record::Event;
+use etl_format::{EventDescriptor, FileHeader, FileTime, Guid, Ticks};
 use etl_tools::diff::{Differ, Difference, Summary};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -9,9 +9,9 @@
 //! Each operation is a builder with a method `run`:
 //!
 //! ```
-//! use etl_format::FileTime;
+//! use etl_format::{FileHeader, FileTime};
 //! use etl_format::read::{Options, Trace};
-//! use etl_format::write::{FileHeader, Session};
+//! use etl_format::write::Session;
 //! use etl_tools::diff::Differ;
 //!
 //! let header = FileHeader::starting_at(FileTime::new(132_000_000_000_000_000));

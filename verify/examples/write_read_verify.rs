@@ -1,9 +1,9 @@
 //! Makes a TraceLogging event and a manifest event from field values, writes them to a trace, reads
 //! the trace back with its fields, and verifies it: `cargo run --example write_read_verify`.
 
-use etl_format::FileTime;
 use etl_format::read::{Options, Order, Trace};
-use etl_format::write::{FileHeader, Session};
+use etl_format::write::Session;
+use etl_format::{FileHeader, FileTime};
 use etl_schema::sources::manifest;
 use etl_schema::store::SchemaStore;
 use etl_schema::{EventEncoder, EventSchema, Field, InType};

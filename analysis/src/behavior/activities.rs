@@ -262,8 +262,9 @@ mod tests {
 
     use super::*;
     use crate::{Analysis, Recording};
-    use etl_format::write::record::{Event, EventDescriptor};
-    use etl_format::write::{FileHeader, Session};
+    use etl_format::write::Session;
+    use etl_format::write::record::Event;
+    use etl_format::{EventDescriptor, FileHeader};
 
     #[test]
     fn stops_end_the_inner_start_with_as_many_open_activities_as_are_kept() {

@@ -12,9 +12,9 @@ use etl_analysis::{
 };
 use etl_format::constants::{BufferFlags, LogFileMode, PointerSize, group_guid};
 use etl_format::read::Order;
+use etl_format::write::Session;
 use etl_format::write::record::{Full, PerfInfo, System};
-use etl_format::write::{FileHeader, Session};
-use etl_format::{FileTime, Ticks};
+use etl_format::{FileHeader, FileTime, Ticks};
 
 const KERNEL: u64 = 0xffff_8000_0000_0000;
 const PID: u32 = 400;

@@ -225,7 +225,7 @@ fn times_of_merged_traces_count_from_the_earliest_start() {
             let expected = ["1.0000000,a", "2.0000001,b", "3.0000000,a", "4.0000000,b"];
             assert_eq!(times, expected.map(|row| format!("{row}.etl")), "{set}");
             let rows = merged(&["--format", "csv", "--columns", "time"]);
-            let utc = |time: i64| etl_format::clock::iso_utc(START + time);
+            let utc = |time: i64| etl_format::iso_utc(START + time);
             let expected = [SECOND, 2 * SECOND + 1, 3 * SECOND, 4 * SECOND].map(utc);
             let times = rows.lines().skip(1).map(|row| row.split_once(',').unwrap().1);
             assert_eq!(times.collect::<Vec<_>>(), expected, "{set}");

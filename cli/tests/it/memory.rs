@@ -3,9 +3,9 @@
 
 use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode};
-use etl_format::write::record::{Event, EventDescriptor};
-use etl_format::write::{BufferCompressor, FileHeader, Session, SessionConfig};
-use etl_format::{FileTime, Guid, Ticks};
+use etl_format::write::record::Event;
+use etl_format::write::{BufferCompressor, Session, SessionConfig};
+use etl_format::{EventDescriptor, FileHeader, FileTime, Guid, Ticks};
 
 use crate::common::{directory, etlkit};
 

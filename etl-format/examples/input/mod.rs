@@ -1,8 +1,8 @@
 //! The input of the examples: the trace named on the command line, or one that is made here.
 
-use etl_format::write::record::{Event, EventDescriptor};
-use etl_format::write::{FileHeader, Session};
-use etl_format::{FileTime, Guid};
+use etl_format::write::Session;
+use etl_format::write::record::Event;
+use etl_format::{EventDescriptor, FileHeader, FileTime, Guid};
 
 /// The trace that the command line names, or [`trace`].
 pub fn bytes() -> Result<Vec<u8>, Box<dyn std::error::Error>> {

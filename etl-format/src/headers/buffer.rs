@@ -24,8 +24,9 @@ use crate::error::{Error, Result};
 /// | 20 | u64 clock | 38 | 16 bytes |
 ///
 /// ```
-/// use etl_format::read::BufferHeader;
-/// # use etl_format::write::{FileHeader, Session};
+/// use etl_format::BufferHeader;
+/// # use etl_format::FileHeader;
+/// # use etl_format::write::Session;
 /// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
 ///
 /// let header = BufferHeader::parse(&bytes, 0)?;

@@ -12,8 +12,7 @@ pub(crate) const SEVERAL_FILES: &str = "[multiple files]";
 /// Sizes are in bytes. [`FileHeader::new`] has the values that real files share.
 ///
 /// ```
-/// use etl_format::write::FileHeader;
-/// use etl_format::{FileTime, Ticks};
+/// use etl_format::{FileHeader, FileTime, Ticks};
 ///
 /// let header = FileHeader::starting_at(FileTime::new(132_000_000_000_000_000))
 ///     .with_clock(3_000_000, 1_000)
@@ -261,7 +260,8 @@ impl FileHeader {
     ///
     /// ```
     /// use etl_format::read::{Options, Trace};
-    /// use etl_format::write::{FileHeader, Session};
+    /// use etl_format::FileHeader;
+    /// use etl_format::write::Session;
     ///
     /// let closed = Session::in_memory(FileHeader::new())?.finish()?;
     /// assert!(Trace::open(closed.as_slice(), &Options::default())?.header().is_closed());

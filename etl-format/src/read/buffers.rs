@@ -72,7 +72,8 @@ impl Walker {
 ///
 /// ```
 /// use etl_format::read::{Buffers, Options};
-/// # use etl_format::write::{FileHeader, Session};
+/// # use etl_format::FileHeader;
+/// # use etl_format::write::Session;
 /// # let bytes = Session::in_memory(FileHeader::new())?.finish()?;
 ///
 /// let mut buffers = Buffers::open(bytes.as_slice(), &Options::default())?;

@@ -3,7 +3,8 @@
 //! ```
 //! use etl_format::read::{Options, Order, Trace};
 //! use etl_format::rewrite::{RelogPlan, Relogger};
-//! use etl_format::write::{FileHeader, Session};
+//! use etl_format::FileHeader;
+//! use etl_format::write::Session;
 //!
 //! let input = Session::in_memory(FileHeader::new())?.finish()?;
 //! let mut trace = Trace::open(input.as_slice(), &Options::default())?;
@@ -21,12 +22,11 @@
 use crate::constants::{BUFFER_HEADER_SIZE, BufferFlags, LogFileMode, PROCESSOR_INDEX_MASK};
 use crate::error::Result;
 use crate::read;
-use crate::{FileTime, Ticks};
+use crate::{FileHeader, FileTime, Ticks};
 
 use super::flagged::Flagged;
 use super::losses::Missing;
 use crate::write::BufferCompressor;
-use crate::write::FileHeader;
 use crate::write::Output;
 use crate::write::record::{Moved, Raw, Record};
 use crate::write::{Finished, Session, SessionConfig, Style};

@@ -77,7 +77,8 @@ fn is_fault(note: &Note) -> bool {
 /// use etl_format::read::{Options, Trace};
 /// use etl_format::rewrite::repair::Repairer;
 /// use etl_format::write::record::PerfInfo;
-/// use etl_format::write::{FileHeader, Session};
+/// use etl_format::FileHeader;
+/// use etl_format::write::Session;
 ///
 /// let mut session = Session::in_memory(FileHeader::new())?;
 /// session.write(0, &PerfInfo::new(hook::SAMPLE, 2_000))?;

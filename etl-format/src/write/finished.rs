@@ -5,7 +5,8 @@ use super::SessionSummary;
 /// A finished trace: the output that it was written to, and a report on it.
 ///
 /// ```
-/// use etl_format::write::{FileHeader, Finished, Session};
+/// use etl_format::FileHeader;
+/// use etl_format::write::{Finished, Session};
 ///
 /// let finished: Finished<Vec<u8>> = Session::in_memory(FileHeader::new())?.close(None)?;
 /// assert_eq!(finished.report.buffers_written, 1);

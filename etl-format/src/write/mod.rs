@@ -4,9 +4,9 @@
 //! constants and plain value types.
 //!
 //! ```
-//! use etl_format::{FileTime, Guid};
-//! use etl_format::write::record::{Event, EventDescriptor};
-//! use etl_format::write::{FileHeader, Session};
+//! use etl_format::{EventDescriptor, FileHeader, FileTime, Guid};
+//! use etl_format::write::record::Event;
+//! use etl_format::write::Session;
 //!
 //! let start = FileTime::new(132_000_000_000_000_000);
 //! let mut session = Session::in_memory(FileHeader::starting_at(start))?;
@@ -28,11 +28,9 @@ pub(crate) mod put;
 pub mod record;
 mod session;
 
-pub use crate::headers::{BufferHeader, FileHeader, TimeZone};
 pub use buffer::fill;
 pub use compressor::BufferCompressor;
 pub(crate) use compressor::MAX_THREADS;
 pub use finished::Finished;
 pub use output::{Output, Pipe, TraceFile};
-pub use record::Record;
 pub use session::{NextFile, Resume, Session, SessionConfig, SessionSummary, Style};

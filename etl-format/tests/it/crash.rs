@@ -9,8 +9,8 @@ use crate::writing::{START, event};
 use etl_format::compress::Effort;
 use etl_format::constants::{CompressionFormat, LogFileMode};
 use etl_format::read::{Options, Order, Trace};
-use etl_format::write::{BufferCompressor, FileHeader, Session, SessionConfig, TraceFile};
-use etl_format::{FileTime, Ticks};
+use etl_format::write::{BufferCompressor, Session, SessionConfig, TraceFile};
+use etl_format::{FileHeader, FileTime, Ticks};
 use proptest::prelude::*;
 
 /// A disk with space for `left` bytes, which takes `piece` bytes per write.

@@ -3,8 +3,8 @@
 use crate::common::header::names;
 use crate::common::{File, HeaderEvent, patch, run, small};
 use etl_format::constants::{ClockType, LogFileMode, PointerSize};
-use etl_format::read::{FileHeader, Options, Records, Trace};
-use etl_format::{Error, ErrorKind};
+use etl_format::read::{Options, Records, Trace};
+use etl_format::{Error, ErrorKind, FileHeader};
 
 fn read(file: &File) -> FileHeader {
     let bytes = file.bytes();

@@ -8,9 +8,10 @@ use etl_format::constants::{
 use etl_format::read::{ExtendedItem, Mode, Note, Options, Order, Trace};
 use etl_format::rewrite::merge::{Allow, MergeReport, Merger, Reason, Relation};
 use etl_format::rewrite::repair::Repairer;
+use etl_format::write::record::Record;
 use etl_format::write::record::{Event, Extended, PerfInfo};
-use etl_format::write::{BufferCompressor, FileHeader, Record, Session, SessionConfig, TimeZone};
-use etl_format::{ErrorKind, FileTime, Ticks};
+use etl_format::write::{BufferCompressor, Session, SessionConfig};
+use etl_format::{ErrorKind, FileHeader, FileTime, Ticks, TimeZone};
 use proptest::prelude::*;
 
 fn header() -> FileHeader {

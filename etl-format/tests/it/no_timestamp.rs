@@ -9,8 +9,8 @@ use etl_format::read::{Header, Options, Order, OrderCheck, Record, Trace};
 use etl_format::rewrite::merge::Merger;
 use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::record::{Message, MessageMarker, Moved, Raw};
-use etl_format::write::{FileHeader, Session, SessionConfig};
-use etl_format::{FileTime, Guid, Ticks};
+use etl_format::write::{Session, SessionConfig};
+use etl_format::{FileHeader, FileTime, Guid, Ticks};
 use proptest::prelude::*;
 
 /// A kind of record.

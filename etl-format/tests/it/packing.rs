@@ -12,10 +12,8 @@ use etl_format::read::{Mode, Options, PipeSource, Trace};
 use etl_format::rewrite::merge::Merger;
 use etl_format::rewrite::repack::{RepackReport, Repacker};
 use etl_format::rewrite::repair::Repairer;
-use etl_format::write::{
-    BufferCompressor, FileHeader, Session, SessionConfig, SessionSummary, TraceFile,
-};
-use etl_format::{FileTime, Ticks};
+use etl_format::write::{BufferCompressor, Session, SessionConfig, SessionSummary, TraceFile};
+use etl_format::{FileHeader, FileTime, Ticks};
 use proptest::prelude::*;
 
 const FORMATS: [CompressionFormat; 3] =

@@ -6,8 +6,8 @@ use etl_format::constants::{CompressionFormat, LogFileMode, PointerSize};
 use etl_format::read::{Note, Options, Order, PipeSource, Trace};
 use etl_format::rewrite::repack::Repacker;
 use etl_format::rewrite::repair::{ASSUMED_FREQUENCY, RepairReport, Repairer};
-use etl_format::write::{BufferCompressor, FileHeader, Session, SessionConfig, Style};
-use etl_format::{ErrorKind, FileTime, Ticks};
+use etl_format::write::{BufferCompressor, Session, SessionConfig, Style};
+use etl_format::{ErrorKind, FileHeader, FileTime, Ticks};
 use proptest::prelude::*;
 
 fn config(style: Style) -> SessionConfig {

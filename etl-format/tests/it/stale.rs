@@ -2,8 +2,8 @@
 
 use crate::writing::{START, event};
 use etl_format::read::{Mode, Options, Order, Record, RecordBatch, Records, Trace};
-use etl_format::write::{FileHeader, Session, SessionConfig, Style};
-use etl_format::{FileTime, Ticks};
+use etl_format::write::{Session, SessionConfig, Style};
+use etl_format::{FileHeader, FileTime, Ticks};
 
 /// A trace with two records after the header event, and `later` among the others.
 fn made(style: Style, later: &[(u32, i64)]) -> Vec<u8> {

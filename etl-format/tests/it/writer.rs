@@ -8,10 +8,8 @@ use crate::writing::{START, event};
 use etl_format::compress::Effort;
 use etl_format::constants::{BufferFlags, ClockType, CompressionFormat, LogFileMode, hook};
 use etl_format::read::{Options, Order, Trace};
-use etl_format::write::{
-    BufferCompressor, FileHeader, Output, Pipe, Resume, Session, SessionConfig, Style,
-};
-use etl_format::{FileTime, Guid, Ticks};
+use etl_format::write::{BufferCompressor, Output, Pipe, Resume, Session, SessionConfig, Style};
+use etl_format::{FileHeader, FileTime, Guid, Ticks};
 use proptest::prelude::*;
 
 fn header(buffer_size: u32, processors: u32, mode: LogFileMode) -> FileHeader {

@@ -17,7 +17,7 @@ mod report;
 
 use std::collections::BTreeMap;
 
-use etl_format::clock::iso_utc;
+use etl_format::iso_utc;
 use etl_format::read::{Damage, Note, Order, Record, Source, Trace};
 use etl_format::{Clock, FileTime};
 use etl_schema::store::SchemaStore;

@@ -2,10 +2,8 @@
 
 use etl_analysis::Machine;
 use etl_analysis::files::{Timeline, machines};
-use etl_format::Clock;
-use etl_format::read::{
-    Damage, FileHeader, Limits, Mode, Note, Options, Order, OrderCheck, Records,
-};
+use etl_format::read::{Damage, Limits, Mode, Note, Options, Order, OrderCheck, Records};
+use etl_format::{Clock, FileHeader};
 use etl_schema::store::SchemaStore;
 
 use crate::Result;

@@ -5,11 +5,11 @@ use etl_events::conditions::Conditions;
 use etl_events::filter::Filter;
 use etl_events::rows::{Columns, Format, RowWriter};
 use etl_events::{EventDecoder, Selection};
-use etl_format::Guid;
 use etl_format::constants::{EventFlags, ExtendedType};
 use etl_format::read::Order;
-use etl_format::write::record::{Event, EventDescriptor, Extended, Full, Instance};
+use etl_format::write::record::{Event, Extended, Full, Instance};
 use etl_format::write::{Session, SessionConfig};
+use etl_format::{EventDescriptor, Guid};
 use etl_schema::store::SchemaStore;
 use etl_schema::{Count, EventSchema, Field, Identity, InType, SchemaSource};
 

@@ -1,9 +1,9 @@
 //! What the examples read: the trace that is named on the command line, or one of their own.
 
 use etl_format::constants::PointerSize;
+use etl_format::write::Session;
 use etl_format::write::record::Event;
-use etl_format::write::{FileHeader, Session};
-use etl_format::{FileTime, Ticks};
+use etl_format::{FileHeader, FileTime, Ticks};
 use etl_schema::Identity;
 use etl_schema::encode::PayloadBuilder;
 use etl_schema::tables::Registry;

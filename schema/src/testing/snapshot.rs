@@ -207,7 +207,7 @@ impl Renderer {
             write!(out, "{ordinal} ")?;
             let first = *self.first.get_or_insert(filetime);
             if self.how.keep_times {
-                write!(out, "{} ", etl_format::clock::iso_utc(filetime))?;
+                write!(out, "{} ", etl_format::iso_utc(filetime))?;
             } else {
                 write!(out, "+{}us ", filetime.saturating_sub(first) / 10)?;
             }
@@ -299,9 +299,10 @@ fn is_identity(field: &Field) -> bool {
 #[must_use]
 pub fn example() -> Vec<u8> {
     use crate::encode::PayloadBuilder;
+    use etl_format::FileHeader;
     use etl_format::constants::EventFlags;
+    use etl_format::write::Session;
     use etl_format::write::record::Event;
-    use etl_format::write::{FileHeader, Session};
 
     let load = Identity::Modern { id: 156, version: 1 };
     let Some(load) = Registry::builtin().event(CLR_RUNTIME, load) else { return Vec::new() };

@@ -3,10 +3,10 @@
 use std::io::{self, Read};
 
 use etl_format::constants::LogFileMode;
-use etl_format::read::{BufferHeader, Options, Trace};
+use etl_format::read::{Options, Trace};
 use etl_format::write::record::Record;
-use etl_format::write::{FileHeader, Resume, Session as Writer, SessionConfig, SessionSummary};
-use etl_format::{FileTime, Ticks};
+use etl_format::write::{Resume, Session as Writer, SessionConfig, SessionSummary};
+use etl_format::{BufferHeader, FileHeader, FileTime, Ticks};
 
 use super::buffer_tracker::BufferTracker;
 use super::file_sequence::FileSequence;

@@ -6,10 +6,8 @@ use core::ops::Range;
 use etl_control::controller::GroupMasks;
 use etl_format::constants::{BUFFER_HEADER_SIZE, LogFileMode, hook};
 use etl_format::write::record::{Raw, Record};
-use etl_format::write::{
-    FileHeader, Resume, Session as Writer, SessionConfig, SessionSummary, TimeZone,
-};
-use etl_format::{FileTime, Result, Ticks};
+use etl_format::write::{Resume, Session as Writer, SessionConfig, SessionSummary};
+use etl_format::{FileHeader, FileTime, Result, Ticks, TimeZone};
 
 use super::buffer_tracker::BufferTracker;
 use super::file_sequence::FileSequence;

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use etl_format::BufferHeader;
 use etl_format::constants::offset::{buffer, header_event};
 use etl_format::constants::{BUFFER_HEADER_SIZE, BufferFlags, LogFileMode, PROCESSOR_INDEX_MASK};
-use etl_format::read::{BufferEntry, BufferHeader, Trace};
+use etl_format::read::{BufferEntry, Trace};
 use etl_format::write::fill;
 
 use super::record::{EditableRecord, Home};

@@ -1,7 +1,6 @@
 //! Providers that the scenario declares: they register with their process and raise events.
 
-use etl_format::Guid;
-use etl_format::write::record::EventDescriptor;
+use etl_format::{EventDescriptor, Guid};
 use etl_schema::encode::OwnedValue;
 use etl_schema::sources::eventsource::Chunk;
 use etl_schema::sources::tracelogging::{self, ProviderTraits};

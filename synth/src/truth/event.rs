@@ -2,9 +2,8 @@
 
 use core::fmt;
 
-use etl_format::Guid;
 use etl_format::constants::PointerSize;
-use etl_format::write::record::EventDescriptor;
+use etl_format::{EventDescriptor, Guid};
 use etl_schema::EventSchema;
 use etl_schema::encode::OwnedValue;
 use serde::Serialize;

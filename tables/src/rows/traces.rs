@@ -1,8 +1,7 @@
 //! The traces themselves.
 
 use etl_analysis::Machine;
-use etl_format::FileTime;
-use etl_format::read::FileHeader;
+use etl_format::{FileHeader, FileTime};
 
 use crate::cell::Cell;
 use crate::column::{Column, Kind};

@@ -1,7 +1,8 @@
 //! Targets of the format: files, buffers, records.
 
 use etl_format::constants::{ExtendedType, PointerSize};
-use etl_format::read::{BufferHeader, FileHeader, Header, Limits, Options, Record, Records, Trace};
+use etl_format::read::{Header, Limits, Options, Record, Records, Trace};
+use etl_format::{BufferHeader, FileHeader};
 
 use super::choice;
 use super::made::common::event::Event;

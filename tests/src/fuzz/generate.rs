@@ -7,10 +7,10 @@ use etl_format::constants::{
 };
 use etl_format::read::{Mode, Options, Order, OrderCheck, Trace};
 use etl_format::write::record::{
-    Event, EventDescriptor, Extended, Full, Instance, Message, MessageMarker, PerfInfo, System,
+    Event, Extended, Full, Instance, Message, MessageMarker, PerfInfo, System,
 };
-use etl_format::write::{BufferCompressor, FileHeader, Session, SessionConfig};
-use etl_format::{FileTime, Guid, Ticks};
+use etl_format::write::{BufferCompressor, Session, SessionConfig};
+use etl_format::{EventDescriptor, FileHeader, FileTime, Guid, Ticks};
 
 use super::{format, mutate};
 

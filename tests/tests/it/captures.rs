@@ -8,9 +8,9 @@ use etl_export::pcapng::{Interfaces, PacketOptions, PacketWriter, Written};
 
 use etl_format::constants::FILETIME_UNIX_EPOCH;
 use etl_format::read::{Options, Order, Trace};
-use etl_format::write::record::{Event, EventDescriptor};
-use etl_format::write::{FileHeader, Session, SessionConfig};
-use etl_format::{FileTime, Guid, Ticks};
+use etl_format::write::record::Event;
+use etl_format::write::{Session, SessionConfig};
+use etl_format::{EventDescriptor, FileHeader, FileTime, Guid, Ticks};
 use etl_schema::encode::OwnedValue;
 use etl_schema::store::SchemaStore;
 use etl_synth::truth::EventOutcome;

@@ -6,12 +6,12 @@ use etl_format::compress::Effort;
 use etl_format::constants::{
     CompressionFormat, LogFileMode, MessageFlags, PointerSize, RecordKind,
 };
-use etl_format::read::{BufferEntry, BufferHeader, FileHeader, Options, Order, Trace};
+use etl_format::read::{BufferEntry, Options, Order, Trace};
 use etl_format::write::record::{
-    Event, EventDescriptor, Extended, Full, Instance, Message, PerfInfo, Raw, Record, System,
+    Event, Extended, Full, Instance, Message, PerfInfo, Raw, Record, System,
 };
 use etl_format::write::{BufferCompressor, Session, SessionConfig, Style};
-use etl_format::{FileTime, Guid, Ticks};
+use etl_format::{BufferHeader, EventDescriptor, FileHeader, FileTime, Guid, Ticks};
 use etl_test_support::{all_traces, needs};
 use etl_tests::{foreign, reencode};
 

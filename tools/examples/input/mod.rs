@@ -1,9 +1,9 @@
 //! The trace that the examples read if none is named.
 
 use etl_format::constants::{EventFlags, PointerSize};
+use etl_format::write::Session;
 use etl_format::write::record::Event;
-use etl_format::write::{FileHeader, Session};
-use etl_format::{FileTime, Ticks};
+use etl_format::{FileHeader, FileTime, Ticks};
 use etl_schema::encode::PayloadBuilder;
 use etl_schema::providers::CLR_RUNTIME;
 use etl_schema::tables::Registry;

@@ -1,7 +1,6 @@
 //! Comparison of the header events, field by field.
 
-use etl_format::FileTime;
-use etl_format::read::FileHeader;
+use etl_format::{FileHeader, FileTime};
 
 use super::change::Change;
 

@@ -32,11 +32,12 @@ pub use summary::Summary;
 
 use std::collections::BTreeSet;
 
+use etl_format::FileHeader;
 use etl_format::constants::{BUFFER_HEADER_SIZE, PointerSize};
 use etl_format::read::{Order, Record, Source, Trace};
 use etl_format::rewrite::{RelogPlan, Relogger};
 use etl_format::write::record::Record as _;
-use etl_format::write::{FileHeader, Finished, Output};
+use etl_format::write::{Finished, Output};
 use etl_schema::decode::Value;
 use etl_schema::store::SchemaStore;
 

@@ -2,9 +2,9 @@
 
 use etl_format::constants::EventFlags;
 use etl_format::read::{Options, Trace};
-use etl_format::write::record::{Event, EventDescriptor, Extended, System};
-use etl_format::write::{FileHeader, Session, SessionConfig};
-use etl_format::{FileTime, Guid, Ticks};
+use etl_format::write::record::{Event, Extended, System};
+use etl_format::write::{Session, SessionConfig};
+use etl_format::{EventDescriptor, FileHeader, FileTime, Guid, Ticks};
 
 pub const PROVIDER: Guid = Guid::new(0x1234_5678, 1, 2, [3; 8]);
 

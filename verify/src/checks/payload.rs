@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use etl_analysis::machine::Counted;
-use etl_format::Guid;
 use etl_format::constants::PointerSize;
-use etl_format::read::{EventDescriptor, EventHeader, Record};
+use etl_format::read::{EventHeader, Record};
+use etl_format::{EventDescriptor, Guid};
 use etl_schema::Identity;
 use etl_schema::decode::Decoder;
 use etl_schema::providers::{CLR_RUNDOWN, CLR_RUNTIME};

@@ -1,6 +1,6 @@
 //! `etlkit analyze processes`, `images` and `sessions`: what the machine of a recording had.
 
-use etl_format::clock::iso_utc;
+use etl_format::iso_utc;
 use etl_tables::ReportTable;
 use etl_tables::rows::images::images as image_rows;
 use etl_tables::rows::processes::processes_as_tree;

@@ -10,7 +10,8 @@ use etl_analysis::behavior::network::Network;
 use etl_analysis::behavior::presence::{Presence, Subject};
 use etl_analysis::profile::{IlMaps, Profile, ProfileOptions, SampleCollector};
 use etl_analysis::{Machine, loss::LossKind, observers};
-use etl_format::read::{FileHeader, Part};
+use etl_format::FileHeader;
+use etl_format::read::Part;
 
 use etl_tables::rows::summary::{SummaryProcessRow, Usage, facts as columns, methods, subjects};
 use etl_tables::rows::{duration, process_label, ticks};
@@ -247,7 +248,7 @@ fn headline(machine: &Machine, hardware: &Hardware, profile: &Profile) -> Vec<St
         }
         lines.push(line);
     }
-    let start = etl_format::clock::iso_utc(clock.filetime(first));
+    let start = etl_format::iso_utc(clock.filetime(first));
     let events = plural(machine.records(), "event", "events");
     lines.push(format!("{seconds:.3} s from {start}, {events}"));
     lines.push(losses(machine));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use etl_format::clock::iso_utc;
+use etl_format::iso_utc;
 use etl_tools::diff::{Change, EventIdentity, ProviderIdentity, Summary};
 use serde::Serialize;
 

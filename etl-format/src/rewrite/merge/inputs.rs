@@ -6,12 +6,10 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use super::super::flagged::{Flagged, Place};
 use super::super::losses::Missing;
-use crate::Ticks;
 use crate::error::{Error, ErrorKind, Result};
-use crate::read::{
-    FileHeader, Note, Options, Order, OrderCheck, Part, Record, Records, Source, Trace,
-};
+use crate::read::{Note, Options, Order, OrderCheck, Part, Record, Records, Source, Trace};
 use crate::write::record::{Moved, Raw};
+use crate::{FileHeader, Ticks};
 
 use super::timestamps::{convert, is_header_event, is_plain};
 use super::{MergedInput, Relation, is_partition};

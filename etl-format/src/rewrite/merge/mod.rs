@@ -30,11 +30,11 @@
 //! [`Merger::max_memory`] bounds it for any number of inputs.
 //!
 //! ```
-//! use etl_format::FileTime;
+//! use etl_format::{FileHeader, FileTime};
 //! use etl_format::constants::hook;
 //! use etl_format::rewrite::merge::Merger;
 //! use etl_format::write::record::PerfInfo;
-//! use etl_format::write::{FileHeader, Session};
+//! use etl_format::write::Session;
 //!
 //! let mut traces = Vec::new();
 //! let start = FileTime::new(132_000_000_000_000_000);
@@ -64,12 +64,12 @@ use crate::constants::{LogFileMode, hook};
 use crate::error::{Error, ErrorKind, Result};
 use crate::headers::file::SEVERAL_FILES;
 use crate::read::{self, Damage, Note, Record as ReadRecord, Source};
-use crate::{FileTime, Ticks};
+use crate::{FileHeader, FileTime, Ticks};
 
 use super::callback::Callback;
 use crate::write::record::Raw;
 use crate::write::{
-    BufferCompressor, FileHeader, Finished, Output, Session, SessionConfig, SessionSummary, Style,
+    BufferCompressor, Finished, Output, Session, SessionConfig, SessionSummary, Style,
 };
 
 pub use crate::refusal::{Reason, Refusal};

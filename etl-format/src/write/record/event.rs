@@ -22,8 +22,8 @@ use crate::{Guid, ProcessId, ThreadId, Ticks};
 /// | 0c | u32 process | 40 | activity GUID |
 ///
 /// ```
-/// use etl_format::Guid;
-/// use etl_format::write::record::{Event, EventDescriptor, Record};
+/// use etl_format::{EventDescriptor, Guid};
+/// use etl_format::write::record::{Event, Record};
 ///
 /// let descriptor = EventDescriptor { id: 7, level: 4, ..EventDescriptor::default() };
 /// let event = Event::new(Guid::new(1, 2, 3, [4; 8]), descriptor, 2_000)

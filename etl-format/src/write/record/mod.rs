@@ -15,7 +15,6 @@ mod system;
 #[cfg(test)]
 mod tests;
 
-pub use crate::headers::EventDescriptor;
 pub use event::Event;
 pub use extended::Extended;
 pub use full::Full;

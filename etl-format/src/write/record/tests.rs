@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::constants::{ExtendedType, MessageFlags, PointerSize};
-use crate::{Guid, Ticks};
+use crate::{EventDescriptor, Guid, Ticks};
 
 fn hex(record: &impl Record) -> String {
     let mut out = Vec::new();

@@ -29,7 +29,8 @@ pub enum Style {
 /// A [`FileHeader`] becomes the configuration of a session as the kernel runs it.
 ///
 /// ```
-/// use etl_format::write::{FileHeader, Session, SessionConfig};
+/// use etl_format::FileHeader;
+/// use etl_format::write::{Session, SessionConfig};
 ///
 /// let header = FileHeader { processors: 4, ..FileHeader::new() };
 /// // All buffers are flushed once a second of the 10 MHz clock.

@@ -76,7 +76,8 @@ pub struct SessionSummary {
 /// ```
 /// use etl_format::constants::hook;
 /// use etl_format::write::record::PerfInfo;
-/// use etl_format::write::{FileHeader, Session};
+/// use etl_format::FileHeader;
+/// use etl_format::write::Session;
 ///
 /// let mut session = Session::in_memory(FileHeader { processors: 2, ..FileHeader::new() })?;
 /// session.write(0, &PerfInfo::new(hook::SAMPLE, 2_000).payload(&[0; 16]))?;
@@ -146,7 +147,8 @@ impl Session<TraceFile<File>> {
     ///
     /// ```
     /// use etl_format::read::{Options, Trace};
-    /// use etl_format::write::{FileHeader, Session};
+    /// use etl_format::FileHeader;
+    /// use etl_format::write::Session;
     ///
     /// let path = std::env::temp_dir().join(format!("etl-format-{}.etl", std::process::id()));
     /// Session::create_file(&path, FileHeader::new())?.finish()?;

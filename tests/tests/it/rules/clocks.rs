@@ -1,8 +1,9 @@
 //! Times of the header that contradict each other, changed byte by byte.
 
-use etl_format::clock::iso_utc;
+use etl_format::FileHeader;
 use etl_format::constants::FILETIME_PER_SECOND;
-use etl_format::read::{FileHeader, Options, Trace};
+use etl_format::iso_utc;
+use etl_format::read::{Options, Trace};
 use etl_verify::Verifier;
 
 use super::base::{files_of, judge, sound};

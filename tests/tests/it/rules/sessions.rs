@@ -1,10 +1,10 @@
 //! Recordings whose sessions miss what they should list, ask again, or ask for the state of a CLR.
 
-use etl_format::Ticks;
 use etl_format::read::{Options, Trace};
 use etl_format::rewrite::merge::Merger;
+use etl_format::write::Session;
 use etl_format::write::record::Full;
-use etl_format::write::{FileHeader, Session};
+use etl_format::{FileHeader, Ticks};
 use etl_synth::Script;
 use etl_verify::{Enabled, Outcome, Severity, Truth, Verdict, Verifier};
 
